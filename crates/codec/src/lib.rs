@@ -1,0 +1,30 @@
+//! Bytes to MQTT packets and back: MQTT 3.1, 3.1.1 and 5.0, one packet model, the version an argument.
+//!
+//! ```text
+//!   read buffer --frame::split--> one frame --decode::decode--> Packet<'_> (borrows the frame)
+//!   Packet<'_>  --encode::encode--> output buffer
+//! ```
+//!
+//! Invariant: nothing here reads a socket or a clock, nothing is allocated from a length that a
+//! peer announced, and every slice of a decoded packet points into the caller's read buffer.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod decode;
+pub mod encode;
+pub mod error;
+pub mod frame;
+pub mod packet;
+pub mod properties;
+pub mod reason;
+pub mod topic;
+mod wire;
+
+pub use decode::decode;
+pub use encode::{PublishFrame, encode, encode_publish};
+pub use error::{DecodeError, EncodeError};
+pub use packet::{Packet, PacketId, QoS, Version};
+pub use reason::ReasonCode;
+pub use topic::{SharedFilter, TopicFilter};

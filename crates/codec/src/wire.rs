@@ -1,0 +1,1 @@
+//! Integers, strings and variable byte integers on the wire.

@@ -1,0 +1,2 @@
+//! Who wants this topic.
+#![no_std]
