@@ -1,0 +1,71 @@
+//! What a server allows one client: each limit with its default and the reason for it.
+
+use thrum_codec::QoS;
+
+/// Limits of one session and its connection, set by the node's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest packet accepted, in bytes. Default 1 MiB, as EMQX.
+    pub packet_bytes_max: u32,
+    /// Longest client identifier, in bytes. Default 256: room for URNs, no abuse of memory.
+    pub client_id_bytes_max: u16,
+    /// Longest topic name or filter, in bytes. Default 4,096.
+    pub topic_bytes_max: u16,
+    /// Most levels of a topic name or filter. Default 128.
+    pub topic_levels_max: u16,
+    /// Subscriptions of one session. Default 10,000.
+    pub subscriptions_max: u32,
+    /// Receive maximum that the server announces: QoS 1 and 2 messages a client may have unacknowledged
+    /// towards the server. Default 1,024.
+    pub receive_maximum: u16,
+    /// Most unacknowledged QoS 1 and 2 messages towards a client, whatever larger receive maximum it announced (and
+    /// what 3.x clients get). Default 1,024.
+    pub inflight_max: u16,
+    /// Messages queued for one session while its window is full or it is away. Default 10,000.
+    pub queue_messages_max: u32,
+    /// Bytes queued for one session. Default 64 MiB.
+    pub queue_bytes_max: u32,
+    /// Topic aliases accepted from a client. Default 64.
+    pub topic_alias_maximum: u16,
+    /// Topic aliases used towards a client, at most what it allows. Default 64.
+    pub topic_alias_outbound_max: u16,
+    /// Longest keep alive in seconds; a longer one or 0 is replaced through server keep alive (5.0) . 0 = no limit. Default 0.
+    pub keep_alive_max: u16,
+    /// Longest session expiry in seconds; `u32::MAX` allows sessions that never expire. Default 7 days.
+    pub session_expiry_max: u32,
+    /// Expiry of a 3.x session with clean session 0, in seconds (bounded by `session_expiry_max`). Default 7 days.
+    pub session_expiry_v3: u32,
+    /// Highest quality of service. Default 2.
+    pub maximum_qos: QoS,
+    /// Retained messages are served. Default true.
+    pub retain_available: bool,
+    /// Wildcards in filters are allowed. Default true.
+    pub wildcard_available: bool,
+    /// Shared subscriptions are allowed. Default true.
+    pub shared_available: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            packet_bytes_max: 1024 * 1024,
+            client_id_bytes_max: 256,
+            topic_bytes_max: 4096,
+            topic_levels_max: 128,
+            subscriptions_max: 10_000,
+            receive_maximum: 1024,
+            inflight_max: 1024,
+            queue_messages_max: 10_000,
+            queue_bytes_max: 64 * 1024 * 1024,
+            topic_alias_maximum: 64,
+            topic_alias_outbound_max: 64,
+            keep_alive_max: 0,
+            session_expiry_max: 7 * 24 * 3600,
+            session_expiry_v3: 7 * 24 * 3600,
+            maximum_qos: QoS::ExactlyOnce,
+            retain_available: true,
+            wildcard_available: true,
+            shared_available: true,
+        }
+    }
+}

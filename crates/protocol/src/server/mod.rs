@@ -1,0 +1,4 @@
+//! The server's side of one client: handshake, inbound, outbound, will, and the session that holds them.
+
+mod session;
+pub use session::*;
