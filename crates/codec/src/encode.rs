@@ -18,7 +18,11 @@ pub struct PublishFrame {
 ///
 /// # Errors
 /// A field or the packet is too long for the wire format.
-pub fn encode(_packet: &Packet<'_>, _version: Version, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn encode(
+    _packet: &Packet<'_>,
+    _version: Version,
+    _out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
     todo!()
 }
 
@@ -26,7 +30,11 @@ pub fn encode(_packet: &Packet<'_>, _version: Version, _out: &mut Vec<u8>) -> Re
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_publish(_publish: &Publish<'_>, _version: Version, _out: &mut Vec<u8>) -> Result<PublishFrame, EncodeError> {
+pub fn encode_publish(
+    _publish: &Publish<'_>,
+    _version: Version,
+    _out: &mut Vec<u8>,
+) -> Result<PublishFrame, EncodeError> {
     todo!()
 }
 

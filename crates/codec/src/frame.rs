@@ -1,6 +1,7 @@
 //! Where one packet ends and the next begins.
 
 use crate::error::DecodeError;
+use crate::wire::{Variable, read_variable};
 
 /// One whole packet at the start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +21,31 @@ pub struct Frame<'a> {
 ///
 /// # Errors
 /// A remaining length of more than four bytes, or a packet over the limit.
-pub fn split(_buffer: &[u8], _packet_size_max: u32) -> Result<Option<Frame<'_>>, DecodeError> {
-    todo!()
+#[inline]
+pub fn split(buffer: &[u8], packet_size_max: u32) -> Result<Option<Frame<'_>>, DecodeError> {
+    let Some((&first, rest)) = buffer.split_first() else {
+        return Ok(None);
+    };
+    let Some(remaining) = read_variable(rest)? else {
+        return Ok(None);
+    };
+    let len = frame_len(remaining);
+    if u32::try_from(len).is_ok_and(|len| len > packet_size_max) {
+        return Err(DecodeError::TooLarge);
+    }
+    let body = buffer.get(1 + remaining.bytes..len);
+    Ok(body.map(|body| Frame { first, body, len }))
 }
 
 /// Bytes that the packet at the start of the buffer needs in all, once its fixed header is known.
-pub fn announced_len(_buffer: &[u8]) -> Option<usize> {
-    todo!()
+#[inline]
+pub fn announced_len(buffer: &[u8]) -> Option<usize> {
+    let (_, rest) = buffer.split_first()?;
+    read_variable(rest).ok().flatten().map(frame_len)
+}
+
+#[inline]
+fn frame_len(remaining: Variable) -> usize {
+    // The value has at most 28 bits, so it fits on every machine that has an allocator.
+    1 + remaining.bytes + usize::try_from(remaining.value).unwrap_or(usize::MAX >> 1)
 }

@@ -9,6 +9,10 @@
 //! peer announced, and every slice of a decoded packet points into the caller's read buffer.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::wildcard_enum_match_arm)
+)]
 
 extern crate alloc;
 
@@ -16,6 +20,7 @@ pub mod decode;
 pub mod encode;
 pub mod error;
 pub mod frame;
+pub mod lists;
 pub mod packet;
 pub mod properties;
 pub mod reason;
@@ -28,3 +33,4 @@ pub use error::{DecodeError, EncodeError};
 pub use packet::{Packet, PacketId, QoS, Version};
 pub use reason::ReasonCode;
 pub use topic::{SharedFilter, TopicFilter};
+pub use wire::{FIELD_BYTES_MAX, VARIABLE_MAX};

@@ -250,3 +250,76 @@ pub struct Auth<'a> {
     /// Properties.
     pub properties: AuthProperties<'a>,
 }
+
+impl QoS {
+    /// The quality of service of two wire bits; none for the reserved value 3 and above.
+    #[inline]
+    pub const fn from_u8(bits: u8) -> Option<Self> {
+        match bits {
+            0 => Some(Self::AtMostOnce),
+            1 => Some(Self::AtLeastOnce),
+            2 => Some(Self::ExactlyOnce),
+            _ => None,
+        }
+    }
+
+    /// 0, 1 or 2.
+    #[inline]
+    pub const fn as_u8(self) -> u8 {
+        self as u8
+    }
+
+    /// The code of a SUBACK that grants this quality of service.
+    #[inline]
+    pub const fn granted(self) -> ReasonCode {
+        match self {
+            Self::AtMostOnce => ReasonCode::Success,
+            Self::AtLeastOnce => ReasonCode::GrantedQoS1,
+            Self::ExactlyOnce => ReasonCode::GrantedQoS2,
+        }
+    }
+}
+
+impl From<QoS> for u8 {
+    fn from(qos: QoS) -> Self {
+        qos.as_u8()
+    }
+}
+
+impl TryFrom<u8> for QoS {
+    type Error = u8;
+
+    fn try_from(bits: u8) -> Result<Self, u8> {
+        Self::from_u8(bits).ok_or(bits)
+    }
+}
+
+impl PacketId {
+    /// None for zero.
+    #[inline]
+    pub const fn new(value: u16) -> Option<Self> {
+        match NonZeroU16::new(value) {
+            Some(value) => Some(Self(value)),
+            None => None,
+        }
+    }
+
+    /// The number on the wire.
+    #[inline]
+    pub const fn as_u16(self) -> u16 {
+        self.0.get()
+    }
+}
+
+impl RetainHandling {
+    /// The retain handling of two wire bits; none for the reserved value 3 and above.
+    #[inline]
+    pub const fn from_u8(bits: u8) -> Option<Self> {
+        match bits {
+            0 => Some(Self::Send),
+            1 => Some(Self::SendIfNew),
+            2 => Some(Self::Never),
+            _ => None,
+        }
+    }
+}

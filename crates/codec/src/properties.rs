@@ -179,3 +179,75 @@ impl Default for SubscriptionIdentifiers<'_> {
         Self::Listed(&[])
     }
 }
+
+/// Property identifiers of table 2-4; all of them fit into one byte of a variable byte integer.
+pub(crate) mod id {
+    use crate::wire::Reader;
+
+    pub(crate) const PAYLOAD_FORMAT_INDICATOR: u8 = 0x01;
+    pub(crate) const MESSAGE_EXPIRY: u8 = 0x02;
+    pub(crate) const CONTENT_TYPE: u8 = 0x03;
+    pub(crate) const RESPONSE_TOPIC: u8 = 0x08;
+    pub(crate) const CORRELATION_DATA: u8 = 0x09;
+    pub(crate) const SUBSCRIPTION_IDENTIFIER: u8 = 0x0B;
+    pub(crate) const SESSION_EXPIRY: u8 = 0x11;
+    pub(crate) const ASSIGNED_CLIENT_ID: u8 = 0x12;
+    pub(crate) const SERVER_KEEP_ALIVE: u8 = 0x13;
+    pub(crate) const AUTHENTICATION_METHOD: u8 = 0x15;
+    pub(crate) const AUTHENTICATION_DATA: u8 = 0x16;
+    pub(crate) const REQUEST_PROBLEM_INFORMATION: u8 = 0x17;
+    pub(crate) const WILL_DELAY: u8 = 0x18;
+    pub(crate) const REQUEST_RESPONSE_INFORMATION: u8 = 0x19;
+    pub(crate) const RESPONSE_INFORMATION: u8 = 0x1A;
+    pub(crate) const SERVER_REFERENCE: u8 = 0x1C;
+    pub(crate) const REASON_STRING: u8 = 0x1F;
+    pub(crate) const RECEIVE_MAXIMUM: u8 = 0x21;
+    pub(crate) const TOPIC_ALIAS_MAXIMUM: u8 = 0x22;
+    pub(crate) const TOPIC_ALIAS: u8 = 0x23;
+    pub(crate) const MAXIMUM_QOS: u8 = 0x24;
+    pub(crate) const RETAIN_AVAILABLE: u8 = 0x25;
+    pub(crate) const USER_PROPERTY: u8 = 0x26;
+    pub(crate) const MAXIMUM_PACKET_SIZE: u8 = 0x27;
+    pub(crate) const WILDCARD_SUBSCRIPTION_AVAILABLE: u8 = 0x28;
+    pub(crate) const SUBSCRIPTION_IDENTIFIERS_AVAILABLE: u8 = 0x29;
+    pub(crate) const SHARED_SUBSCRIPTION_AVAILABLE: u8 = 0x2A;
+
+    /// Passes over the value of a property; none for an unknown identifier or a short value.
+    pub(crate) fn skip(reader: &mut Reader<'_>, identifier: u8) -> Option<()> {
+        match identifier {
+            PAYLOAD_FORMAT_INDICATOR
+            | REQUEST_PROBLEM_INFORMATION
+            | REQUEST_RESPONSE_INFORMATION
+            | MAXIMUM_QOS
+            | RETAIN_AVAILABLE
+            | WILDCARD_SUBSCRIPTION_AVAILABLE
+            | SUBSCRIPTION_IDENTIFIERS_AVAILABLE
+            | SHARED_SUBSCRIPTION_AVAILABLE => reader.bytes(1).ok()?,
+            SERVER_KEEP_ALIVE | RECEIVE_MAXIMUM | TOPIC_ALIAS_MAXIMUM | TOPIC_ALIAS => {
+                reader.bytes(2).ok()?
+            }
+            MESSAGE_EXPIRY | SESSION_EXPIRY | WILL_DELAY | MAXIMUM_PACKET_SIZE => {
+                reader.bytes(4).ok()?
+            }
+            SUBSCRIPTION_IDENTIFIER => {
+                reader.variable().ok()?;
+                &[]
+            }
+            USER_PROPERTY => {
+                reader.binary().ok()?;
+                reader.binary().ok()?
+            }
+            CONTENT_TYPE
+            | RESPONSE_TOPIC
+            | CORRELATION_DATA
+            | ASSIGNED_CLIENT_ID
+            | AUTHENTICATION_METHOD
+            | AUTHENTICATION_DATA
+            | RESPONSE_INFORMATION
+            | SERVER_REFERENCE
+            | REASON_STRING => reader.binary().ok()?,
+            _ => return None,
+        };
+        Some(())
+    }
+}

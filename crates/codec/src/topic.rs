@@ -1,5 +1,7 @@
 //! Topic names and topic filters: the checks of both, and matching of one by the other.
 
+use crate::wire::FIELD_BYTES_MAX;
+
 /// A topic filter that follows the rules of the specification, shared or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TopicFilter<'a>(&'a str);
@@ -18,37 +20,152 @@ pub struct SharedFilter<'a> {
 #[error("invalid topic filter")]
 pub struct TopicError;
 
+const SHARE: &str = "$share/";
+const QUEUE: &str = "$queue/";
+const QUEUE_GROUP: &str = "$queue";
+
 impl<'a> TopicFilter<'a> {
     /// Checks a filter.
     ///
     /// # Errors
     /// Empty, a NUL, a wildcard that is not a whole level, `#` not last, a bad share name.
-    pub fn parse(_text: &'a str) -> Result<Self, TopicError> {
-        todo!()
+    pub fn parse(text: &'a str) -> Result<Self, TopicError> {
+        // [MQTT-4.7.3-3] [MQTT3-4.7.3-3]
+        if text.len() > FIELD_BYTES_MAX {
+            return Err(TopicError);
+        }
+        let filter = if let Some(rest) = text.strip_prefix(SHARE) {
+            // [MQTT-4.8.2-2]
+            let (group, filter) = rest.split_once('/').ok_or(TopicError)?;
+            // [MQTT-4.8.2-1]
+            if group.is_empty() || group.bytes().any(|byte| matches!(byte, b'+' | b'#' | 0)) {
+                return Err(TopicError);
+            }
+            filter
+        } else {
+            text.strip_prefix(QUEUE).unwrap_or(text)
+        };
+        if is_valid_filter(filter) {
+            Ok(Self(text))
+        } else {
+            Err(TopicError)
+        }
     }
+
+    /// A filter that [`Self::parse`] has accepted before.
+    pub(crate) const fn from_checked(text: &'a str) -> Self {
+        Self(text)
+    }
+
     /// As the client wrote it.
     pub const fn as_str(self) -> &'a str {
         self.0
     }
+
     /// The parts of a shared filter.
     pub fn shared(self) -> Option<SharedFilter<'a>> {
-        todo!()
+        if let Some(rest) = self.0.strip_prefix(SHARE) {
+            let (group, filter) = rest.split_once('/')?;
+            return Some(SharedFilter { group, filter });
+        }
+        let filter = self.0.strip_prefix(QUEUE)?;
+        Some(SharedFilter {
+            group: QUEUE_GROUP,
+            filter,
+        })
     }
+
     /// The filter to match topics with: without the share prefix.
     pub fn matched_part(self) -> &'a str {
-        todo!()
+        self.shared().map_or(self.0, |shared| shared.filter)
     }
+
     /// Has `+` or `#`.
     pub fn has_wildcard(self) -> bool {
-        todo!()
+        // A share name has neither, so the prefix need not be cut off.
+        self.0.bytes().any(|byte| matches!(byte, b'+' | b'#'))
     }
 }
 
 /// Whether a topic name fits a filter without share prefix.
-pub fn matches(_filter: &str, _topic: &str) -> bool {
-    todo!()
+///
+/// The filter must be valid; topics that begin with `$` fit no filter that begins with a wildcard.
+pub fn matches(filter: &str, topic: &str) -> bool {
+    // [MQTT-4.7.2-1] [MQTT3-4.7.2-1]
+    if topic.starts_with('$') && filter.starts_with(['+', '#']) {
+        return false;
+    }
+    let mut topic_levels = levels(topic);
+    for level in levels(filter) {
+        match level {
+            // Also the parent: `a/#` fits `a`.
+            "#" => return true,
+            "+" => {
+                if topic_levels.next().is_none() {
+                    return false;
+                }
+            }
+            // Character by character, no normalisation. [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
+            literal => {
+                if topic_levels.next() != Some(literal) {
+                    return false;
+                }
+            }
+        }
+    }
+    topic_levels.next().is_none()
 }
+
 /// Whether the text may be the topic of a PUBLISH.
-pub fn is_valid_name(_topic: &str) -> bool {
-    todo!()
+#[inline]
+pub fn is_valid_name(topic: &str) -> bool {
+    // [MQTT-4.7.3-1] [MQTT-4.7.3-3] [MQTT3-4.7.3-1] [MQTT3-4.7.3-3]
+    !topic.is_empty() && topic.len() <= FIELD_BYTES_MAX && !has_forbidden(topic.as_bytes())
+}
+
+/// The levels of a topic name or filter, the empty ones too.
+#[inline]
+pub fn levels(text: &str) -> core::str::Split<'_, char> {
+    text.split('/')
+}
+
+/// How many levels [`levels`] gives: one more than there are separators.
+#[inline]
+pub fn level_count(text: &str) -> usize {
+    1 + text.bytes().filter(|&byte| byte == b'/').count()
+}
+
+/// Has a character that no topic name may have: a wildcard or U+0000.
+#[inline]
+pub(crate) fn has_forbidden(topic: &[u8]) -> bool {
+    // No early exit: names are short and good, and the loop turns into a few vector instructions.
+    // [MQTT-4.7.0-1] [MQTT-4.7.3-2] [MQTT3-4.7.1-1] [MQTT3-4.7.3-2]
+    topic
+        .iter()
+        .fold(false, |bad, &byte| bad | matches!(byte, b'+' | b'#' | 0))
+}
+
+/// The rules of a filter that has no share prefix.
+fn is_valid_filter(filter: &str) -> bool {
+    // [MQTT-4.7.3-1] [MQTT-4.7.3-2] [MQTT3-4.7.3-1] [MQTT3-4.7.3-2]
+    if filter.is_empty() {
+        return false;
+    }
+    if !has_forbidden(filter.as_bytes()) {
+        return true;
+    }
+    let mut levels = levels(filter);
+    while let Some(level) = levels.next() {
+        let valid = match level {
+            // [MQTT-4.7.1-1] [MQTT3-4.7.1-2]
+            "#" => levels.next().is_none(),
+            // [MQTT-4.7.1-2] [MQTT3-4.7.1-3]
+            "+" => true,
+            literal => !has_forbidden(literal.as_bytes()),
+        };
+        if !valid {
+            return false;
+        }
+    }
+    true
 }
