@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod client;
 pub mod limits;
 pub mod message;
+mod packet_ids;
 pub mod server;
 pub mod time;
 pub mod violation;
