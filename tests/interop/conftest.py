@@ -1,0 +1,64 @@
+"""The broker, the clients and the names that every test starts from."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+import pytest
+
+import launch
+from clients import Connect, GmqttClient, MosquittoTools, PahoClient
+
+KINDS = {
+    "paho-3.1": (PahoClient, "3.1"),
+    "paho-3.1.1": (PahoClient, "3.1.1"),
+    "paho-5.0": (PahoClient, "5.0"),
+    "mosquitto-3.1.1": (MosquittoTools, "3.1.1"),
+    "mosquitto-5.0": (MosquittoTools, "5.0"),
+    "gmqtt-3.1.1": (GmqttClient, "3.1.1"),
+    "gmqtt-5.0": (GmqttClient, "5.0"),
+}
+ALL = tuple(KINDS)
+V5 = tuple(name for name in KINDS if name.endswith("5.0"))
+# Clients that stay connected and can do everything their version offers.
+LASTING = tuple(name for name in KINDS if not name.startswith("mosquitto"))
+LASTING_V5 = tuple(name for name in LASTING if name in V5)
+
+
+@pytest.fixture(scope="session")
+def address():
+    """Where the broker listens; started here only if launch.py did not do it before."""
+    if "MQTT_PORT" in os.environ:
+        yield os.environ["MQTT_HOST"], int(os.environ["MQTT_PORT"])
+        return
+    broker = launch.Broker()
+    yield broker.host, broker.port
+    alive = broker.is_alive()
+    log = broker.log_tail()
+    broker.stop()
+    assert alive, log
+
+
+@pytest.fixture
+def name():
+    """A prefix for topics and client ids that no other test has."""
+    return f"t{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def join(address, name):
+    """Connects clients by kind; whatever is left of them ends with the test."""
+    clients = []
+
+    def make(kind: str, client_id: str | None = None, connect: bool = True, **options):
+        client_class, version = KINDS[kind]
+        client = client_class(*address, version)
+        clients.append(client)
+        if connect:
+            client.connect(Connect(client_id or f"{name}-{len(clients)}", **options))
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
