@@ -27,8 +27,8 @@ pub mod reason;
 pub mod topic;
 mod wire;
 
-pub use decode::decode;
-pub use encode::{PublishFrame, encode, encode_publish};
+pub use decode::{decode, decode_publish};
+pub use encode::{PublishFrame, encode, encode_publish, encode_publish_head, encoded_len};
 pub use error::{DecodeError, EncodeError};
 pub use packet::{Packet, PacketId, QoS, Version};
 pub use reason::ReasonCode;

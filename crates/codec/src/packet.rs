@@ -322,4 +322,10 @@ impl RetainHandling {
             _ => None,
         }
     }
+
+    /// 0, 1 or 2.
+    #[inline]
+    pub const fn as_u8(self) -> u8 {
+        self as u8
+    }
 }

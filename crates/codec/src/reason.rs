@@ -8,7 +8,7 @@
     reason = "the names are those of the specification's table 2-6"
 )]
 pub enum ReasonCode {
-    /// Also: normal disconnection, granted QoS 0.
+    /// Also: normal disconnection, granted `QoS` 0.
     Success = 0x00,
     GrantedQoS1 = 0x01,
     GrantedQoS2 = 0x02,
@@ -115,5 +115,200 @@ impl ReasonCode {
             0xA2 => Self::WildcardSubscriptionsNotSupported,
             _ => return None,
         })
+    }
+}
+
+/// The packets that carry a reason code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each variant is the packet of that name")]
+pub enum Carrier {
+    ConnAck,
+    PubAck,
+    PubRec,
+    PubRel,
+    PubComp,
+    SubAck,
+    UnsubAck,
+    Disconnect,
+    Auth,
+}
+
+impl ReasonCode {
+    /// Whether the specification lists this code for that packet of 5.0.
+    #[inline]
+    pub const fn may_be_in(self, carrier: Carrier) -> bool {
+        match carrier {
+            Carrier::PubAck | Carrier::PubRec => self.answers_publish(),
+            Carrier::PubRel | Carrier::PubComp => {
+                matches!(self, Self::Success | Self::PacketIdentifierNotFound)
+            }
+            Carrier::SubAck => self.answers_subscribe(),
+            Carrier::UnsubAck => self.answers_unsubscribe(),
+            Carrier::ConnAck => self.answers_connect(),
+            Carrier::Disconnect => self.ends_connection(),
+            Carrier::Auth => {
+                matches!(
+                    self,
+                    Self::Success | Self::ContinueAuthentication | Self::ReAuthenticate
+                )
+            }
+        }
+    }
+
+    /// The reason code of a CONNACK return code of 3.x; none for a reserved one.
+    pub const fn from_return_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Success),
+            1 => Some(Self::UnsupportedProtocolVersion),
+            2 => Some(Self::ClientIdentifierNotValid),
+            3 => Some(Self::ServerUnavailable),
+            4 => Some(Self::BadUserNameOrPassword),
+            5 => Some(Self::NotAuthorized),
+            _ => None,
+        }
+    }
+
+    /// The CONNACK return code of 3.x that comes nearest; 0 only for what is no error.
+    pub const fn return_code(self) -> u8 {
+        if !self.is_error() {
+            0
+        } else if matches!(self, Self::UnsupportedProtocolVersion) {
+            1
+        } else if matches!(self, Self::ClientIdentifierNotValid) {
+            2
+        } else if matches!(self, Self::BadUserNameOrPassword) {
+            4
+        } else if self.is_refusal_of_client() {
+            5
+        } else {
+            // The server cannot, for a reason that 3.x has no word for.
+            3
+        }
+    }
+
+    /// What this client may not do, and not only at this moment.
+    const fn is_refusal_of_client(self) -> bool {
+        matches!(
+            self,
+            Self::NotAuthorized
+                | Self::Banned
+                | Self::BadAuthenticationMethod
+                | Self::AdministrativeAction
+                | Self::TopicNameInvalid
+                | Self::TopicFilterInvalid
+                | Self::QoSNotSupported
+                | Self::RetainNotSupported
+        )
+    }
+
+    const fn answers_publish(self) -> bool {
+        matches!(
+            self,
+            Self::Success
+                | Self::NoMatchingSubscribers
+                | Self::UnspecifiedError
+                | Self::ImplementationSpecificError
+                | Self::NotAuthorized
+                | Self::TopicNameInvalid
+                | Self::PacketIdentifierInUse
+                | Self::QuotaExceeded
+                | Self::PayloadFormatInvalid
+        )
+    }
+
+    const fn answers_subscribe(self) -> bool {
+        matches!(
+            self,
+            Self::Success
+                | Self::GrantedQoS1
+                | Self::GrantedQoS2
+                | Self::UnspecifiedError
+                | Self::ImplementationSpecificError
+                | Self::NotAuthorized
+                | Self::TopicFilterInvalid
+                | Self::PacketIdentifierInUse
+                | Self::QuotaExceeded
+                | Self::SharedSubscriptionsNotSupported
+                | Self::SubscriptionIdentifiersNotSupported
+                | Self::WildcardSubscriptionsNotSupported
+        )
+    }
+
+    const fn answers_unsubscribe(self) -> bool {
+        matches!(
+            self,
+            Self::Success
+                | Self::NoSubscriptionExisted
+                | Self::UnspecifiedError
+                | Self::ImplementationSpecificError
+                | Self::NotAuthorized
+                | Self::TopicFilterInvalid
+                | Self::PacketIdentifierInUse
+        )
+    }
+
+    const fn answers_connect(self) -> bool {
+        matches!(
+            self,
+            Self::Success
+                | Self::UnspecifiedError
+                | Self::MalformedPacket
+                | Self::ProtocolError
+                | Self::ImplementationSpecificError
+                | Self::UnsupportedProtocolVersion
+                | Self::ClientIdentifierNotValid
+                | Self::BadUserNameOrPassword
+                | Self::NotAuthorized
+                | Self::ServerUnavailable
+                | Self::ServerBusy
+                | Self::Banned
+                | Self::BadAuthenticationMethod
+                | Self::TopicNameInvalid
+                | Self::PacketTooLarge
+                | Self::QuotaExceeded
+                | Self::PayloadFormatInvalid
+                | Self::RetainNotSupported
+                | Self::QoSNotSupported
+                | Self::UseAnotherServer
+                | Self::ServerMoved
+                | Self::ConnectionRateExceeded
+        )
+    }
+
+    const fn ends_connection(self) -> bool {
+        matches!(
+            self,
+            Self::Success
+                | Self::DisconnectWithWill
+                | Self::UnspecifiedError
+                | Self::MalformedPacket
+                | Self::ProtocolError
+                | Self::ImplementationSpecificError
+                | Self::NotAuthorized
+                | Self::ServerBusy
+                | Self::ServerShuttingDown
+                // Named by table 2-6, though the table of DISCONNECT forgets it.
+                | Self::BadAuthenticationMethod
+                | Self::KeepAliveTimeout
+                | Self::SessionTakenOver
+                | Self::TopicFilterInvalid
+                | Self::TopicNameInvalid
+                | Self::ReceiveMaximumExceeded
+                | Self::TopicAliasInvalid
+                | Self::PacketTooLarge
+                | Self::MessageRateTooHigh
+                | Self::QuotaExceeded
+                | Self::AdministrativeAction
+                | Self::PayloadFormatInvalid
+                | Self::RetainNotSupported
+                | Self::QoSNotSupported
+                | Self::UseAnotherServer
+                | Self::ServerMoved
+                | Self::SharedSubscriptionsNotSupported
+                | Self::ConnectionRateExceeded
+                | Self::MaximumConnectTime
+                | Self::SubscriptionIdentifiersNotSupported
+                | Self::WildcardSubscriptionsNotSupported
+        )
     }
 }
