@@ -27,7 +27,7 @@ if [ "${1:-}" = --suites ]; then
     shift
     # Most of the time is waiting for timers of the broker, so the suites run side by side.
     code=0
-    node --test --test-concurrency=4 mqttjs/ >.venv/mqttjs.log 2>&1 &
+    node --test --test-reporter=spec --test-concurrency=4 mqttjs/ >.venv/mqttjs.log 2>&1 &
     mqttjs=$!
     "$python" -m pytest -n 6 "$@" || code=$?
     wait "$mqttjs" || code=$?

@@ -97,13 +97,12 @@ def test_wildcards_do_not_see_topics_of_the_server(join, name, kind):
     while (seen := all_topics.next_message()).payload != name.encode():
         assert not seen.topic.startswith("$")
     while (seen := one_level.next_message()).payload != name.encode():
-        assert seen.topic == "x/broker/version"
+        assert seen.topic.endswith("/broker/version") and not seen.topic.startswith("$")
 
 
 @pytest.mark.parametrize("kind", ALL)
 def test_overlapping_subscriptions_deliver_with_the_highest_quality(join, name, kind):
     subscriber = join(kind)
-    # One SUBSCRIBE: every filter has the same quality, so a second client asks for less.
     subscriber.subscribe(f"{name}/+", f"{name}/a", f"{name}-end", qos=2)
     publisher = join("paho-3.1.1")
     publisher.publish(f"{name}/a", b"x", qos=2)

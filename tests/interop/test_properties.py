@@ -4,7 +4,7 @@ import queue
 import time
 
 import pytest
-from clients import Properties
+from clients import Connect, Properties
 from conftest import LASTING_V5, V5
 
 FULL = Properties(
@@ -107,8 +107,6 @@ def test_subscriber_that_offers_topic_aliases_gets_every_topic(join, name):
 
 def test_server_assigns_a_client_identifier(join):
     client = join("paho-5.0", connect=False)
-    from clients import Connect
-
     client.connect(Connect(""))
     assert client.connack_properties["AssignedClientIdentifier"]
 

@@ -1,6 +1,7 @@
 """Retained messages: kept, replayed, replaced, cleared."""
 
 import pytest
+from clients import Properties
 from conftest import ALL, LASTING_V5, V5
 
 
@@ -76,8 +77,6 @@ def test_retain_handling_decides_about_the_replay(join, name, kind):
 
 @pytest.mark.parametrize("kind", V5)
 def test_retained_message_keeps_its_properties(join, name, kind):
-    from clients import Properties
-
     properties = Properties(user=(("a", "1"), ("a", "2")), content_type="text/plain")
     join(kind).publish(name, b"x", qos=1, retain=True, properties=properties)
     subscriber = join(kind)

@@ -4,7 +4,7 @@ import socket
 import time
 
 import pytest
-from clients import Connect
+from clients import Connect, Properties
 from conftest import ALL, LASTING
 
 AWAY = 60
@@ -50,7 +50,8 @@ def test_session_present_is_told(join, name, kind):
     client.subscribe(name, qos=1)
     client.disconnect()
     again = join(kind, client_id=client_id, connect=False)
-    assert again.connect(Connect(client_id, **kept(kind)))
+    # The byte is reserved in 3.1.
+    assert again.connect(Connect(client_id, **kept(kind))) == (kind != "paho-3.1")
     again.disconnect()
     clean = join(kind, client_id=client_id, connect=False)
     assert not clean.connect(Connect(client_id, clean_start=True))
@@ -80,8 +81,6 @@ def test_session_ends_with_its_expiry(join, name, kind):
 
 @pytest.mark.parametrize("kind", ("paho-5.0", "gmqtt-5.0"))
 def test_message_that_expires_in_the_queue_is_not_delivered(join, name, kind):
-    from clients import Properties
-
     client_id = f"{name}-session"
     client = join(kind, client_id=client_id, **kept(kind))
     client.subscribe(f"{name}/#", qos=1)
@@ -96,6 +95,7 @@ def test_message_that_expires_in_the_queue_is_not_delivered(join, name, kind):
     assert 95 <= message.properties.message_expiry <= 98
 
 
+@pytest.mark.mosquitto_deviates("closes without telling a 5.0 client why")
 @pytest.mark.parametrize("kind", LASTING)
 def test_second_connection_takes_the_client_identifier_over(join, name, kind):
     client_id = f"{name}-twice"
@@ -110,6 +110,7 @@ def test_second_connection_takes_the_client_identifier_over(join, name, kind):
     assert second.next_message().payload == b"x"
 
 
+@pytest.mark.mosquitto_deviates("checks every few seconds")
 @pytest.mark.parametrize("kind", ("paho-3.1", "paho-3.1.1", "paho-5.0"))
 def test_silent_client_is_closed_after_one_and_a_half_keep_alives(join, name, kind):
     client = join(kind, connect=False)
@@ -123,8 +124,8 @@ def test_silent_client_is_closed_after_one_and_a_half_keep_alives(join, name, ki
     while chunk := transport.recv(4096):
         received += chunk
     silence = time.monotonic() - start
-    # A server that rounds its clock to seconds may need one more.
-    assert 2.9 <= silence <= 5, silence
+    # Twice the keep alive, and half a second for a busy machine.
+    assert 2.9 <= silence <= 4.5, silence
     if kind == "paho-5.0":
         assert received[-2:] == b"\x8d\x00" or received[-1:] == b"\x8d", "keep alive timeout"
 

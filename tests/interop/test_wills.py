@@ -29,7 +29,8 @@ def test_will_is_published_when_the_connection_breaks(join, name, kind, watcher)
     assert (message.qos, message.retain) == (2, False)
 
 
-@pytest.mark.parametrize("kind", ALL)
+# A mosquitto_sub of 5.0 that is told to stop asks for its will; see the next test.
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "mosquitto-5.0"])
 def test_will_is_not_published_after_a_normal_disconnect(join, name, kind, watcher):
     leave_with_will(join, name, kind).disconnect()
     join("paho-5.0").publish(f"{name}/end", b"end", qos=1)
@@ -37,6 +38,11 @@ def test_will_is_not_published_after_a_normal_disconnect(join, name, kind, watch
     # A later message shows that the will did not come after the first one either.
     join("paho-5.0").publish(f"{name}/end", b"later", qos=1)
     assert watcher.next_message().payload == b"later"
+
+
+def test_will_is_published_after_a_disconnect_that_asks_for_it(join, name, watcher):
+    leave_with_will(join, name, "mosquitto-5.0").disconnect()
+    assert watcher.next_message().payload == b"gone"
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -67,6 +73,7 @@ def test_will_waits_for_its_delay(join, name, kind, watcher):
     assert 1.8 <= time.monotonic() - start <= 4
 
 
+@pytest.mark.mosquitto_deviates("2.0.11 waits for the whole delay")
 @pytest.mark.parametrize("kind", V5)
 def test_will_does_not_wait_longer_than_the_session_lives(join, name, kind, watcher):
     client = join(
