@@ -1,0 +1,486 @@
+//! The client: connection, session, keep alive, and which packet goes where.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use thrum_codec::packet::{Auth, ConnAck, Disconnect, Packet};
+use thrum_codec::properties::{AuthProperties, ConnAckProperties, DisconnectProperties};
+use thrum_codec::{EncodeError, QoS, ReasonCode, Version, encode};
+
+use super::exchanges::Exchanges;
+use super::{ClientOptions, Event};
+use crate::packet_ids::PacketIds;
+use crate::{Time, Violation};
+
+/// Protocol state of one client; outlives connections. At most 200 bytes and the identifier while nothing is under way.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) options: Arc<ClientOptions>,
+    client_id: Box<str>,
+    pub(super) exchanges: Option<Box<Exchanges>>,
+    pub(super) server: ServerLimits,
+    last_sent: Time,
+    /// Since when a CONNACK or PINGRESP is awaited.
+    awaiting: Option<Time>,
+    discarded: u32,
+    pub(super) packet_ids: PacketIds,
+    pub(super) phase: Phase,
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// No connection, or one that must carry nothing more.
+    Disconnected,
+    /// CONNECT sent.
+    Connecting,
+    /// Accepted.
+    Connected,
+}
+
+/// What the server allows on this connection, as CONNACK says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerLimits {
+    pub(super) packet_bytes_max: u32,
+    pub(super) receive_maximum: u16,
+    pub(super) topic_alias_maximum: u16,
+    pub(super) keep_alive: u16,
+    pub(super) maximum_qos: QoS,
+    pub(super) retain_available: bool,
+    pub(super) wildcard_available: bool,
+    pub(super) shared_available: bool,
+    pub(super) identifiers_available: bool,
+    /// The session outlives the connection and the next connect will resume it.
+    pub(super) resumable: bool,
+}
+
+/// Why a packet was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendError {
+    /// Over the server's maximum packet size.
+    TooLarge,
+    Encode(EncodeError),
+}
+
+impl Client {
+    /// A client that is not connected. An empty identifier lets the server choose one.
+    pub fn new(options: Arc<ClientOptions>, client_id: &str) -> Self {
+        Self {
+            server: ServerLimits::new(&ConnAckProperties::default(), &options, client_id),
+            options,
+            client_id: client_id.into(),
+            exchanges: None,
+            last_sent: Time::default(),
+            awaiting: None,
+            discarded: 0,
+            packet_ids: PacketIds::default(),
+            phase: Phase::Disconnected,
+        }
+    }
+
+    /// A new connection is up: writes CONNECT, the first packet on it.
+    ///
+    /// # Errors
+    /// An option or the client identifier does not fit the wire format; nothing was written.
+    pub fn connect(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        self.connection_lost();
+        let version = self.options.version;
+        // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
+        self.options.with_connect(&self.client_id, |connect| {
+            encode(&Packet::Connect(*connect), version, out)
+        })?;
+        if self.options.cleans(&self.client_id) {
+            // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
+            self.discard_session();
+        }
+        self.phase = Phase::Connecting;
+        self.last_sent = now;
+        self.awaiting = Some(now);
+        Ok(())
+    }
+
+    /// One packet from the server. Any packet counts as a sign of life.
+    ///
+    /// # Errors
+    /// The server broke the protocol: call [`Client::disconnect`] with the reason and close.
+    pub fn handle_packet<'p>(
+        &mut self,
+        packet: Packet<'p>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'p>, Violation> {
+        match self.phase {
+            Phase::Disconnected => return Err(protocol_error("packet after the connection ended")),
+            Phase::Connecting => return self.handle_handshake(packet, now, out),
+            Phase::Connected => {}
+        }
+        if self.awaiting.is_some() {
+            // A PINGRESP may stand in line behind the messages that arrive now.
+            self.awaiting = Some(now);
+        }
+        match packet {
+            Packet::Publish(publish) => self.handle_publish(publish, now, out),
+            Packet::PubAck(ack) => self.handle_puback(&ack, now, out),
+            Packet::PubRec(ack) => self.handle_pubrec(&ack, now, out),
+            Packet::PubRel(ack) => self.handle_pubrel(&ack, now, out),
+            Packet::PubComp(ack) => self.handle_pubcomp(&ack, now, out),
+            Packet::SubAck(ack) => self.handle_suback(ack),
+            Packet::UnsubAck(ack) => self.handle_unsuback(ack),
+            Packet::PingResp => {
+                self.awaiting = None;
+                Ok(Event::Pong)
+            }
+            Packet::Disconnect(disconnect) => self.handle_disconnect(disconnect),
+            Packet::Auth(auth) => self.handle_auth(auth),
+            Packet::ConnAck(_) => Err(protocol_error("second CONNACK")),
+            Packet::Connect(_) => Err(protocol_error("CONNECT from a server")),
+            Packet::Subscribe(_) => Err(protocol_error("SUBSCRIBE from a server")),
+            Packet::Unsubscribe(_) => Err(protocol_error("UNSUBSCRIBE from a server")),
+            Packet::PingReq => Err(protocol_error("PINGREQ from a server")),
+        }
+    }
+
+    /// Writes DISCONNECT; then close the connection and call [`Client::connection_lost`].
+    ///
+    /// `session_expiry` replaces the seconds given in CONNECT (5.0), unless those were 0. A 3.x server learns of an
+    /// error, or that the will is wanted, only by the end of the connection, so nothing is written then.
+    pub fn disconnect(
+        &mut self,
+        reason: ReasonCode,
+        session_expiry: Option<u32>,
+        out: &mut Vec<u8>,
+    ) {
+        if self.phase == Phase::Disconnected {
+            return;
+        }
+        // [MQTT-3.14.4-1] [MQTT3-3.14.4-2]
+        self.phase = Phase::Disconnected;
+        if self.options.version != Version::V5 && reason != ReasonCode::Success {
+            return;
+        }
+        let disconnect = Disconnect {
+            reason: disconnect_reason(reason),
+            properties: DisconnectProperties {
+                session_expiry: session_expiry.filter(|_| self.options.session_expiry != 0),
+                ..DisconnectProperties::default()
+            },
+        };
+        if self
+            .write(&Packet::Disconnect(disconnect), self.last_sent, out)
+            .is_ok()
+            && let Some(expiry) = disconnect.properties.session_expiry
+        {
+            self.server.resumable = expiry != 0 && !self.options.cleans(&self.client_id);
+        }
+    }
+
+    /// The connection is gone, for whatever cause. Keeps what a later connect can resume.
+    pub fn connection_lost(&mut self) {
+        self.phase = Phase::Disconnected;
+        self.awaiting = None;
+        // [MQTT-3.1.2-23] [MQTT-4.1.0-1] [MQTT3-4.1.0-1]
+        if !self.server.resumable {
+            self.discard_session();
+        }
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.end_connection();
+        }
+        self.release_exchanges();
+    }
+
+    /// When [`Client::handle_timeout`] wants to be called; none while there is nothing to wait for.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let response = self.response_deadline();
+        match self.phase {
+            Phase::Disconnected => None,
+            Phase::Connecting => response,
+            Phase::Connected => match (response, self.ping_deadline()) {
+                (Some(response), Some(ping)) => Some(response.min(ping)),
+                (response, ping) => response.or(ping),
+            },
+        }
+    }
+
+    /// Time has passed: writes a PINGREQ if the connection was silent for the keep alive.
+    ///
+    /// # Errors
+    /// The server did not answer in time: close the connection.
+    pub fn handle_timeout(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), Violation> {
+        let overdue = self.response_deadline().is_some_and(|at| at <= now);
+        match self.phase {
+            Phase::Disconnected => Ok(()),
+            Phase::Connecting if overdue => Err(Violation::new(
+                ReasonCode::UnspecifiedError,
+                "no CONNACK in time",
+            )),
+            Phase::Connected if overdue => Err(Violation::new(
+                ReasonCode::UnspecifiedError,
+                "no PINGRESP in time",
+            )),
+            Phase::Connecting => Ok(()),
+            Phase::Connected => {
+                // [MQTT-3.1.2-20] [MQTT3-3.1.2-23]
+                if self.ping_deadline().is_some_and(|at| at <= now) {
+                    self.reply(&Packet::PingReq, now, out)?;
+                    self.awaiting.get_or_insert(now);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false if there is no
+    /// method or no connection, and nothing was written.
+    pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
+        let options = Arc::clone(&self.options);
+        // [MQTT-4.12.0-7]
+        let Some(method) = options.authentication_method.as_deref() else {
+            return false;
+        };
+        if self.phase == Phase::Disconnected || options.version != Version::V5 {
+            return false;
+        }
+        let auth = Auth {
+            reason: ReasonCode::ContinueAuthentication,
+            properties: AuthProperties {
+                authentication_method: Some(method),
+                authentication_data: Some(step),
+                ..AuthProperties::default()
+            },
+        };
+        self.write(&Packet::Auth(auth), now, out).is_ok()
+    }
+
+    /// The server has accepted the connection.
+    pub fn is_connected(&self) -> bool {
+        self.phase == Phase::Connected
+    }
+
+    /// The identifier: as given, or as assigned by the server.
+    pub fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    /// The options this client was made with.
+    pub fn options(&self) -> &Arc<ClientOptions> {
+        &self.options
+    }
+
+    /// Seconds of silence after which the client pings: the server's keep alive if it set one; 0 is off.
+    pub fn keep_alive(&self) -> u16 {
+        self.server.keep_alive
+    }
+
+    /// Messages dropped unacknowledged since the last call, because the session that they belonged to is gone or the
+    /// server no longer takes them.
+    pub fn take_discarded(&mut self) -> u32 {
+        core::mem::take(&mut self.discarded)
+    }
+
+    fn handle_handshake<'p>(
+        &mut self,
+        packet: Packet<'p>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'p>, Violation> {
+        match packet {
+            Packet::ConnAck(ack) => self.handle_connack(ack, now, out),
+            Packet::Auth(auth) => self.handle_auth(auth),
+            _ => Err(protocol_error("packet before CONNACK")),
+        }
+    }
+
+    fn handle_connack<'p>(
+        &mut self,
+        ack: ConnAck<'p>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<Event<'p>, Violation> {
+        self.awaiting = None;
+        if ack.reason != ReasonCode::Success {
+            // [MQTT-4.13.2-1]
+            self.phase = Phase::Disconnected;
+            return Ok(Event::Refused(ack));
+        }
+        let clean = self.options.cleans(&self.client_id);
+        if ack.session_present && clean {
+            // [MQTT-3.2.2-4]
+            return Err(protocol_error("session present after a clean start"));
+        }
+        if let Some(assigned) = ack.properties.assigned_client_id {
+            self.client_id = assigned.into();
+        }
+        // [MQTT-3.1.2-21] [MQTT-3.2.2-21]
+        self.server = ServerLimits::new(&ack.properties, &self.options, &self.client_id);
+        self.phase = Phase::Connected;
+        // 3.1 servers cannot tell; they keep the session of a client that does not clean it.
+        if ack.session_present || (self.options.version == Version::V31 && !clean) {
+            self.resume(now, out)?;
+        } else {
+            // [MQTT-3.2.2-5]
+            self.discard_session();
+        }
+        Ok(Event::Connected(ack))
+    }
+
+    fn handle_disconnect<'p>(
+        &mut self,
+        disconnect: Disconnect<'p>,
+    ) -> Result<Event<'p>, Violation> {
+        if self.options.version != Version::V5 {
+            return Err(protocol_error("DISCONNECT from a 3.x server"));
+        }
+        // [MQTT-4.13.2-1]
+        self.phase = Phase::Disconnected;
+        Ok(Event::Disconnected(disconnect))
+    }
+
+    fn handle_auth<'p>(&mut self, auth: Auth<'p>) -> Result<Event<'p>, Violation> {
+        let method = self.options.authentication_method.as_deref();
+        if method.is_none() || auth.properties.authentication_method != method {
+            return Err(protocol_error(
+                "AUTH with a method the client did not ask for",
+            ));
+        }
+        if self.awaiting.is_some() {
+            // The application's next step starts the wait anew.
+            self.awaiting = Some(self.last_sent);
+        }
+        Ok(Event::Authenticate(auth))
+    }
+
+    /// Drops the session state and counts the messages that are lost with it.
+    fn discard_session(&mut self) {
+        if let Some(exchanges) = &mut self.exchanges {
+            let lost = exchanges.unacknowledged();
+            exchanges.publishes.clear();
+            exchanges.releases.clear();
+            exchanges.received.clear();
+            exchanges.unsent = 0;
+            self.count_discarded(lost);
+        }
+        self.release_exchanges();
+    }
+
+    pub(super) fn count_discarded(&mut self, messages: usize) {
+        let messages = u32::try_from(messages).unwrap_or(u32::MAX);
+        self.discarded = self.discarded.saturating_add(messages);
+    }
+
+    /// Gives the memory back once nothing is under way.
+    pub(super) fn release_exchanges(&mut self) {
+        self.exchanges.take_if(|exchanges| exchanges.is_empty());
+    }
+
+    /// Writes a packet unless it is over the server's maximum packet size.
+    pub(super) fn write(
+        &mut self,
+        packet: &Packet<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let start = out.len();
+        encode(packet, self.options.version, out).map_err(SendError::Encode)?;
+        self.check_size(start, out)?;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Takes back what was written from `start` on if the server does not accept a packet of that size.
+    pub(super) fn check_size(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SendError> {
+        // [MQTT-3.2.2-15]
+        if self.server.fits(out.len() - start) {
+            return Ok(());
+        }
+        out.truncate(start);
+        Err(SendError::TooLarge)
+    }
+
+    /// Writes a packet that the protocol demands now.
+    pub(super) fn reply(
+        &mut self,
+        packet: &Packet<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Violation> {
+        self.write(packet, now, out).map_err(|_| {
+            Violation::new(
+                ReasonCode::PacketTooLarge,
+                "maximum packet size leaves no room for an answer",
+            )
+        })
+    }
+
+    pub(super) fn mark_sent(&mut self, now: Time) {
+        self.last_sent = now;
+    }
+
+    fn response_deadline(&self) -> Option<Time> {
+        Some(self.awaiting?.plus(self.options.response_timeout))
+    }
+
+    /// Up to a second before the keep alive is over, so that a late wake-up does not overdraw it.
+    fn ping_deadline(&self) -> Option<Time> {
+        let keep_alive = u64::from(self.server.keep_alive) * 1000;
+        let early = (keep_alive / 4).min(1000);
+        (keep_alive != 0).then(|| {
+            self.last_sent
+                .plus(Duration::from_millis(keep_alive - early))
+        })
+    }
+}
+
+impl ServerLimits {
+    fn new(properties: &ConnAckProperties<'_>, options: &ClientOptions, client_id: &str) -> Self {
+        let expiry = properties.session_expiry.unwrap_or(options.session_expiry);
+        let outlives = options.version != Version::V5 || expiry != 0;
+        Self {
+            packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
+            receive_maximum: properties.receive_maximum.map_or(u16::MAX, Into::into),
+            // [MQTT-3.2.2-18]
+            topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
+            keep_alive: properties.server_keep_alive.unwrap_or(options.keep_alive),
+            maximum_qos: properties.maximum_qos.unwrap_or(QoS::ExactlyOnce),
+            retain_available: properties.retain_available.unwrap_or(true),
+            wildcard_available: properties.wildcard_subscription_available.unwrap_or(true),
+            shared_available: properties.shared_subscription_available.unwrap_or(true),
+            identifiers_available: properties
+                .subscription_identifiers_available
+                .unwrap_or(true),
+            resumable: outlives && !options.cleans(client_id),
+        }
+    }
+
+    /// A packet of this many bytes is accepted.
+    pub(super) fn fits(&self, bytes: usize) -> bool {
+        u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.packet_bytes_max)
+    }
+}
+
+/// A violation of the rule that the words name.
+pub(super) const fn protocol_error(what: &'static str) -> Violation {
+    Violation::new(ReasonCode::ProtocolError, what)
+}
+
+/// The reason itself if a client may send it in DISCONNECT.
+fn disconnect_reason(reason: ReasonCode) -> ReasonCode {
+    // [MQTT-3.14.2-1]
+    match reason {
+        ReasonCode::Success
+        | ReasonCode::DisconnectWithWill
+        | ReasonCode::MalformedPacket
+        | ReasonCode::ProtocolError
+        | ReasonCode::ImplementationSpecificError
+        | ReasonCode::TopicNameInvalid
+        | ReasonCode::ReceiveMaximumExceeded
+        | ReasonCode::TopicAliasInvalid
+        | ReasonCode::PacketTooLarge
+        | ReasonCode::MessageRateTooHigh
+        | ReasonCode::QuotaExceeded
+        | ReasonCode::AdministrativeAction
+        | ReasonCode::PayloadFormatInvalid => reason,
+        _ => ReasonCode::UnspecifiedError,
+    }
+}
