@@ -1,2 +1,31 @@
-//! Who wants this topic.
+//! Who wants this topic: the index of topic filters, shared groups and the retained messages.
+//!
+//! ```text
+//!   PUBLISH topic --Index::matches--> filter ids --Index::destinations--> slices of destinations
+//!   SUBSCRIBE     --Index::insert---> + Retained::next_page, a replay in pages
+//!   $share group  --Group::pick-----> one member
+//! ```
+//!
+//! Invariant: plain data without a clock, a thread or a notion of who a destination is. The results
+//! depend only on the calls made, never on a hash: no iteration order of a hash table leaves here.
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod destination;
+mod hashing;
+pub mod index;
+mod keyed_list;
+mod levels;
+pub mod retained;
+pub mod shared;
+mod slab;
+mod text;
+mod topic_walk;
+mod wildcards;
+
+pub use destination::Destination;
+pub use index::{FilterId, Index, Inserted, Removed};
+pub use retained::{Position, Retained};
+pub use shared::{Choice, Cursor, Group, Strategy, UnknownStrategy};

@@ -1,0 +1,3 @@
+//! Speed and memory of the index.
+
+fn main() {}

@@ -1,0 +1,341 @@
+//! Topic filters and where they lead: exact ones in a flat table, wildcards in a trie.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+use crate::destination::{Destination, Destinations};
+use crate::hashing::{Hashing, IdTable};
+use crate::slab::Slab;
+use crate::text::Text;
+use crate::wildcards::{End, Wildcards};
+
+/// Names a filter as long as it has a destination; the number is used again afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilterId(NonZeroU32);
+
+/// Which of the two slabs a filter lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Exact(u32),
+    Wildcard(u32),
+}
+
+impl FilterId {
+    const fn new(place: Place) -> Self {
+        let (index, kind) = match place {
+            Place::Exact(index) => (index, 0),
+            Place::Wildcard(index) => (index, 1),
+        };
+        // A slab stays below 2^31 values.
+        Self(NonZeroU32::MIN.saturating_add(index << 1 | kind))
+    }
+
+    const fn place(self) -> Place {
+        let number = self.0.get() - 1;
+        if number & 1 == 0 {
+            Place::Exact(number >> 1)
+        } else {
+            Place::Wildcard(number >> 1)
+        }
+    }
+}
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inserted<D> {
+    /// The filter's name.
+    pub filter: FilterId,
+    /// The destination with the same key that was there before.
+    pub replaced: Option<D>,
+    /// The filter had no destination before.
+    pub first: bool,
+}
+
+/// What a removal took out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed<D> {
+    /// The destination that is gone.
+    pub destination: D,
+    /// The filter has no destination left and its id is void.
+    pub last: bool,
+}
+
+/// Maps topic filters to destinations.
+///
+/// Filters come checked and without a share prefix. An exact filter costs about 60 bytes and the
+/// destination, a wildcard about 40 for each level that no other filter shares; memory of removed
+/// filters is used again, and the arenas go back when the last filter leaves.
+#[derive(Debug)]
+pub struct Index<D> {
+    hashing: Hashing,
+    exact_ids: IdTable,
+    exact: Slab<Entry<Text, D>>,
+    trie: Wildcards,
+    wildcards: Slab<Entry<End, D>>,
+    destination_count: usize,
+    generation: u64,
+}
+
+#[derive(Debug)]
+struct Entry<F, D> {
+    filter: F,
+    destinations: Destinations<D>,
+}
+
+impl<D: Destination> Default for Index<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D: Destination> Index<D> {
+    /// An empty index with a hash seed taken from the addresses of the process.
+    pub fn new() -> Self {
+        Self::with_hashing(Hashing::random())
+    }
+
+    /// An empty index with a hash seed of the caller, who may have better randomness at hand.
+    pub fn with_seed(seed: u64) -> Self {
+        Self::with_hashing(Hashing::with_seed(seed))
+    }
+
+    fn with_hashing(hashing: Hashing) -> Self {
+        Self {
+            hashing,
+            exact_ids: IdTable::default(),
+            exact: Slab::new(),
+            trie: Wildcards::new(hashing),
+            wildcards: Slab::new(),
+            destination_count: 0,
+            generation: 0,
+        }
+    }
+
+    /// Adds a destination to a filter; one with the same key is replaced.
+    pub fn insert(&mut self, filter: &str, destination: D) -> Inserted<D> {
+        let inserted = if let Some(id) = self.find(filter) {
+            let hashing = self.hashing;
+            let replaced = self
+                .entry_mut(id)
+                .and_then(|destinations| destinations.insert(destination, hashing));
+            Inserted {
+                filter: id,
+                replaced,
+                first: false,
+            }
+        } else {
+            self.generation = self.generation.wrapping_add(1);
+            let filter = self.insert_filter(filter, Destinations::One(destination));
+            Inserted {
+                filter,
+                replaced: None,
+                first: true,
+            }
+        };
+        self.destination_count += usize::from(inserted.replaced.is_none());
+        inserted
+    }
+
+    fn insert_filter(&mut self, filter: &str, destinations: Destinations<D>) -> FilterId {
+        if is_wildcard(filter) {
+            let end = self.trie.insert(filter);
+            let index = self.wildcards.insert(Entry {
+                filter: end,
+                destinations,
+            });
+            let id = FilterId::new(Place::Wildcard(index));
+            self.trie.set(end, id);
+            id
+        } else {
+            let entry = Entry {
+                filter: Text::new(filter),
+                destinations,
+            };
+            let index = self.exact.insert(entry);
+            self.exact_ids
+                .insert(self.hashing.text(filter.as_bytes()), index);
+            FilterId::new(Place::Exact(index))
+        }
+    }
+
+    /// Takes a destination out of a filter.
+    pub fn remove(&mut self, filter: &str, key: D::Key) -> Option<Removed<D>> {
+        self.remove_by_id(self.find(filter)?, key)
+    }
+
+    /// Takes a destination out of a filter, at a cost that does not grow with their number.
+    pub fn remove_by_id(&mut self, filter: FilterId, key: D::Key) -> Option<Removed<D>> {
+        let hashing = self.hashing;
+        let destinations = self.entry_mut(filter)?;
+        let removed = if let Destinations::One(only) = destinations {
+            if only.key() != key {
+                return None;
+            }
+            let destination = self.remove_filter(filter)?.into_only()?;
+            self.generation = self.generation.wrapping_add(1);
+            Removed {
+                destination,
+                last: true,
+            }
+        } else {
+            let destination = destinations.remove_one_of_many(key, hashing)?;
+            Removed {
+                destination,
+                last: false,
+            }
+        };
+        self.destination_count -= 1;
+        Some(removed)
+    }
+
+    fn remove_filter(&mut self, id: FilterId) -> Option<Destinations<D>> {
+        match id.place() {
+            Place::Exact(index) => {
+                let entry = self.exact.remove(index)?;
+                self.exact_ids
+                    .remove(self.hashing.text(entry.filter.as_bytes()), index);
+                Some(entry.destinations)
+            }
+            Place::Wildcard(index) => {
+                let entry = self.wildcards.remove(index)?;
+                self.trie.remove(entry.filter);
+                Some(entry.destinations)
+            }
+        }
+    }
+
+    fn entry(&self, id: FilterId) -> Option<&Destinations<D>> {
+        match id.place() {
+            Place::Exact(index) => self.exact.get(index).map(|entry| &entry.destinations),
+            Place::Wildcard(index) => self.wildcards.get(index).map(|entry| &entry.destinations),
+        }
+    }
+
+    fn entry_mut(&mut self, id: FilterId) -> Option<&mut Destinations<D>> {
+        match id.place() {
+            Place::Exact(index) => self
+                .exact
+                .get_mut(index)
+                .map(|entry| &mut entry.destinations),
+            Place::Wildcard(index) => self
+                .wildcards
+                .get_mut(index)
+                .map(|entry| &mut entry.destinations),
+        }
+    }
+
+    /// The filter's name, if it has a destination.
+    pub fn find(&self, filter: &str) -> Option<FilterId> {
+        if is_wildcard(filter) {
+            self.trie.find(filter)
+        } else {
+            self.find_exact(filter)
+        }
+    }
+
+    /// Compared byte for byte, without any normalisation.
+    fn find_exact(&self, filter: &str) -> Option<FilterId> {
+        if self.exact.len() == 0 {
+            return None;
+        }
+        // [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
+        let is_it = |index| self.exact[index].filter.as_bytes() == filter.as_bytes();
+        let index = self
+            .exact_ids
+            .find(self.hashing.text(filter.as_bytes()), is_it)?;
+        Some(FilterId::new(Place::Exact(index)))
+    }
+
+    /// One destination of a filter.
+    pub fn destination(&self, filter: FilterId, key: D::Key) -> Option<&D> {
+        self.entry(filter)?.find(key, self.hashing)
+    }
+
+    /// Changes a destination in place; its key must stay the same.
+    pub fn update_destination<R>(
+        &mut self,
+        filter: FilterId,
+        key: D::Key,
+        change: impl FnOnce(&mut D) -> R,
+    ) -> Option<R> {
+        let hashing = self.hashing;
+        let destination = self.entry_mut(filter)?.find_mut(key, hashing)?;
+        let result = change(destination);
+        debug_assert!(destination.key() == key, "a destination keeps its key");
+        Some(result)
+    }
+
+    /// All destinations of a filter, in no lasting order; none for an id that is void.
+    pub fn destinations(&self, filter: FilterId) -> &[D] {
+        self.entry(filter).map_or(&[], Destinations::as_slice)
+    }
+
+    /// Appends the filter as it was inserted; allocates for wildcards.
+    pub fn filter_text(&self, filter: FilterId, into: &mut String) {
+        match filter.place() {
+            Place::Exact(index) => {
+                if let Some(entry) = self.exact.get(index) {
+                    into.push_str(entry.filter.as_str());
+                }
+            }
+            Place::Wildcard(index) => {
+                if let Some(entry) = self.wildcards.get(index) {
+                    self.trie.text(entry.filter, into);
+                }
+            }
+        }
+    }
+
+    /// Appends every filter that matches a topic name, in an order that is the same each time.
+    ///
+    /// Allocates nothing but what `into` may need. Filters that begin with a wildcard do not match
+    /// a topic that begins with `$` [MQTT-4.7.2-1].
+    pub fn matches(&self, topic: &str, into: &mut Vec<FilterId>) {
+        into.extend(self.find_exact(topic));
+        if self.has_wildcards() {
+            self.trie.matches(topic, into);
+        }
+    }
+
+    /// Changes when the set of filters changes; matches found before are valid until then.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Filters with at least one destination.
+    pub const fn filter_count(&self) -> usize {
+        self.exact.len() + self.wildcards.len()
+    }
+
+    /// Destinations of all filters.
+    pub const fn destination_count(&self) -> usize {
+        self.destination_count
+    }
+
+    /// Some filter has a `+` or a `#`.
+    pub const fn has_wildcards(&self) -> bool {
+        self.wildcards.len() > 0
+    }
+
+    /// Memory held, without the allocator's own; visits every filter, so not for the hot path.
+    pub fn memory_bytes(&self) -> usize {
+        let exact: usize = self
+            .exact
+            .iter()
+            .map(|entry| entry.filter.heap_bytes() + entry.destinations.heap_bytes())
+            .sum();
+        let wildcards: usize = self
+            .wildcards
+            .iter()
+            .map(|entry| entry.destinations.heap_bytes())
+            .sum();
+        let arenas = self.exact.memory_bytes() + self.wildcards.memory_bytes();
+        exact + wildcards + arenas + self.exact_ids.memory_bytes() + self.trie.memory_bytes()
+    }
+}
+
+/// In a checked filter these two bytes are always a whole level.
+fn is_wildcard(filter: &str) -> bool {
+    filter.bytes().any(|byte| byte == b'+' || byte == b'#')
+}

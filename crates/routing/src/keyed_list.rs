@@ -1,0 +1,148 @@
+//! A contiguous list whose elements are found by key: by scanning while short, by a map when long.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use hashbrown::HashTable;
+
+use crate::destination::Destination;
+use crate::hashing::{Hashing, shrink_sparse};
+
+/// Longer lists keep a map of positions; shorter ones are scanned faster than hashed.
+const SCAN_LENGTH_MAX: usize = 32;
+/// The map is dropped well below the length that made it, so that one element cannot flip it.
+const UNMAP_LENGTH: usize = SCAN_LENGTH_MAX / 2;
+/// No element lies here.
+const NOWHERE: u32 = u32::MAX;
+
+/// Elements in a slice, in no lasting order.
+#[derive(Debug)]
+pub(crate) struct KeyedList<T> {
+    elements: Vec<T>,
+    /// Position of each element, hashed by its key.
+    positions: Option<Box<HashTable<u32>>>,
+}
+
+impl<T: Destination> KeyedList<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            elements: Vec::new(),
+            positions: None,
+        }
+    }
+
+    pub(crate) const fn as_slice(&self) -> &[T] {
+        self.elements.as_slice()
+    }
+
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut T> {
+        self.elements.get_mut(position)
+    }
+
+    pub(crate) fn position(&self, key: T::Key, hashing: Hashing) -> Option<usize> {
+        let Some(positions) = &self.positions else {
+            return self
+                .elements
+                .iter()
+                .position(|element| element.key() == key);
+        };
+        let hash = hashing.key(&key);
+        let found = positions.find(hash, |&at| self.elements[at as usize].key() == key)?;
+        Some(*found as usize)
+    }
+
+    /// The caller has made sure that no element has the same key.
+    pub(crate) fn push(&mut self, element: T, hashing: Hashing) {
+        self.elements.push(element);
+        let elements = &self.elements;
+        let hash_at = |&at: &u32| hashing.key(&elements[at as usize].key());
+        if let Some(positions) = &mut self.positions {
+            let at = as_position(elements.len() - 1);
+            positions.insert_unique(hash_at(&at), at, hash_at);
+        } else if elements.len() > SCAN_LENGTH_MAX {
+            let mut positions = HashTable::with_capacity(elements.len() * 2);
+            for at in 0..as_position(elements.len()) {
+                positions.insert_unique(hash_at(&at), at, hash_at);
+            }
+            self.positions = Some(Box::new(positions));
+        }
+    }
+
+    /// The last element takes the place of the removed one.
+    pub(crate) fn swap_remove(&mut self, position: usize, hashing: Hashing) -> Option<T> {
+        let last = self.elements.len().checked_sub(1)?;
+        if position > last {
+            return None;
+        }
+        self.swap(position, last, hashing);
+        self.unmap_last(hashing);
+        let removed = self.elements.pop();
+        self.give_back();
+        removed
+    }
+
+    /// Exchanges two elements.
+    pub(crate) fn swap(&mut self, first: usize, second: usize, hashing: Hashing) {
+        if first == second {
+            return;
+        }
+        let (first_key, second_key) = (self.elements[first].key(), self.elements[second].key());
+        if let Some(positions) = &mut self.positions {
+            let (first, second) = (as_position(first), as_position(second));
+            // By way of a position that nobody has, so that the two entries are never alike.
+            move_entry(positions, hashing.key(&first_key), first, NOWHERE);
+            move_entry(positions, hashing.key(&second_key), second, first);
+            move_entry(positions, hashing.key(&first_key), NOWHERE, second);
+        }
+        self.elements.swap(first, second);
+    }
+
+    fn unmap_last(&mut self, hashing: Hashing) {
+        let (Some(positions), Some(last)) = (&mut self.positions, self.elements.last()) else {
+            return;
+        };
+        let at_last = as_position(self.elements.len() - 1);
+        if let Ok(entry) = positions.find_entry(hashing.key(&last.key()), |&at| at == at_last) {
+            entry.remove();
+        }
+        let elements = &self.elements;
+        shrink_sparse(positions, |&at| hashing.key(&elements[at as usize].key()));
+    }
+
+    fn give_back(&mut self) {
+        let used = self.elements.len();
+        if used <= UNMAP_LENGTH {
+            self.positions = None;
+        }
+        if used < self.elements.capacity() / 4 {
+            self.elements.shrink_to(used * 2);
+        }
+    }
+
+    /// The only element, if there is no other; the list is then empty.
+    pub(crate) fn take_only(&mut self) -> Option<T> {
+        if self.elements.len() == 1 {
+            self.elements.pop()
+        } else {
+            None
+        }
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let map = self.positions.as_ref().map_or(0, |positions| {
+            size_of::<HashTable<u32>>() + positions.allocation_size()
+        });
+        self.elements.capacity() * size_of::<T>() + map
+    }
+}
+
+fn move_entry(positions: &mut HashTable<u32>, hash: u64, from: u32, to: u32) {
+    if let Some(entry) = positions.find_mut(hash, |&at| at == from) {
+        *entry = to;
+    }
+}
+
+fn as_position(index: usize) -> u32 {
+    u32::try_from(index).expect("a list of 2^32 elements would not fit the memory of a node")
+}

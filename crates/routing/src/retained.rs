@@ -1,0 +1,336 @@
+//! The retained messages: one for each topic, found by topic or by filter, all at once or in pages.
+//!
+//! The topics form a trie whose edges lie in one ordered map. A walk visits them in the order of
+//! the numbers of their levels, which a topic keeps as long as it is stored: that is what makes a
+//! walk resumable while others insert and remove.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Included, Unbounded};
+use core::ops::ControlFlow;
+
+use crate::hashing::Hashing;
+use crate::levels::{LevelId, Levels};
+use crate::slab::Slab;
+
+/// A page ends after so many visited branches for each message it may hold, so that a filter that
+/// matches little does not hold up a turn.
+const VISITS_PER_MESSAGE: usize = 16;
+
+const ROOT: u32 = 0;
+/// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics that begin with `$` have a root of their own, which a
+/// filter that begins with a wildcard does not start from.
+const DOLLAR_ROOT: u32 = 1;
+
+/// Where the way of a topic or a filter starts.
+fn root_of(text: &str) -> u32 {
+    if text.starts_with('$') {
+        DOLLAR_ROOT
+    } else {
+        ROOT
+    }
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position(Vec<LevelId>);
+
+/// Messages by topic. Keep `M` small, an `Arc` for instance: inner levels have room for one too.
+#[derive(Debug)]
+pub struct Retained<M> {
+    levels: Levels,
+    nodes: Slab<Node<M>>,
+    /// From parent and level to child.
+    edges: BTreeMap<(u32, LevelId), u32>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Node<M> {
+    parent: u32,
+    level: LevelId,
+    children: u32,
+    message: Option<M>,
+}
+
+impl<M> Default for Retained<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M> Retained<M> {
+    /// A store without messages.
+    pub fn new() -> Self {
+        let mut nodes = Slab::new();
+        for root in [ROOT, DOLLAR_ROOT] {
+            let level = LevelId::FIRST;
+            nodes.insert(Node {
+                parent: root,
+                level,
+                children: 0,
+                message: None,
+            });
+        }
+        Self {
+            levels: Levels::new(Hashing::random()),
+            nodes,
+            edges: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Number of messages.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// There are no messages.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Keeps a message for a topic and returns the one it replaces.
+    pub fn insert(&mut self, topic: &str, message: M) -> Option<M> {
+        let mut node = root_of(topic);
+        for text in topic.split('/') {
+            node = self.child_or_new(node, text);
+        }
+        let replaced = self.nodes[node].message.replace(message);
+        self.count += usize::from(replaced.is_none());
+        replaced
+    }
+
+    fn child_or_new(&mut self, parent: u32, text: &str) -> u32 {
+        let known = self.levels.find(text.as_bytes());
+        if let Some(&node) = known.and_then(|level| self.edges.get(&(parent, level))) {
+            return node;
+        }
+        let level = self.levels.acquire(text);
+        let node = self.nodes.insert(Node {
+            parent,
+            level,
+            children: 0,
+            message: None,
+        });
+        self.edges.insert((parent, level), node);
+        self.nodes[parent].children += 1;
+        node
+    }
+
+    /// The message of a topic.
+    pub fn get(&self, topic: &str) -> Option<&M> {
+        self.nodes[self.find(topic)?].message.as_ref()
+    }
+
+    /// Topics are told apart byte for byte [MQTT-4.7.3-4].
+    fn find(&self, topic: &str) -> Option<u32> {
+        topic.split('/').try_fold(root_of(topic), |node, text| {
+            let level = self.levels.find(text.as_bytes())?;
+            self.edges.get(&(node, level)).copied()
+        })
+    }
+
+    /// Forgets the message of a topic, and the levels that only it needed.
+    pub fn remove(&mut self, topic: &str) -> Option<M> {
+        let mut node = self.find(topic)?;
+        let removed = self.nodes[node].message.take()?;
+        self.count -= 1;
+        let root = root_of(topic);
+        while node != root && self.is_unused(node) {
+            let Some(Node { parent, level, .. }) = self.nodes.remove(node) else {
+                break;
+            };
+            self.edges.remove(&(parent, level));
+            self.levels.release(level);
+            self.nodes[parent].children -= 1;
+            node = parent;
+        }
+        Some(removed)
+    }
+
+    fn is_unused(&self, node: u32) -> bool {
+        let node = &self.nodes[node];
+        node.children == 0 && node.message.is_none()
+    }
+
+    /// Hands over every message whose topic matches a filter, until told to stop.
+    ///
+    /// Only the branches that can match are walked. Filters that begin with a wildcard do not match
+    /// a topic that begins with `$` [MQTT-4.7.2-1].
+    pub fn for_each_match(&self, filter: &str, mut each: impl FnMut(&M) -> ControlFlow<()>) {
+        let Some(mut walk) = Walk::new(self, filter) else {
+            return;
+        };
+        while walk.advance() {
+            if walk
+                .message()
+                .is_some_and(|message| each(message).is_break())
+            {
+                return;
+            }
+        }
+    }
+
+    /// Hands over the next `messages_max` messages that match a filter and says where to go on.
+    ///
+    /// Pages may be short or empty and still be followed by another; `None` is the end. Between
+    /// pages messages may come and go: one that stays is handed over once, whatever the others do.
+    pub fn next_page(
+        &self,
+        filter: &str,
+        after: Option<&Position>,
+        messages_max: usize,
+        mut each: impl FnMut(&M),
+    ) -> Option<Position> {
+        let mut walk = Walk::new(self, filter)?;
+        if let Some(position) = after {
+            walk.resume(position);
+        }
+        let mut messages_left = messages_max.max(1);
+        let mut visits_left = messages_left.saturating_mul(VISITS_PER_MESSAGE);
+        while walk.advance() {
+            if let Some(message) = walk.message() {
+                each(message);
+                messages_left -= 1;
+            }
+            visits_left -= 1;
+            if messages_left == 0 || visits_left == 0 {
+                return Some(walk.position());
+            }
+        }
+        None
+    }
+}
+
+/// One level of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Literal(LevelId),
+    SingleLevel,
+    MultiLevel,
+}
+
+/// Visits the nodes that a filter can reach, parents first, children by ascending level.
+struct Walk<'a, M> {
+    retained: &'a Retained<M>,
+    steps: Vec<Step>,
+    root: u32,
+    /// From the first level down to the current node; empty at the root.
+    path: Vec<u32>,
+    /// Children of the current node up to here have been visited.
+    after: Option<LevelId>,
+}
+
+impl<'a, M> Walk<'a, M> {
+    /// Nothing if a level of the filter occurs in no topic.
+    fn new(retained: &'a Retained<M>, filter: &str) -> Option<Self> {
+        let step = |level: &str| match level {
+            "#" => Some(Step::MultiLevel),
+            "+" => Some(Step::SingleLevel),
+            text => retained.levels.find(text.as_bytes()).map(Step::Literal),
+        };
+        let steps = filter.split('/').map(step).collect::<Option<Vec<_>>>()?;
+        Some(Self {
+            retained,
+            steps,
+            root: root_of(filter),
+            path: Vec::new(),
+            after: None,
+        })
+    }
+
+    /// Goes to where another walk stood, or as near before what is left as the topics now allow.
+    fn resume(&mut self, position: &Position) {
+        for &level in &position.0 {
+            let edge = (self.current(), level);
+            match self.retained.edges.get(&edge) {
+                Some(&child) if self.may_enter(level) => self.path.push(child),
+                _ => {
+                    self.after = Some(level);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn may_enter(&self, level: LevelId) -> bool {
+        match self.step() {
+            Some(Step::Literal(literal)) => literal == level,
+            Some(Step::SingleLevel | Step::MultiLevel) => true,
+            None => false,
+        }
+    }
+
+    fn position(&self) -> Position {
+        Position(
+            self.path
+                .iter()
+                .map(|&node| self.retained.nodes[node].level)
+                .collect(),
+        )
+    }
+
+    fn current(&self) -> u32 {
+        self.path.last().copied().unwrap_or(self.root)
+    }
+
+    /// What the filter asks of the children of the current node.
+    fn step(&self) -> Option<Step> {
+        let beyond = self
+            .steps
+            .last()
+            .copied()
+            .filter(|&step| step == Step::MultiLevel);
+        self.steps.get(self.path.len()).copied().or(beyond)
+    }
+
+    /// To the next node; false at the end.
+    fn advance(&mut self) -> bool {
+        loop {
+            if let Some(child) = self.next_child() {
+                self.path.push(child);
+                self.after = None;
+                return true;
+            }
+            let Some(node) = self.path.pop() else {
+                return false;
+            };
+            self.after = Some(self.retained.nodes[node].level);
+        }
+    }
+
+    fn next_child(&self) -> Option<u32> {
+        let parent = self.current();
+        if self.retained.nodes[parent].children == 0 {
+            return None;
+        }
+        let edges = &self.retained.edges;
+        if let Step::Literal(level) = self.step()? {
+            let is_ahead = self.after.is_none_or(|after| after < level);
+            return edges.get(&(parent, level)).copied().filter(|_| is_ahead);
+        }
+        let first = self
+            .after
+            .map_or(Included((parent, LevelId::FIRST)), |after| {
+                Excluded((parent, after))
+            });
+        let (&(found_parent, _), &child) = edges.range((first, Unbounded)).next()?;
+        (found_parent == parent).then_some(child)
+    }
+
+    /// The message of the current node, if the whole filter matches its topic.
+    fn message(&self) -> Option<&'a M> {
+        let depth = self.path.len();
+        let is_whole = match self.steps.last() {
+            // `#` stands for its parent too.
+            Some(Step::MultiLevel) => depth + 1 >= self.steps.len(),
+            _ => depth == self.steps.len(),
+        };
+        if is_whole {
+            self.retained.nodes[self.current()].message.as_ref()
+        } else {
+            None
+        }
+    }
+}
