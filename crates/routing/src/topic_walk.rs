@@ -43,7 +43,7 @@ impl<'a> TopicWalk<'a> {
             remembered: [Remembered {
                 start: 0,
                 stop: 0,
-                id: None,
+                known: Known::NotYet,
             }; REMEMBERED],
             remembered_count: 0,
         };
@@ -80,7 +80,7 @@ impl<'a> TopicWalk<'a> {
             self.remembered[self.depth] = Remembered {
                 start: self.start,
                 stop: self.stop,
-                id: None,
+                known: Known::NotYet,
             };
             self.remembered_count = self.depth + 1;
         }
@@ -108,8 +108,9 @@ impl<'a> TopicWalk<'a> {
         match self.remembered.get_mut(self.depth) {
             None => self.levels.find(text),
             Some(Remembered {
-                id: Some(known), ..
-            }) => *known,
+                known: Known::As(id),
+                ..
+            }) => *id,
             Some(level) => {
                 let found = self.levels.find(text);
                 level.known = Known::As(found);
