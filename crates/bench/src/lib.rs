@@ -4,3 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod ledger;
+pub mod mark;
+pub mod pacing;
+pub mod plan;
+pub mod record;
+pub mod scenario;
+pub mod target;
+pub mod units;

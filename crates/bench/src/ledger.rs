@@ -1,0 +1,244 @@
+//! Which messages arrived, once and in order: per pair of publisher and subscriber, or per shared group.
+
+use std::ops::Range;
+
+/// How a message came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// For the first time, after all earlier ones that will come.
+    First,
+    /// For the first time, but after a later one.
+    Late,
+    /// Again.
+    Duplicate,
+    /// With a sequence that the publisher cannot have used.
+    Impossible,
+}
+
+/// Gaps remembered per pair; beyond that the oldest counts as lost for good, so that a broker
+/// that drops every other message costs 8 KiB per pair and not more.
+const GAPS_MAX: usize = 1_024;
+
+/// Deliveries from one publisher to one subscriber.
+#[derive(Clone, Debug, Default)]
+pub struct PairLedger {
+    /// One more than the highest sequence seen.
+    next: u32,
+    late: u32,
+    duplicates: u32,
+    forgotten: u32,
+    /// Sequences below `next` that are missing, ascending.
+    gaps: Vec<Range<u32>>,
+}
+
+impl PairLedger {
+    /// Enters a message.
+    pub fn receive(&mut self, sequence: u32) -> Arrival {
+        if sequence == self.next {
+            self.next = sequence.saturating_add(1);
+            return Arrival::First;
+        }
+        if sequence > self.next {
+            self.open_gap(self.next..sequence);
+            self.next = sequence.saturating_add(1);
+            return Arrival::First;
+        }
+        if self.fill_gap(sequence) {
+            self.late += 1;
+            return Arrival::Late;
+        }
+        self.duplicates += 1;
+        Arrival::Duplicate
+    }
+
+    /// Messages that did not arrive, of `sent` messages.
+    pub fn lost(&self, sent: u32) -> u64 {
+        let in_gaps: u64 = self.gaps.iter().map(|gap| u64::from(gap.end - gap.start)).sum();
+        in_gaps + u64::from(self.forgotten) + u64::from(sent.saturating_sub(self.next))
+    }
+
+    /// Messages that arrived after a later one.
+    pub const fn late(&self) -> u32 {
+        self.late
+    }
+
+    /// Arrivals of messages that were there already.
+    pub const fn duplicates(&self) -> u32 {
+        self.duplicates
+    }
+
+    fn open_gap(&mut self, gap: Range<u32>) {
+        if self.gaps.len() == GAPS_MAX {
+            let oldest = self.gaps.remove(0);
+            self.forgotten += oldest.end - oldest.start;
+        }
+        self.gaps.push(gap);
+    }
+
+    fn fill_gap(&mut self, sequence: u32) -> bool {
+        let Some(index) = self.gaps.iter().rposition(|gap| gap.contains(&sequence)) else {
+            return false;
+        };
+        let gap = self.gaps[index].clone();
+        match (gap.start == sequence, gap.end == sequence + 1) {
+            (true, true) => {
+                self.gaps.remove(index);
+            }
+            (true, false) => self.gaps[index].start += 1,
+            (false, true) => self.gaps[index].end -= 1,
+            (false, false) => {
+                self.gaps[index].end = sequence;
+                self.gaps.insert(index + 1, sequence + 1..gap.end);
+            }
+        }
+        true
+    }
+}
+
+/// Deliveries to a shared group, each message once to any member; one bit per message.
+///
+/// Every thread keeps its own and they are merged at the end.
+#[derive(Clone, Debug)]
+pub struct SharedLedger {
+    words_per_publisher: usize,
+    words: Vec<u64>,
+    duplicates: u64,
+}
+
+impl SharedLedger {
+    /// A ledger for `publishers` that send at most `messages_max` messages each.
+    pub fn new(publishers: u32, messages_max: u32) -> Self {
+        let words_per_publisher = as_index(messages_max.div_ceil(64));
+        let words = vec![0; words_per_publisher * as_index(publishers)];
+        Self { words_per_publisher, words, duplicates: 0 }
+    }
+
+    /// Enters a message of a publisher, numbered within the group's sources.
+    pub fn receive(&mut self, publisher: u32, sequence: u32) -> Arrival {
+        let word = as_index(sequence / 64);
+        if word >= self.words_per_publisher {
+            return Arrival::Impossible;
+        }
+        let Some(word) = self.words.get_mut(as_index(publisher) * self.words_per_publisher + word)
+        else {
+            return Arrival::Impossible;
+        };
+        let bit = 1 << (sequence % 64);
+        if *word & bit != 0 {
+            self.duplicates += 1;
+            return Arrival::Duplicate;
+        }
+        *word |= bit;
+        Arrival::First
+    }
+
+    /// Adds what another thread's members of the same group received.
+    pub fn merge(&mut self, other: &Self) {
+        self.duplicates += other.duplicates;
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            self.duplicates += u64::from((*mine & theirs).count_ones());
+            *mine |= theirs;
+        }
+    }
+
+    /// Messages of a publisher that no member received, of `sent` messages.
+    pub fn lost(&self, publisher: u32, sent: u32) -> u64 {
+        let from = as_index(publisher) * self.words_per_publisher;
+        let words = self.words.get(from..from + self.words_per_publisher).unwrap_or_default();
+        let received: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        u64::from(sent).saturating_sub(received)
+    }
+
+    /// Arrivals of messages that some member had received already.
+    pub const fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+}
+
+/// A 32-bit number as an index; the targets of this crate have at least 32-bit addresses.
+pub(crate) const fn as_index(number: u32) -> usize {
+    number as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(arrivals: impl IntoIterator<Item = u32>) -> PairLedger {
+        let mut ledger = PairLedger::default();
+        for sequence in arrivals {
+            ledger.receive(sequence);
+        }
+        ledger
+    }
+
+    #[track_caller]
+    fn check(ledger: &PairLedger, sent: u32, (lost, duplicates, late): (u64, u32, u32)) {
+        assert_eq!((ledger.lost(sent), ledger.duplicates(), ledger.late()), (lost, duplicates, late));
+    }
+
+    #[test]
+    fn messages_in_order_are_without_fault() {
+        check(&pair(0..1000), 1000, (0, 0, 0));
+    }
+
+    #[test]
+    fn a_lost_tail_is_lost() {
+        check(&pair(0..990), 1000, (10, 0, 0));
+    }
+
+    #[test]
+    fn gaps_are_lost_until_they_are_filled() {
+        check(&pair([0, 1, 5]), 6, (3, 0, 0));
+        check(&pair([0, 1, 5, 3]), 6, (2, 0, 1));
+        check(&pair([0, 1, 5, 3, 2, 4]), 6, (0, 0, 3));
+    }
+
+    #[test]
+    fn a_swap_is_one_late_message() {
+        check(&pair([0, 2, 1, 3]), 4, (0, 0, 1));
+    }
+
+    #[test]
+    fn a_message_that_comes_again_is_a_duplicate_however_old() {
+        check(&pair((0..500).chain([0, 499, 250])), 500, (0, 3, 0));
+        check(&pair([0, 3, 2, 2]), 4, (1, 1, 1));
+    }
+
+    #[test]
+    fn every_other_message_lost_is_counted_in_bounded_memory() {
+        let ledger = pair((0..20_000).filter(|sequence| sequence % 2 == 1));
+        check(&ledger, 20_000, (10_000, 0, 0));
+        assert_eq!(ledger.gaps.len(), GAPS_MAX);
+    }
+
+    #[test]
+    fn a_shared_message_counts_once_whichever_member_gets_it() {
+        let mut left = SharedLedger::new(2, 100);
+        let mut right = left.clone();
+        for sequence in 0..100 {
+            let half = if sequence % 2 == 0 { &mut left } else { &mut right };
+            assert_eq!(half.receive(1, sequence), Arrival::First);
+        }
+        left.merge(&right);
+        assert_eq!((left.lost(0, 100), left.lost(1, 100), left.duplicates()), (100, 0, 0));
+    }
+
+    #[test]
+    fn a_shared_message_that_two_threads_received_is_a_duplicate() {
+        let mut left = SharedLedger::new(1, 64);
+        let mut right = left.clone();
+        assert_eq!(left.receive(0, 3), Arrival::First);
+        assert_eq!(left.receive(0, 3), Arrival::Duplicate);
+        assert_eq!(right.receive(0, 3), Arrival::First);
+        left.merge(&right);
+        assert_eq!((left.duplicates(), left.lost(0, 4)), (2, 3));
+    }
+
+    #[test]
+    fn a_sequence_that_was_never_sent_is_impossible() {
+        let mut ledger = SharedLedger::new(1, 64);
+        assert_eq!(ledger.receive(0, 64), Arrival::Impossible);
+        assert_eq!(ledger.receive(1, 0), Arrival::Impossible);
+    }
+}

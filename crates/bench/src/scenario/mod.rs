@@ -1,0 +1,154 @@
+//! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no behaviour.
+
+mod catalogue;
+mod conn;
+mod fanout;
+mod overrides;
+mod p2p;
+mod sharedsub;
+
+use std::time::Duration;
+
+use thrum_codec::{QoS, Version};
+
+use crate::units::{SECOND_NS, fraction};
+
+pub use catalogue::{BASIC_SET, UnknownScenario, catalogue, find};
+pub use overrides::{OverrideError, Overrides};
+
+/// Bytes that each message carries to be recognised: publisher, sequence and send time.
+pub const PAYLOAD_BYTES_MIN: u32 = 16;
+
+/// One benchmark, complete but for its target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Full name, the same as in the published benchmarks.
+    pub name: String,
+    /// Shorter name accepted on the command line.
+    pub alias: String,
+    /// What it shows, in one line.
+    pub summary: String,
+    /// Protocol version of all clients.
+    pub version: Version,
+    /// Connections opened per second.
+    pub connect_rate: u32,
+    /// Keep alive in seconds; 0 turns it off.
+    pub keep_alive: u16,
+    /// Lengths of the stages; the ramp follows from clients and connect rate.
+    pub stages: Stages,
+    /// The clients.
+    pub groups: Vec<Group>,
+}
+
+/// Lengths of the stages after the ramp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Load that is not counted in rates and latencies.
+    pub warm_up: Duration,
+    /// Load that is counted.
+    pub hold: Duration,
+    /// Longest wait for messages that are still on their way.
+    pub drain: Duration,
+}
+
+/// Clients that behave alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// Number of clients, numbered from 1 in patterns.
+    pub clients: u32,
+    /// What each of them publishes.
+    pub publish: Option<PublishSpec>,
+    /// What each of them subscribes to.
+    pub subscribe: Option<SubscribeSpec>,
+}
+
+/// What each client of a group publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishSpec {
+    /// Topic; `{i}` is the number of the client in its group.
+    pub topic: String,
+    /// How often.
+    pub rate: Rate,
+    /// Quality of service.
+    pub qos: QoS,
+    /// Size of the payload.
+    pub payload_bytes: u32,
+}
+
+/// What each client of a group subscribes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubscribeSpec {
+    /// Filter; `{i}` is the number of the client in its group, `{p}` stands for one filter per publisher.
+    pub filter: String,
+    /// Highest quality of service to receive with.
+    pub qos: QoS,
+}
+
+/// Messages per second of one publisher, kept as the time from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Nanoseconds between two messages of one publisher.
+    pub period_ns: u64,
+}
+
+impl Rate {
+    /// Longest time between two messages: a day.
+    pub const PERIOD_NS_MAX: u64 = 86_400 * SECOND_NS;
+
+    /// A whole number of messages per second; 0 counts as 1.
+    pub const fn per_second(messages: u64) -> Self {
+        Self { period_ns: SECOND_NS / if messages == 0 { 1 } else { messages } }
+    }
+
+    /// Messages per second.
+    pub fn messages_per_second(self) -> f64 {
+        fraction(SECOND_NS) / fraction(self.period_ns)
+    }
+}
+
+impl Scenario {
+    /// Clients of all groups.
+    pub fn clients(&self) -> u32 {
+        self.groups.iter().map(|group| group.clients).sum()
+    }
+
+    /// Clients that publish.
+    pub fn publishers(&self) -> u32 {
+        self.groups.iter().filter(|group| group.publish.is_some()).map(|group| group.clients).sum()
+    }
+
+    /// Clients that subscribe.
+    pub fn subscribers(&self) -> u32 {
+        let subscribing = self.groups.iter().filter(|group| group.subscribe.is_some());
+        subscribing.map(|group| group.clients).sum()
+    }
+
+    /// Messages offered per second by all publishers.
+    pub fn offered_rate(&self) -> f64 {
+        let publishing =
+            self.groups.iter().filter_map(|group| Some((group.clients, group.publish.as_ref()?)));
+        publishing.fold(0.0, |sum, (clients, publish)| {
+            sum + f64::from(clients) * publish.rate.messages_per_second()
+        })
+    }
+
+    /// Quality of service that messages are delivered with; none without both sides.
+    pub fn delivery_qos(&self) -> Option<QoS> {
+        let published = self.groups.iter().filter_map(|group| Some(group.publish.as_ref()?.qos));
+        let subscribed = self.groups.iter().filter_map(|group| Some(group.subscribe.as_ref()?.qos));
+        Some(published.max()?.min(subscribed.max()?))
+    }
+
+    /// Payload size of the messages; none if nobody publishes.
+    pub fn payload_bytes(&self) -> Option<u32> {
+        self.groups.iter().filter_map(|group| Some(group.publish.as_ref()?.payload_bytes)).max()
+    }
+
+    /// Time to open all connections at the connect rate.
+    pub fn ramp(&self) -> Duration {
+        let rate = u64::from(self.connect_rate.max(1));
+        Duration::from_nanos(u64::from(self.clients()) * SECOND_NS / rate)
+    }
+}

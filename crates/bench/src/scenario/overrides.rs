@@ -1,0 +1,212 @@
+//! Changes of a scenario from the command line: scale, rate, size, stages.
+
+use std::time::Duration;
+
+use thrum_codec::{QoS, Version};
+
+use super::{Group, PAYLOAD_BYTES_MIN, Rate, Scenario};
+
+/// What to change; `None` keeps the scenario's value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the scenario's of the same name")]
+pub struct Overrides {
+    pub publishers: Option<u32>,
+    pub subscribers: Option<u32>,
+    pub connections: Option<u32>,
+    pub rate: Option<Rate>,
+    pub payload_bytes: Option<u32>,
+    pub qos: Option<QoS>,
+    pub connect_rate: Option<u32>,
+    pub version: Option<Version>,
+    pub warm_up: Option<Duration>,
+    pub hold: Option<Duration>,
+    pub drain: Option<Duration>,
+}
+
+/// Why a scenario cannot be changed so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OverrideError {
+    /// The scenario has no client of that kind.
+    #[error("{scenario} has no {kind}: leave out --{kind}")]
+    NoSuchClients {
+        /// Name of the scenario.
+        scenario: String,
+        /// `publishers`, `subscribers` or `connections`.
+        kind: &'static str,
+    },
+    /// None left.
+    #[error("--{flag} must be at least 1")]
+    Zero {
+        /// Name of the flag.
+        flag: &'static str,
+    },
+    /// Publishers and subscribers come in pairs.
+    #[error("{scenario} pairs each publisher with one subscriber: {publishers} publishers do not fit {subscribers} subscribers; give both the same number")]
+    Unpaired {
+        /// Name of the scenario.
+        scenario: String,
+        /// As asked for.
+        publishers: u32,
+        /// As asked for.
+        subscribers: u32,
+    },
+    /// No room for publisher, sequence and time.
+    #[error("--payload {bytes} is too small: each message carries its publisher, its sequence and its send time, 16 bytes in all")]
+    PayloadTooSmall {
+        /// As asked for.
+        bytes: u32,
+    },
+}
+
+impl Scenario {
+    /// Applies the changes.
+    ///
+    /// # Errors
+    /// A change that does not fit the scenario.
+    pub fn with(mut self, overrides: &Overrides) -> Result<Self, OverrideError> {
+        self.scale(overrides)?;
+        self.shape_messages(overrides)?;
+        if let Some(connect_rate) = overrides.connect_rate {
+            self.connect_rate = at_least_one(connect_rate, "connect-rate")?;
+        }
+        self.version = overrides.version.unwrap_or(self.version);
+        self.stages.warm_up = overrides.warm_up.unwrap_or(self.stages.warm_up);
+        self.stages.hold = overrides.hold.unwrap_or(self.stages.hold);
+        self.stages.drain = overrides.drain.unwrap_or(self.stages.drain);
+        if self.stages.hold.is_zero() {
+            return Err(OverrideError::Zero { flag: "duration" });
+        }
+        Ok(self)
+    }
+
+    fn scale(&mut self, overrides: &Overrides) -> Result<(), OverrideError> {
+        let paired = self.is_one_to_one();
+        let (mut publishers, mut subscribers) = (overrides.publishers, overrides.subscribers);
+        if paired {
+            publishers = publishers.or(subscribers);
+            subscribers = subscribers.or(publishers);
+        }
+        self.resize("publishers", publishers, |group| group.publish.is_some())?;
+        self.resize("subscribers", subscribers, |group| group.subscribe.is_some())?;
+        self.resize("connections", overrides.connections, |group| {
+            group.publish.is_none() && group.subscribe.is_none()
+        })?;
+        if paired && self.publishers() != self.subscribers() {
+            return Err(OverrideError::Unpaired {
+                scenario: self.name.clone(),
+                publishers: self.publishers(),
+                subscribers: self.subscribers(),
+            });
+        }
+        Ok(())
+    }
+
+    fn resize(
+        &mut self,
+        kind: &'static str,
+        clients: Option<u32>,
+        is_meant: impl Fn(&Group) -> bool,
+    ) -> Result<(), OverrideError> {
+        let Some(clients) = clients else { return Ok(()) };
+        let Some(group) = self.groups.iter_mut().find(|group| is_meant(group)) else {
+            return Err(OverrideError::NoSuchClients { scenario: self.name.clone(), kind });
+        };
+        group.clients = at_least_one(clients, kind)?;
+        Ok(())
+    }
+
+    fn shape_messages(&mut self, overrides: &Overrides) -> Result<(), OverrideError> {
+        if let Some(bytes) = overrides.payload_bytes
+            && bytes < PAYLOAD_BYTES_MIN
+        {
+            return Err(OverrideError::PayloadTooSmall { bytes });
+        }
+        for group in &mut self.groups {
+            if let Some(publish) = &mut group.publish {
+                publish.rate = overrides.rate.unwrap_or(publish.rate);
+                publish.qos = overrides.qos.unwrap_or(publish.qos);
+                publish.payload_bytes = overrides.payload_bytes.unwrap_or(publish.payload_bytes);
+            }
+            if let Some(subscribe) = &mut group.subscribe {
+                subscribe.qos = overrides.qos.unwrap_or(subscribe.qos);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each publisher has one subscriber of its own.
+    fn is_one_to_one(&self) -> bool {
+        let mut filters = self.groups.iter().filter_map(|group| group.subscribe.as_ref());
+        filters.any(|subscribe| subscribe.filter.contains("{i}"))
+    }
+}
+
+const fn at_least_one(value: u32, flag: &'static str) -> Result<u32, OverrideError> {
+    if value == 0 { Err(OverrideError::Zero { flag }) } else { Ok(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+
+    #[test]
+    fn one_side_of_a_pair_brings_the_other_along() {
+        let overrides = Overrides { publishers: Some(20), ..Overrides::default() };
+        let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
+        assert_eq!((scenario.publishers(), scenario.subscribers()), (20, 20));
+    }
+
+    #[test]
+    fn unequal_sides_of_pairs_are_refused() {
+        let overrides =
+            Overrides { publishers: Some(20), subscribers: Some(10), ..Overrides::default() };
+        let error = find("p2p-1K").unwrap().with(&overrides).unwrap_err();
+        assert!(matches!(error, OverrideError::Unpaired { publishers: 20, subscribers: 10, .. }));
+    }
+
+    #[test]
+    fn fan_out_scales_each_side_alone() {
+        let overrides = Overrides { subscribers: Some(7), ..Overrides::default() };
+        let scenario = find("fanout-1-1K").unwrap().with(&overrides).unwrap();
+        assert_eq!((scenario.publishers(), scenario.subscribers()), (1, 7));
+    }
+
+    #[test]
+    fn a_payload_without_room_for_its_marks_is_refused() {
+        let overrides = Overrides { payload_bytes: Some(15), ..Overrides::default() };
+        let error = find("p2p-1K").unwrap().with(&overrides).unwrap_err();
+        assert_eq!(error, OverrideError::PayloadTooSmall { bytes: 15 });
+    }
+
+    #[test]
+    fn clients_that_a_scenario_lacks_cannot_be_scaled() {
+        let overrides = Overrides { connections: Some(5), ..Overrides::default() };
+        assert!(find("p2p-1K").unwrap().with(&overrides).is_err());
+        let overrides = Overrides { subscribers: Some(5), ..Overrides::default() };
+        assert!(find("conn-tcp-10K-100").unwrap().with(&overrides).is_err());
+        let overrides = Overrides { connections: Some(0), ..Overrides::default() };
+        assert!(find("conn-tcp-10K-100").unwrap().with(&overrides).is_err());
+    }
+
+    #[test]
+    fn messages_and_stages_change_as_asked() {
+        let overrides = Overrides {
+            rate: Some(Rate::per_second(10)),
+            payload_bytes: Some(64),
+            qos: Some(QoS::ExactlyOnce),
+            version: Some(Version::V5),
+            hold: Some(Duration::from_secs(3)),
+            connect_rate: Some(42),
+            ..Overrides::default()
+        };
+        let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
+        assert!((scenario.offered_rate() - 10_000.0).abs() < 1e-6);
+        assert_eq!(scenario.payload_bytes(), Some(64));
+        assert_eq!(scenario.delivery_qos(), Some(QoS::ExactlyOnce));
+        assert_eq!(scenario.version, Version::V5);
+        assert_eq!(scenario.stages.hold, Duration::from_secs(3));
+        assert_eq!(scenario.stages.warm_up, Duration::from_secs(5));
+        assert_eq!(scenario.connect_rate, 42);
+    }
+}
