@@ -1,0 +1,37 @@
+# Two commands are enough: `make run` and `make test`. Everything else is `cargo` and `cargo xtask`.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+THRUM := $(TARGET)/release/thrum
+
+# Each step of `test` needs the one before it.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 16
+
+.PHONY: build
+build: ## the release binary, target/release/thrum
+	cargo build --release --package thrum
+
+.PHONY: run
+run: build ## a broker in its easy mode on this machine
+	exec $(THRUM) serve --dev
+
+.PHONY: check
+check: ## format, lints, repository rules, conformance coverage
+	cargo xtask check
+
+.PHONY: setup
+setup: ## install what the tests need and this machine lacks
+	scripts/setup-tests.sh
+
+# Rust's tests come last, so that a run ends with their results.
+.PHONY: test
+test: setup check build ## every check and every test
+	THRUM_BIN=$(THRUM) tests/interop/run.sh
+	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast

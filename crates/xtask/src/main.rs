@@ -1,0 +1,57 @@
+//! `cargo xtask`: the checks that keep the repository in shape, the same at the desk and in CI.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool answers on the terminal"
+)]
+
+mod check;
+mod modules;
+mod source;
+mod spec;
+mod tidy;
+mod violation;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
+  tidy                        file length, dependency direction, dead files, banned words
+  spec [--missing] [--update] coverage of the normative statements in docs/spec";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one command and tells whether the repository passed.
+fn run(arguments: &[String]) -> Result<bool> {
+    let (command, options) = match arguments.split_first() {
+        Some((command, options)) => (command.as_str(), options),
+        None => bail!("no command given\n{USAGE}"),
+    };
+    match command {
+        "check" if options.is_empty() => check::run(&Workspace::open()?),
+        "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
+        "spec" => spec::run(&Workspace::open()?, spec::Options::parse(options)?),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        _ => bail!("do not understand `{}`\n{USAGE}", arguments.join(" ")),
+    }
+}

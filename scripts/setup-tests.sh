@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Makes a machine ready for `make test`: checks the tools that must be there and installs the Debian packages that are
+# missing. Python and npm packages are installed by tests/interop/run.sh into its own folder.
+set -euo pipefail
+
+node_major_min=20
+python_min=3.11
+
+fail() {
+    echo "setup: $*" >&2
+    exit 2
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+has cargo || fail "cargo is missing: install Rust from https://rustup.rs"
+has cc || fail "a C compiler is missing: apt-get install gcc"
+has node || fail "node is missing: version $node_major_min or newer is needed, https://nodejs.org"
+has npm || fail "npm is missing: it comes with node, or apt-get install npm"
+has python3 || fail "python3 is missing: version $python_min or newer is needed"
+node -e "process.exit(process.versions.node.split('.')[0] >= $node_major_min ? 0 : 1)" ||
+    fail "node $(node --version) is too old: version $node_major_min or newer is needed"
+python3 -c "import sys; sys.exit(sys.version_info < tuple(map(int, '$python_min'.split('.'))))" ||
+    fail "$(python3 --version) is too old: version $python_min or newer is needed"
+
+for component in rustfmt clippy; do
+    cargo "${component/rust/}" --version >/dev/null 2>&1 && continue
+    has rustup || fail "$component is missing: install it with the Rust of this machine"
+    rustup component add "$component"
+done
+
+packages=()
+# Debian keeps the daemon outside the path of ordinary users.
+PATH=$PATH:/usr/sbin has mosquitto || packages+=(mosquitto)
+has mosquitto_pub && has mosquitto_sub || packages+=(mosquitto-clients)
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
+[ ${#packages[@]} -gt 0 ] || exit 0
+
+has apt-get || fail "missing: ${packages[*]}; install them with the package manager of this machine"
+[ "$(id -u)" = 0 ] || fail "missing: ${packages[*]}; run: sudo apt-get install ${packages[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -qq -y --no-install-recommends "${packages[@]}"
+
+# Where the package has just started a service, stop it: the tests start their own, and `make run` wants port 1883.
+if [[ " ${packages[*]} " == *" mosquitto "* ]] && [ -d /run/systemd/system ]; then
+    systemctl disable --quiet --now mosquitto.service || true
+fi
