@@ -1,0 +1,184 @@
+//! What clients may use up: each limit with its unit, default and the reason for it.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thrum_codec::QoS;
+use thrum_protocol::Limits;
+
+use super::units;
+
+const KIB: u32 = 1024;
+const MIB: u32 = 1024 * KIB;
+
+/// Limits of the node, and of what one packet, topic or message may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Most connections of the node; one more is closed at once. The limit of open files of the process bounds it
+    /// too. Default `1_000_000`: what one large machine can serve.
+    #[schemars(range(min = 1))]
+    pub connections: u32,
+    /// New connections accepted a second; the others wait in the system's backlog. 0 is no limit. Default `10_000`:
+    /// a mass reconnect does not starve the clients that are connected.
+    pub connect_rate: u32,
+    /// Time from accepting a connection to its CONNECT packet. Default `"10s"`: slow radio links pass, idle sockets
+    /// of port scanners go.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(min = 1, max = 3600))]
+    pub connect_timeout: Duration,
+    /// Largest packet accepted, with its header. Default `"1MiB"`: bounds what one client can make the broker hold
+    /// before a packet is complete.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 128, max = 268_435_460))]
+    pub max_packet: u32,
+    /// Longest client identifier, in bytes. Default `256`: room for URNs.
+    #[schemars(range(min = 23))]
+    pub client_id_length: u16,
+    /// Longest topic name or filter, in bytes. Default `4096`: far above sane names, far below the 65,535 of MQTT.
+    #[schemars(range(min = 16))]
+    pub topic_length: u16,
+    /// Most levels of a topic name or filter. Default `128`: bounds the work of one match.
+    #[schemars(range(min = 1))]
+    pub topic_levels: u16,
+    /// Highest quality of service, 0, 1 or 2. Default `2`.
+    #[schemars(range(max = 2))]
+    pub max_qos: u8,
+    /// Longest time a session is kept after its client left, and the time for clients of MQTT 3.1 and 3.1.1 with
+    /// clean session off; `"never"` keeps sessions until they are taken up again. Default `"7d"`: survives a long
+    /// weekend, forgets abandoned devices.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 4_294_967_295_u64))]
+    pub session_expiry: Duration,
+    /// Longest keep alive that a client may ask for; a longer one is replaced (clients of MQTT 5.0 are told). 0 is no
+    /// limit. Default `0`: battery devices know their link.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 65_535))]
+    pub keep_alive_max: Duration,
+    /// Most retained messages of the node; a message for one more topic is delivered but not retained. Default
+    /// `1_000_000`: one for each device of a large site.
+    pub retained_messages: u32,
+    /// Bytes of all retained messages; past it a message is delivered but not retained. Default `"1GiB"`.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema")]
+    pub retained_bytes: u64,
+    /// Largest payload that is retained; a larger one is delivered but not retained. Default `"1MiB"`, as
+    /// `max_packet`.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema")]
+    pub retained_payload: u32,
+    /// Messages waiting for one worker thread; past it the connections that feed it are not read. Default `65_536`:
+    /// rides out a burst, stays in the cache of a large machine.
+    #[schemars(range(min = 64))]
+    pub mailbox_messages: u32,
+    /// Bytes waiting for one worker thread; past it the connections that feed it are not read. Default `"64MiB"`.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 65_536))]
+    pub mailbox_bytes: u32,
+    /// Bytes that wait for one socket before messages stay in the session's queue (QoS 1 and 2) or are dropped and
+    /// counted (QoS 0). Default `"256KiB"`: a second of a slow link, small enough that slow clients cost little.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 4096))]
+    pub output_bytes: u32,
+    /// Memory of the process past which publishers are read less; 0 is off. Default `0`: the machine is known to its
+    /// owner alone. A good value is three quarters of its memory.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema")]
+    pub memory: u64,
+    /// Limits of each client.
+    pub client: ClientLimits,
+}
+
+/// Limits of one client and its session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClientLimits {
+    /// Messages queued for a client that is away or slow. Default `10_000`: hours of a sensor's data.
+    #[schemars(range(min = 1))]
+    pub queue: u32,
+    /// Bytes queued for a client that is away or slow. Default `"64MiB"`: one client cannot fill the machine.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 1024))]
+    pub queue_bytes: u32,
+    /// Messages of QoS 1 and 2 sent to a client and not yet acknowledged; its own receive maximum bounds it too.
+    /// Default `1024`: keeps a link of 100 ms busy at 10,000 messages a second.
+    #[schemars(range(min = 1))]
+    pub inflight: u16,
+    /// Messages of QoS 1 and 2 that a client may send before the first is acknowledged (receive maximum). Default
+    /// `1024`, as `inflight`.
+    #[schemars(range(min = 1))]
+    pub receive_maximum: u16,
+    /// Subscriptions of one session. Default `10_000`: gateways fit, a runaway loop does not.
+    #[schemars(range(min = 1))]
+    pub subscriptions: u32,
+    /// Topic aliases in each direction (MQTT 5.0). Default `64`: the topics a device repeats, some KiB of memory.
+    pub topic_aliases: u16,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            connections: 1_000_000,
+            connect_rate: 10_000,
+            connect_timeout: Duration::from_secs(10),
+            max_packet: MIB,
+            client_id_length: 256,
+            topic_length: 4096,
+            topic_levels: 128,
+            max_qos: 2,
+            session_expiry: Duration::from_secs(7 * 24 * 3600),
+            keep_alive_max: Duration::ZERO,
+            retained_messages: 1_000_000,
+            retained_bytes: 1024 * u64::from(MIB),
+            retained_payload: MIB,
+            mailbox_messages: 65_536,
+            mailbox_bytes: 64 * MIB,
+            output_bytes: 256 * KIB,
+            memory: 0,
+            client: ClientLimits::default(),
+        }
+    }
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            queue: 10_000,
+            queue_bytes: 64 * MIB,
+            inflight: 1024,
+            receive_maximum: 1024,
+            subscriptions: 10_000,
+            topic_aliases: 64,
+        }
+    }
+}
+
+impl LimitsConfig {
+    /// The limits of one session, in the form the session machine takes them.
+    pub fn session_limits(&self) -> Limits {
+        let session_expiry = u32::try_from(self.session_expiry.as_secs()).unwrap_or(u32::MAX);
+        Limits {
+            packet_bytes_max: self.max_packet,
+            client_id_bytes_max: self.client_id_length,
+            topic_bytes_max: self.topic_length,
+            topic_levels_max: self.topic_levels,
+            subscriptions_max: self.client.subscriptions,
+            receive_maximum: self.client.receive_maximum,
+            inflight_max: self.client.inflight,
+            queue_messages_max: self.client.queue,
+            queue_bytes_max: self.client.queue_bytes,
+            topic_alias_maximum: self.client.topic_aliases,
+            topic_alias_outbound_max: self.client.topic_aliases,
+            keep_alive_max: u16::try_from(self.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
+            session_expiry_max: session_expiry,
+            session_expiry_v3: session_expiry,
+            maximum_qos: match self.max_qos {
+                0 => QoS::AtMostOnce,
+                1 => QoS::AtLeastOnce,
+                _ => QoS::ExactlyOnce,
+            },
+            ..Limits::default()
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Settings of one node: plain data with defaults and the reason for each, no I/O.
+//!
+//! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
+
+mod limits;
+#[cfg(test)]
+mod tests;
+pub mod units;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thrum_routing::Strategy;
+
+pub use limits::{ClientLimits, LimitsConfig};
+
+/// The port that IANA assigned to MQTT.
+const MQTT_PORT: u16 = 1883;
+
+/// Everything that can be set for a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// This node itself.
+    pub node: NodeConfig,
+    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
+    /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
+    pub listeners: BTreeMap<String, ListenerConfig>,
+    /// Who may connect.
+    pub auth: AuthConfig,
+    /// What clients may use up. Every limit has a counter that says how often it was hit.
+    pub limits: LimitsConfig,
+    /// Shared subscriptions (`$share/group/filter`).
+    pub shared: SharedConfig,
+    /// The `$SYS/broker/…` topics.
+    pub sys: SysConfig,
+    /// The log, on standard error.
+    pub log: LogConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let bind = wildcard(MQTT_PORT);
+        Self {
+            node: NodeConfig::default(),
+            listeners: BTreeMap::from([(
+                "mqtt".to_owned(),
+                ListenerConfig {
+                    bind,
+                    ..Default::default()
+                },
+            )]),
+            auth: AuthConfig::default(),
+            limits: LimitsConfig::default(),
+            shared: SharedConfig::default(),
+            sys: SysConfig::default(),
+            log: LogConfig::default(),
+        }
+    }
+}
+
+/// Settings of the node itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeConfig {
+    /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no other name.
+    pub name: String,
+    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use. Each owns its connections and
+    /// sessions. Default `"auto"`: more threads than cores only add switches.
+    #[serde(with = "units::workers")]
+    #[schemars(with = "units::WorkersSchema")]
+    pub workers: Workers,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self {
+            name: "thrum".to_owned(),
+            workers: Workers::Auto,
+        }
+    }
+}
+
+/// Number of worker threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// One per core that this process may use.
+    #[default]
+    Auto,
+    /// This many.
+    Count(u16),
+}
+
+/// One listener.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListenerConfig {
+    /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6 address of this
+    /// machine. `"localhost:1883"` is both loopback addresses. Port 0 takes a free port, printed at start. Has no
+    /// default: a listener needs an address.
+    #[serde(with = "units::bind")]
+    #[schemars(with = "units::BindSchema")]
+    pub bind: Vec<SocketAddr>,
+    /// Most connections through this listener; 0 is no limit of its own. Default `0`: `limits.connections` bounds
+    /// them all.
+    pub max_connections: u32,
+}
+
+/// Settings of authentication.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true` (everyone) or `false`
+    /// (nobody). Default `"loopback"`: works out of the box and is open to no stranger.
+    #[serde(with = "units::anonymous")]
+    #[schemars(with = "units::AnonymousSchema")]
+    pub anonymous: Anonymous,
+}
+
+/// Who may connect without credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Anonymous {
+    /// Clients whose address is a loopback address.
+    #[default]
+    Loopback,
+    /// Everyone who can reach a listener.
+    Everyone,
+    /// Nobody.
+    Nobody,
+}
+
+/// Settings of shared subscriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SharedConfig {
+    /// Which member of a group gets a message: `"round_robin"`, `"random"`, `"sticky"` (the same one until it leaves),
+    /// `"hash_client_id"` (the same one for all messages of a publisher), `"hash_topic"` (the same one for all messages
+    /// of a topic) or `"local"` (one of this node if there is one). Default `"round_robin"`: spreads work evenly.
+    #[serde(with = "units::strategy")]
+    #[schemars(with = "units::StrategySchema")]
+    pub strategy: Strategy,
+}
+
+/// Settings of the `$SYS` topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SysConfig {
+    /// Time between two updates of the `$SYS/broker/…` topics; 0 turns them off. Default `"10s"`, as Mosquitto.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 86_400))]
+    pub interval: Duration,
+}
+
+impl Default for SysConfig {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Settings of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part: `"info,thrum_broker=debug"`. The
+    /// variable `RUST_LOG` sets it too. Default `"info"`: changes of state, nothing per message.
+    pub level: String,
+    /// Form of a line: `"text"` for people or `"json"` for machines. Default `"text"`.
+    pub format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Text,
+        }
+    }
+}
+
+/// Form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A port of every address of the machine, in both families.
+fn wildcard(port: u16) -> Vec<SocketAddr> {
+    vec![
+        (Ipv4Addr::UNSPECIFIED, port).into(),
+        (Ipv6Addr::UNSPECIFIED, port).into(),
+    ]
+}
