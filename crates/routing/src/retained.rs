@@ -146,6 +146,9 @@ impl<M> Retained<M> {
             self.nodes[parent].children -= 1;
             node = parent;
         }
+        if self.is_empty() {
+            *self = Self::new();
+        }
         Some(removed)
     }
 

@@ -25,6 +25,8 @@ impl NodeId {
     /// own, so that a filter that begins with a wildcard is never on the way of such a topic.
     const DOLLAR_ROOT: Self = Self::from_index(1);
 
+    const ROOTS: [Self; 2] = [Self::ROOT, Self::DOLLAR_ROOT];
+
     fn root_of(text: &str) -> Self {
         if text.starts_with('$') {
             Self::DOLLAR_ROOT
@@ -34,7 +36,7 @@ impl NodeId {
     }
 
     fn is_root(self) -> bool {
-        self == Self::ROOT || self == Self::DOLLAR_ROOT
+        Self::ROOTS.contains(&self)
     }
 
     const fn from_index(index: u32) -> Self {
@@ -100,7 +102,7 @@ pub(crate) struct Wildcards {
 impl Wildcards {
     pub(crate) fn new(hashing: Hashing) -> Self {
         let mut nodes = Slab::new();
-        for root in [NodeId::ROOT, NodeId::DOLLAR_ROOT] {
+        for root in NodeId::ROOTS {
             nodes.insert(Node::new(root, None));
         }
         Self {
@@ -209,6 +211,16 @@ impl Wildcards {
             }
             node = parent;
         }
+        if self.nodes.len() == NodeId::ROOTS.len() && self.roots_are_unused() {
+            *self = Self::new(self.hashing);
+        }
+    }
+
+    /// The filter `#` needs no node but a root.
+    fn roots_are_unused(&self) -> bool {
+        NodeId::ROOTS
+            .into_iter()
+            .all(|root| self.nodes[root.index()].is_unused())
     }
 
     /// Appends the filter that ends there.

@@ -1,0 +1,276 @@
+//! The retained store against examples and against a plain map, at once and in pages.
+
+mod oracle;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use thrum_routing::Retained;
+
+/// The message of a topic is the topic.
+fn retained<'a>(topics: &[&'a str]) -> Retained<&'a str> {
+    let mut retained = Retained::new();
+    for topic in topics {
+        retained.insert(topic, *topic);
+    }
+    retained
+}
+
+fn all_matches<M: Clone + Ord>(retained: &Retained<M>, filter: &str) -> Vec<M> {
+    let mut found = Vec::new();
+    retained.for_each_match(filter, |message| {
+        found.push(message.clone());
+        ControlFlow::Continue(())
+    });
+    found.sort();
+    found
+}
+
+fn paged_matches<M: Clone + Ord>(retained: &Retained<M>, filter: &str, max: usize) -> Vec<M> {
+    let mut found = Vec::new();
+    let mut position = None;
+    loop {
+        let before = found.len();
+        position = retained.next_page(filter, position.as_ref(), max, |message| {
+            found.push(message.clone())
+        });
+        assert!(found.len() - before <= max);
+        if position.is_none() {
+            found.sort();
+            return found;
+        }
+    }
+}
+
+#[track_caller]
+fn check(topics: &[&str], filter: &str, expected: &[&str]) {
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    let retained = retained(topics);
+    assert_eq!(all_matches(&retained, filter), expected, "{filter}");
+    for max in 1..4 {
+        assert_eq!(
+            paged_matches(&retained, filter, max),
+            expected,
+            "{filter} in pages of {max}"
+        );
+    }
+}
+
+#[test]
+fn message_is_found_replaced_and_removed_by_topic() {
+    let mut retained = Retained::new();
+    assert_eq!(retained.insert("a/b", 1), None);
+    assert_eq!(retained.insert("a/b", 2), Some(1));
+    assert_eq!(retained.insert("a", 3), None);
+    assert_eq!(
+        (retained.get("a/b"), retained.get("a"), retained.get("a/")),
+        (Some(&2), Some(&3), None)
+    );
+    assert_eq!(retained.len(), 2);
+    assert_eq!(retained.remove("a"), Some(3));
+    assert_eq!(retained.remove("a"), None);
+    assert_eq!(retained.get("a/b"), Some(&2));
+    assert_eq!(retained.remove("a/b"), Some(2));
+    assert!(retained.is_empty());
+}
+
+#[test]
+fn filter_without_wildcards_finds_its_topic_only() {
+    check(&["a/b", "a", "a/b/c", "b"], "a/b", &["a/b"]);
+    check(&["a/b"], "a/c", &[]);
+    check(&[], "a", &[]);
+}
+
+#[test]
+fn wildcards_find_what_section_4_7_says() {
+    let topics = ["a", "a/", "a/b", "a/b/c", "a/c/c", "/a", "b/b"];
+    check(&topics, "a/#", &["a", "a/", "a/b", "a/b/c", "a/c/c"]);
+    check(&topics, "a/+", &["a/", "a/b"]);
+    check(&topics, "+/b", &["a/b", "b/b"]);
+    check(&topics, "a/+/c", &["a/b/c", "a/c/c"]);
+    check(&topics, "+", &["a"]);
+    check(&topics, "/+", &["/a"]);
+    check(
+        &topics,
+        "+/+/#",
+        &["a/", "a/b", "a/b/c", "a/c/c", "/a", "b/b"],
+    );
+    check(&topics, "#", &topics);
+}
+
+// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]
+#[test]
+fn leading_wildcard_does_not_find_dollar_topics() {
+    let topics = ["$SYS/a", "$SYS", "a/$SYS", "b"];
+    check(&topics, "#", &["a/$SYS", "b"]);
+    check(&topics, "+/a", &[]);
+    check(&topics, "+", &["b"]);
+    check(&topics, "+/#", &["a/$SYS", "b"]);
+    check(&topics, "$SYS/#", &["$SYS", "$SYS/a"]);
+    check(&topics, "$SYS/+", &["$SYS/a"]);
+    check(&topics, "a/+", &["a/$SYS"]);
+}
+
+// [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
+#[test]
+fn retained_topics_are_told_apart_byte_for_byte() {
+    let topics = [
+        "caf\u{e9}",
+        "cafe\u{301}",
+        "CAF\u{e9}",
+        "caf\u{e9} ",
+        "caf\u{e9}/",
+    ];
+    for topic in topics {
+        check(&topics, topic, &[topic]);
+    }
+}
+
+#[test]
+fn walk_stops_when_told() {
+    let retained = retained(&["a/1", "a/2", "a/3", "a/4"]);
+    let mut seen = 0;
+    retained.for_each_match("a/+", |_| {
+        seen += 1;
+        if seen == 2 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn page_ends_after_many_branches_without_a_match() {
+    let mut retained = Retained::new();
+    for number in 0..1_000 {
+        retained.insert(&format!("{number}/x"), number);
+    }
+    retained.insert("last/y", 1_000);
+    let mut found = Vec::new();
+    let mut first_page = retained.next_page("+/y", None, 2, |&message| found.push(message));
+    assert!(first_page.is_some() && found.is_empty());
+    let mut pages = 1;
+    while let Some(position) = first_page {
+        pages += 1;
+        first_page = retained.next_page("+/y", Some(&position), 2, |&message| found.push(message));
+    }
+    assert_eq!(found, [1_000]);
+    // 1,002 branches, 32 for each page of two messages.
+    assert_eq!(pages, 32);
+}
+
+#[test]
+fn deepest_possible_topic_is_kept_and_found() {
+    let topic = "/".repeat(65_534);
+    let mut retained = Retained::new();
+    retained.insert(&topic, 1);
+    assert_eq!(all_matches(&retained, "#"), [1]);
+    assert_eq!(all_matches(&retained, &["+"].repeat(65_535).join("/")), [1]);
+    assert_eq!(paged_matches(&retained, "/#", 1_000), [1]);
+    assert_eq!(retained.remove(&topic), Some(1));
+    assert!(retained.is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Insert(String),
+    Remove(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        oracle::topic().prop_map(Change::Insert),
+        any::<usize>().prop_map(Change::Remove),
+    ]
+}
+
+/// Applies a change to both and returns the topic.
+fn apply(
+    retained: &mut Retained<String>,
+    plain: &mut BTreeSet<String>,
+    change: &Change,
+) -> Option<String> {
+    match change {
+        Change::Insert(topic) => {
+            let replaced = retained.insert(topic, topic.clone());
+            assert_eq!(replaced.is_none(), plain.insert(topic.clone()));
+            Some(topic.clone())
+        }
+        Change::Remove(number) => {
+            let topic = plain.iter().nth(number.checked_rem(plain.len())?)?.clone();
+            plain.remove(&topic);
+            assert_eq!(retained.remove(&topic).as_ref(), Some(&topic));
+            Some(topic)
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn retained_equals_a_plain_map(
+        changes in vec(change(), 1..150),
+        filters in vec(oracle::filter(), 1..12),
+        page in 1..5_usize,
+    ) {
+        let mut retained = Retained::new();
+        let mut plain = BTreeSet::new();
+        for change in &changes {
+            apply(&mut retained, &mut plain, change);
+            prop_assert_eq!(retained.len(), plain.len());
+        }
+        for topic in &plain {
+            prop_assert_eq!(retained.get(topic), Some(topic));
+        }
+        for filter in &filters {
+            let expected: Vec<_> =
+                plain.iter().filter(|topic| oracle::matches(filter, topic)).cloned().collect();
+            prop_assert_eq!(&all_matches(&retained, filter), &expected);
+            prop_assert_eq!(&paged_matches(&retained, filter, page), &expected);
+        }
+    }
+
+    #[test]
+    fn pages_hand_over_once_what_stays_while_others_come_and_go(
+        topics in vec(oracle::topic(), 1..60),
+        changes in vec(vec(change(), 0..6), 1..60),
+        filter in prop_oneof![Just("#".to_owned()), Just("+/#".to_owned()), oracle::filter()],
+        page in 1..4_usize,
+    ) {
+        let mut retained = Retained::new();
+        let mut plain = BTreeSet::new();
+        for topic in &topics {
+            apply(&mut retained, &mut plain, &Change::Insert(topic.clone()));
+        }
+        let mut stayed = plain.clone();
+        let mut removed = BTreeSet::new();
+        let mut times: BTreeMap<String, u32> = BTreeMap::new();
+        let mut position = None;
+        for changes in changes.iter().chain(std::iter::repeat(&Vec::new())) {
+            position = retained.next_page(&filter, position.as_ref(), page, |topic| {
+                *times.entry(topic.clone()).or_default() += 1;
+            });
+            if position.is_none() {
+                break;
+            }
+            for change in changes {
+                let topic = apply(&mut retained, &mut plain, change);
+                if let Some(topic) = topic.filter(|topic| !plain.contains(topic)) {
+                    stayed.remove(&topic);
+                    removed.insert(topic);
+                }
+            }
+        }
+        for topic in stayed.iter().filter(|topic| oracle::matches(&filter, topic)) {
+            prop_assert_eq!(times.get(topic), Some(&1), "{} for {}", topic, filter);
+        }
+        for (topic, &times) in times.iter().filter(|(topic, _)| !removed.contains(*topic)) {
+            prop_assert_eq!(times, 1, "{}", topic);
+            prop_assert!(oracle::matches(&filter, topic));
+        }
+    }
+}
