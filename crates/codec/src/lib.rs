@@ -24,6 +24,8 @@ pub mod lists;
 pub mod packet;
 pub mod properties;
 pub mod reason;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod topic;
 mod wire;
 
