@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::spec::statements::{Document, Statement};
 use crate::spec::tags::Tag;
+use crate::violation::Violation;
 
 /// How far one list is covered.
 #[derive(Debug)]
@@ -91,6 +92,22 @@ impl<'a> Coverage<'a> {
         text
     }
 
+    /// Statements whose status says they do not count although they are enforced and tested.
+    pub(crate) fn outdated(&self) -> Vec<Violation> {
+        let done =
+            |statement: &&Statement| !statement.counts && self.state(statement) == (true, true);
+        let path = format!("docs/spec/{}.md", self.document.name);
+        let violation = |statement: &Statement| {
+            let message = format!("{} is enforced and tested; clear its status", statement.id);
+            Violation::new(&path, statement.line, message)
+        };
+        self.document
+            .statements()
+            .filter(done)
+            .map(violation)
+            .collect()
+    }
+
     fn state(&self, statement: &Statement) -> (bool, bool) {
         let id = statement.id.as_str();
         (self.enforced.contains(id), self.tested.contains(id))
@@ -171,6 +188,16 @@ pub(super) mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("MQTT-3.1.0-2") && lines[0].contains("not enforced"));
         assert!(lines[1].starts_with("MQTT-6.0.0-2") && lines[1].contains("nothing"));
+    }
+
+    #[test]
+    fn a_status_that_is_no_longer_true_is_reported() {
+        let (document, mut tags) = example();
+        assert_eq!(Coverage::of(&document, &tags).outdated(), []);
+        tags.extend(tags::read("a.rs", "// [MQTT-6.0.0-1]", false).0);
+        let found = Coverage::of(&document, &tags).outdated();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].to_string().starts_with("docs/spec/mqtt5.md:5:"));
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<bool> {
     for coverage in &covered {
         print!("{}", coverage.table());
     }
+    found.extend(covered.iter().flat_map(Coverage::outdated));
     if options.missing {
         for coverage in &covered {
             print!("{}", coverage.missing());

@@ -26,6 +26,8 @@ pub(crate) struct Statement {
     pub(crate) id: String,
     pub(crate) binds: String,
     pub(crate) demand: String,
+    /// Its line in the list.
+    pub(crate) line: usize,
     /// False where the status says `not yet` or `n/a`.
     pub(crate) counts: bool,
 }
@@ -46,7 +48,7 @@ impl Document {
                 let section = section.with_context(|| format!("{}: no `## ` above", at()))?;
                 section
                     .statements
-                    .push(Statement::parse(line).with_context(at)?);
+                    .push(Statement::parse(line, index + 1).with_context(at)?);
             }
         }
         sections.retain(|section| !section.statements.is_empty());
@@ -72,8 +74,8 @@ impl Document {
 }
 
 impl Statement {
-    fn parse(line: &str) -> Result<Self> {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    fn parse(row: &str, line: usize) -> Result<Self> {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [_, id, binds, demand, status, _] = cells.as_slice() else {
             bail!("a row has four cells: id, binds, demand, status");
         };
@@ -93,6 +95,7 @@ impl Statement {
             id: (*id).to_owned(),
             binds: (*binds).to_owned(),
             demand: (*demand).to_owned(),
+            line,
             counts,
         })
     }
