@@ -1,0 +1,25 @@
+//! Bytes for a running broker, and what it has to answer: the tools of the tests beside this crate.
+//!
+//! ```text
+//!   corpus (every packet, every way to spoil it) --Case--> case::check --bytes--> broker
+//!                                                              |--after each case--> canary
+//! ```
+//!
+//! Invariant: nothing here uses the broker's own codec, so an error in it cannot hide itself; the
+//! bytes are built by hand from the specification.
+
+pub mod broker;
+pub mod bytes;
+pub mod canary;
+pub mod case;
+pub mod clock;
+pub mod corpus;
+pub mod packets;
+pub mod received;
+pub mod wire;
+
+pub use broker::Broker;
+pub use canary::Canary;
+pub use case::{Case, Expect};
+pub use packets::Version;
+pub use wire::{Event, Wire};
