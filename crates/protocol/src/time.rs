@@ -21,7 +21,11 @@ impl Time {
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Self {
         let millis = duration.as_secs().saturating_mul(1000);
-        Self(self.0.saturating_add(millis).saturating_add(duration.subsec_millis() as u64))
+        Self(
+            self.0
+                .saturating_add(millis)
+                .saturating_add(duration.subsec_millis() as u64),
+        )
     }
 
     /// Later by whole seconds; saturates.
@@ -33,5 +37,33 @@ impl Time {
     /// Time passed since `earlier`; zero if that is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whole seconds from `earlier` until this time, a begun one counted in full; 0 if that is later.
+    pub fn secs_from(self, earlier: Self) -> u32 {
+        let millis = self.0.saturating_sub(earlier.0);
+        u32::try_from(millis.div_ceil(1000)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begun_second_counts_in_full() {
+        let at = Time::from_millis(10_000);
+        let left = |now| at.secs_from(Time::from_millis(now));
+        assert_eq!([left(0), left(1), left(1000), left(9999)], [10, 10, 9, 1]);
+        assert_eq!([left(10_000), left(20_000)], [0, 0]);
+    }
+
+    #[test]
+    fn the_end_of_time_is_not_passed() {
+        let end = Time::from_millis(u64::MAX);
+        assert_eq!(end.plus_secs(1), end);
+        assert_eq!(end.plus(Duration::MAX), end);
+        assert_eq!(end.secs_from(Time::default()), u32::MAX);
+        assert_eq!(Time::default().since(end), Duration::ZERO);
     }
 }

@@ -26,6 +26,9 @@ impl From<DecodeError> for Violation {
             DecodeError::TooLarge => "packet over the maximum packet size",
             DecodeError::UnsupportedVersion => "unsupported protocol version",
         };
-        Self { reason: error.reason(), what }
+        Self {
+            reason: error.reason(),
+            what,
+        }
     }
 }

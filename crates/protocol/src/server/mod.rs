@@ -1,4 +1,35 @@
 //! The server's side of one client: handshake, inbound, outbound, will, and the session that holds them.
+//!
+//! ```text
+//!   CONNECT -> Handshake::new -> Session::new or the kept Session -> connect -> CONNACK, redelivery
+//!   Packet  -> handle_packet  -> Action for the node -> publish_done, suback, unsuback
+//!   message -> deliver        -> frame in `out`, or the queue, or a drop with its reason
+//!   close   -> connection_lost -> Farewell, then next_deadline and handle_timeout until the session expires
+//! ```
+//!
+//! Invariant: a client makes the session answer, wait or fail with a [`Violation`](crate::Violation); what it
+//! holds for a client is bounded by [`Limits`](crate::Limits) at every moment.
 
+mod connack;
+mod deadlines;
+mod effect;
+mod handshake;
+mod held;
+mod inbound;
+mod inflight;
+mod outbound;
+mod queue;
+mod received;
 mod session;
-pub use session::*;
+mod topic_aliases;
+mod will;
+
+#[cfg(test)]
+mod tests;
+
+pub use connack::{refuse, refuse_connect};
+pub use effect::{
+    Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Timeout, Welcome,
+};
+pub use handshake::Handshake;
+pub use session::Session;

@@ -1,245 +1,282 @@
-//! CONTRACT SKELETON: bodies are to be written; split over handshake.rs, inbound.rs, outbound.rs, will.rs.
+//! The protocol state of one client, and how connections come and go.
 
 use alloc::boxed::Box;
-use alloc::rc::Rc;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use thrum_codec::packet::{Auth, Connect, Packet, Publish, Subscribe, Unsubscribe};
-use thrum_codec::{PacketId, QoS, ReasonCode, Version};
+use thrum_codec::packet::{Disconnect, Packet};
+use thrum_codec::properties::DisconnectProperties;
+use thrum_codec::reason::Carrier;
+use thrum_codec::{ReasonCode, Version, encode};
 
-use crate::{Limits, Message, Outgoing, Time, Violation};
+use super::inflight::Inflight;
+use super::outbound::Dropped;
+use super::queue::Queue;
+use super::received::Received;
+use super::topic_aliases::{InboundAliases, OutboundAliases};
+use super::will::Will;
+use super::{DropReason, Farewell, GroupId, Handshake, Welcome, connack};
+use crate::packet_ids::PacketIds;
+use crate::{Limits, Message, Time};
 
-/// Number of a shared group on the node.
-pub type GroupId = u32;
-
-/// What the node has to do because of one packet. Replies are in the output buffer already.
+/// Protocol state of one client; outlives connections. Small when idle: at most 250 bytes without queue.
 #[derive(Debug)]
-pub enum Action<'p> {
-    /// Nothing beyond the replies.
-    None,
-    /// Route this message, then call [`Session::publish_done`].
-    Publish {
-        /// The packet; its topic is empty if `alias` holds it.
-        publish: Publish<'p>,
-        /// Topic from the alias table.
-        alias: Option<Rc<str>>,
-    },
-    /// Subscribe each filter, then call [`Session::suback`] with one code per filter.
-    Subscribe(Subscribe<'p>),
-    /// Unsubscribe each filter, then call [`Session::unsuback`].
-    Unsubscribe(Unsubscribe<'p>),
-    /// The client said goodbye: close the connection, then call [`Session::connection_lost`].
-    Disconnected,
-    /// Enhanced authentication step.
-    Authenticate(Auth<'p>),
+pub struct Session {
+    pub(super) id: u64,
+    pub(super) client_id: Box<str>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) link: Link,
+    pub(super) version: Version,
+    pub(super) is_congested: bool,
+    /// Seconds; 0 turns it off.
+    pub(super) keep_alive: u16,
+    /// Seconds; 0 ends the session with the connection, `u32::MAX` never.
+    pub(super) session_expiry: u32,
+    /// While connected the last sign of life, while away the end of the connection.
+    pub(super) seen: Time,
+    /// The client's maximum packet size.
+    pub(super) packet_bytes_max: u32,
+    /// Most unacknowledged messages towards the client.
+    pub(super) window: u16,
+    pub(super) packet_ids: PacketIds,
+    pub(super) inflight: Inflight,
+    pub(super) queue: Queue,
+    pub(super) outbound_aliases: OutboundAliases,
+    pub(super) dropped: Option<Box<Dropped>>,
+    pub(super) received: Received,
+    pub(super) inbound_aliases: InboundAliases,
+    /// `QoS` 1 and 2 messages of this connection that the client still awaits an end for.
+    pub(super) unacknowledged: u16,
+    /// `QoS` 1 messages of this connection whose outcome the node has not told yet.
+    pub(super) routing: u16,
+    /// The same of earlier connections: their PUBACK must not be sent on this one.
+    pub(super) routing_before: u16,
+    pub(super) will: Option<Box<Will>>,
 }
 
-/// A client that passed the checks of the handshake but has no session yet.
-#[derive(Debug)]
-pub struct Handshake {
-    // version, clean start, expiry, keep alive, receive maximum, packet size, alias maximum, problem/response
-    // information flags, client id (given or assigned), will; everything the session needs, owned
-}
-
-impl Handshake {
-    /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent none.
-    ///
-    /// # Errors
-    /// The refusal to encode with [`refuse`]: reason and words.
-    pub fn new(_connect: &Connect<'_>, _assigned: &str, _limits: &Limits) -> Result<Self, Violation> {
-        todo!()
-    }
-    /// Client identifier.
-    pub fn client_id(&self) -> &str {
-        todo!()
-    }
-    /// Protocol version.
-    pub fn version(&self) -> Version {
-        todo!()
-    }
-    /// Clean start.
-    pub fn clean_start(&self) -> bool {
-        todo!()
-    }
-}
-
-/// Appends the CONNACK of a refusal, in the form the version allows (3.x has fewer codes, none for some).
-pub fn refuse(_version: Version, _violation: &Violation, _out: &mut Vec<u8>) {
-    todo!()
-}
-
-/// How and to whom one message is delivered.
-#[derive(Clone, Copy, Debug)]
-pub struct DeliveryOptions<'a> {
-    /// Already the lower one of message and subscription.
-    pub qos: QoS,
-    /// Retain flag to send.
-    pub retain: bool,
-    /// Subscription identifiers of the matched subscriptions.
-    pub identifiers: &'a [u32],
-    /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to another member.
-    pub group: Option<GroupId>,
-}
-
-/// What became of a delivery.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    /// In the output buffer.
-    Sent,
-    /// In the session's queue.
-    Queued,
-    /// Not delivered.
-    Dropped(DropReason),
+pub(super) enum Link {
+    /// There was none yet.
+    New,
+    /// In use.
+    Up,
+    /// DISCONNECT was sent or received: nothing more is sent, what comes is ignored.
+    Closing,
+    /// Gone.
+    Away,
 }
-
-/// Why a message was not delivered to one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
-    /// Queue full by count or bytes.
-    QueueFull,
-    /// QoS 0 while the client is away.
-    Offline,
-    /// QoS 0 while the output is congested.
-    SlowConsumer,
-    /// Over the client's maximum packet size. [MQTT-3.1.2-24]
-    TooLarge,
-    /// Message expiry passed.
-    Expired,
-}
-
-/// Server limits plus texts that go into CONNACK.
-#[derive(Clone, Copy, Debug)]
-pub struct Welcome<'a> {
-    /// The node kept a session for this client.
-    pub session_present: bool,
-    /// Sent if the client asked for response information.
-    pub response_information: Option<&'a str>,
-}
-
-/// What is left to do when a connection ended.
-#[derive(Debug, Default)]
-pub struct Farewell {
-    /// Will to publish now.
-    pub will: Option<Message>,
-    /// The session ended with the connection: remove it and its subscriptions.
-    pub session_ended: bool,
-}
-
-/// What a deadline brought.
-#[derive(Debug)]
-pub enum Timeout {
-    /// Nothing yet.
-    Pending,
-    /// Nothing came for one and a half keep alives: close with 0x8D.
-    KeepAlive,
-    /// The delayed will is due.
-    Will(Message),
-    /// The session expired (its will, if still pending, is due too).
-    Expired(Option<Message>),
-}
-
-/// Protocol state of one client; outlives connections. Small when idle: at most ~250 bytes without queue.
-#[derive(Debug)]
-pub struct Session {}
 
 impl Session {
     /// A session for a client that has none (or starts clean). `id` is unique on the node and never 0.
-    pub fn new(_id: u64, _handshake: &Handshake, _limits: &Arc<Limits>) -> Self {
-        todo!()
+    pub fn new(id: u64, handshake: &Handshake, limits: &Arc<Limits>) -> Self {
+        Self {
+            id,
+            client_id: handshake.client_id.clone(),
+            limits: Arc::clone(limits),
+            link: Link::New,
+            version: handshake.version,
+            is_congested: false,
+            keep_alive: 0,
+            session_expiry: handshake.session_expiry,
+            seen: Time::default(),
+            packet_bytes_max: u32::MAX,
+            window: 1,
+            packet_ids: PacketIds::default(),
+            inflight: Inflight::default(),
+            queue: Queue::default(),
+            outbound_aliases: OutboundAliases::default(),
+            dropped: None,
+            received: Received::default(),
+            inbound_aliases: InboundAliases::default(),
+            unacknowledged: 0,
+            routing: 0,
+            routing_before: 0,
+            will: None,
+        }
     }
+
     /// Number on the node.
     pub fn id(&self) -> u64 {
-        todo!()
+        self.id
     }
+
     /// Client identifier.
     pub fn client_id(&self) -> &str {
-        todo!()
+        &self.client_id
     }
+
     /// Has a connection.
     pub fn is_connected(&self) -> bool {
-        todo!()
+        matches!(self.link, Link::Up | Link::Closing)
     }
+
     /// Version of the connection (of the last one when away).
     pub fn version(&self) -> Version {
-        todo!()
+        self.version
     }
+
     /// The session can outlive its connection (expiry above 0).
     pub fn is_persistent(&self) -> bool {
-        todo!()
+        self.session_expiry > 0
     }
+
     /// The connection is up: CONNACK, then redelivery of what is inflight, then the queue, into `out`.
-    pub fn connect(&mut self, _handshake: Handshake, _welcome: Welcome<'_>, _now: Time, _out: &mut Vec<u8>) {
-        todo!()
-    }
-    /// One packet from the client. Any packet counts as a sign of life.
     ///
-    /// # Errors
-    /// The client broke the protocol: call [`Session::disconnect`] and close.
-    pub fn handle_packet<'p>(&mut self, _packet: Packet<'p>, _now: Time, _out: &mut Vec<u8>) -> Result<Action<'p>, Violation> {
-        todo!()
+    /// At most about 256 KiB of messages are written at once; the rest follows with the client's
+    /// acknowledgements or by [`Session::pump`].
+    pub fn connect(
+        &mut self,
+        handshake: Handshake,
+        welcome: Welcome<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) {
+        if self.is_connected() {
+            self.end_connection();
+        }
+        connack::append_welcome(&handshake, welcome, &self.limits, out);
+        self.link = Link::Up;
+        self.version = handshake.version;
+        self.is_congested = false;
+        self.keep_alive = handshake.keep_alive;
+        self.session_expiry = handshake.session_expiry;
+        self.seen = now;
+        self.packet_bytes_max = handshake.packet_bytes_max;
+        // [MQTT-4.9.0-1] [MQTT-3.3.4-9]
+        self.window = handshake
+            .receive_maximum
+            .min(self.limits.inflight_max)
+            .max(1);
+        // [MQTT-3.1.2-26] [MQTT-3.1.2-27] [MQTT-3.3.2-11]
+        let alias_maximum = handshake.topic_alias_maximum;
+        self.outbound_aliases =
+            OutboundAliases::new(alias_maximum.min(self.limits.topic_alias_outbound_max));
+        // A pending will of the last connection ends here, and this connection's takes its place. [MQTT-3.1.3-9]
+        self.will = handshake.will;
+        self.redeliver(now, out);
     }
-    /// Outcome of [`Action::Publish`]: PUBACK or PUBREC with it (nothing for QoS 0).
-    pub fn publish_done(&mut self, _qos: QoS, _packet_id: Option<PacketId>, _outcome: ReasonCode, _out: &mut Vec<u8>) {
-        todo!()
-    }
-    /// SUBACK.
-    pub fn suback(&mut self, _packet_id: PacketId, _codes: &[ReasonCode], _out: &mut Vec<u8>) {
-        todo!()
-    }
-    /// UNSUBACK.
-    pub fn unsuback(&mut self, _packet_id: PacketId, _codes: &[ReasonCode], _out: &mut Vec<u8>) {
-        todo!()
-    }
-    /// A message for this client: into `out` if there is a connection, a window and room, else queued or dropped.
-    pub fn deliver(&mut self, _outgoing: &mut Outgoing<'_>, _options: DeliveryOptions<'_>, _now: Time, _out: &mut Vec<u8>) -> Delivered {
-        todo!()
-    }
-    /// The connection's output is over its soft limit (or no longer): while set, nothing but acknowledgements is
-    /// encoded, QoS 0 is dropped and QoS 1 and 2 are queued.
-    pub fn set_congested(&mut self, _congested: bool) {
-        todo!()
-    }
-    /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`; true if more could follow at once.
-    pub fn pump(&mut self, _now: Time, _bytes_max: usize, _out: &mut Vec<u8>) -> bool {
-        todo!()
-    }
+
     /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then close, then `connection_lost`.
-    pub fn disconnect(&mut self, _reason: ReasonCode, _what: Option<&str>, _out: &mut Vec<u8>) {
-        todo!()
+    pub fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>, out: &mut Vec<u8>) {
+        // [MQTT-3.14.0-1]
+        if self.link != Link::Up {
+            return;
+        }
+        // [MQTT-3.14.4-1]
+        self.link = Link::Closing;
+        if self.version != Version::V5 {
+            return;
+        }
+        // [MQTT-3.14.2-1]
+        let reason = if reason.may_be_in(Carrier::Disconnect) {
+            reason
+        } else {
+            ReasonCode::UnspecifiedError
+        };
+        let packet = |reason_string| {
+            Packet::Disconnect(Disconnect {
+                reason,
+                properties: DisconnectProperties {
+                    // [MQTT-3.14.2-2]
+                    session_expiry: None,
+                    reason_string,
+                    ..DisconnectProperties::default()
+                },
+            })
+        };
+        // [MQTT-3.14.2-3]
+        if !self.append(&packet(what), out) {
+            self.append(&packet(None), out);
+        }
     }
+
     /// The connection is gone, for whatever cause.
-    pub fn connection_lost(&mut self, _now: Time) -> Farewell {
-        todo!()
+    pub fn connection_lost(&mut self, now: Time) -> Farewell {
+        if !self.is_connected() {
+            return Farewell::default();
+        }
+        self.end_connection();
+        self.seen = now;
+        // [MQTT-3.1.2-23] [MQTT-4.1.0-2] [MQTT3-3.1.2-6]
+        let session_ended = !self.is_persistent();
+        let is_due = |will: &mut Box<Will>| session_ended || will.delay().is_zero();
+        // [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT3-3.1.2-8] [MQTT3-3.1.2-10]
+        let will = self.will.take_if(is_due);
+        Farewell {
+            will: will.map(|will| will.into_message(self.id, now)),
+            session_ended,
+        }
     }
+
     /// Another connection with the same client identifier takes over, or the session is being removed by an
-    /// administrator: what remains of the will.
+    /// administrator: what remains of the will. Its expiry counts from the last time the session was shown;
+    /// [`Session::take_will_at`] knows better.
     pub fn take_will(&mut self) -> Option<Message> {
-        todo!()
+        self.take_will_at(self.seen)
     }
-    /// When [`Session::handle_timeout`] wants to be called; may be earlier than needed, never later.
-    pub fn next_deadline(&self) -> Option<Time> {
-        todo!()
+
+    /// What remains of the will, to be published now.
+    pub fn take_will_at(&mut self, now: Time) -> Option<Message> {
+        let will = self.will.take()?;
+        Some(will.into_message(self.id, now))
     }
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, _now: Time) -> Timeout {
-        todo!()
+
+    /// Takes the messages of shared groups, to give them to other members: called when the session ends (`None`)
+    /// and for a group when the session leaves it.
+    ///
+    /// Leaving a group takes what is queued only: a delivery that has begun is completed. At the end of the
+    /// session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were sent are not.
+    pub fn take_shared(&mut self, group: Option<GroupId>) -> Vec<(GroupId, Arc<Message>)> {
+        let mut taken = Vec::new();
+        // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
+        if group.is_none() {
+            self.inflight.take_shared(&mut taken);
+        }
+        self.queue.take_shared(group, &mut taken);
+        taken
     }
-    /// Takes the messages of shared groups that are queued or unacknowledged, to give them to other members: called when the
-    /// session ends, and for `group` when it leaves one.
-    pub fn take_shared(&mut self, _group: Option<GroupId>) -> Vec<(GroupId, Arc<Message>)> {
-        todo!()
-    }
+
     /// Messages dropped inside the session since the last call (expired or too large when their turn came), by reason.
     pub fn take_dropped(&mut self) -> Vec<(DropReason, u32)> {
-        todo!()
+        self.dropped
+            .take()
+            .map_or_else(Vec::new, |dropped| dropped.by_reason())
     }
+
     /// Messages queued, bytes queued, messages inflight.
     pub fn backlog(&self) -> (usize, usize, usize) {
-        todo!()
+        (self.queue.len(), self.queue.bytes(), self.inflight.len())
     }
+
     /// Client identifier, boxed.
     pub fn into_client_id(self) -> Box<str> {
-        todo!()
+        self.client_id
+    }
+
+    /// Appends a packet unless it is over the client's maximum packet size; true if it was appended.
+    pub(super) fn append(&self, packet: &Packet<'_>, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        let is_encoded = encode(packet, self.version, out).is_ok();
+        let len = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+        // [MQTT-3.1.2-24]
+        let fits = len <= self.packet_bytes_max;
+        if !fits {
+            out.truncate(start);
+        }
+        is_encoded && fits
+    }
+
+    /// Forgets what belonged to the connection.
+    fn end_connection(&mut self) {
+        self.link = Link::Away;
+        self.is_congested = false;
+        self.received.end_connection();
+        self.routing_before = self.routing_before.saturating_add(self.routing);
+        self.routing = 0;
+        self.unacknowledged = 0;
+        // [MQTT-3.3.2-7]
+        self.inbound_aliases.clear();
+        self.outbound_aliases = OutboundAliases::default();
     }
 }

@@ -1,0 +1,223 @@
+//! One publication on its way to many receivers: encoded once per form, owned once if anyone must keep it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+use thrum_codec::packet::Publish;
+use thrum_codec::properties::{PublishProperties, SubscriptionIdentifiers};
+use thrum_codec::{EncodeError, PacketId, PublishFrame, QoS, Version, encode_publish};
+
+use super::{Message, Publication};
+use crate::time::Time;
+
+/// Memory that a frame cache keeps between publications; more than this is given back.
+const RETAINED_BYTES_MAX: usize = 256 * 1024;
+
+/// Stands in a cached frame where each copy gets its own packet identifier.
+const PLACEHOLDER: PacketId = PacketId(NonZeroU16::MIN);
+
+/// A publication on its way to many sessions: the encoded frames are made once per (version, `QoS`, retain) and
+/// the owned form once, when the first session has to keep it.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    publication: Publication<'a>,
+    owned: Option<Arc<Message>>,
+    frames: &'a mut FrameCache,
+}
+
+/// Encoded forms of the publication at hand; the caller keeps one and reuses its memory.
+#[derive(Debug, Default)]
+pub struct FrameCache {
+    bytes: Vec<u8>,
+    made: Vec<CachedFrame>,
+    /// One bit per form that was asked for at least once.
+    asked: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CachedFrame {
+    index: u8,
+    start: usize,
+    frame: PublishFrame,
+}
+
+/// What a receiver's copy of a publication may differ in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form<'a> {
+    pub(crate) version: Version,
+    pub(crate) qos: QoS,
+    pub(crate) retain: bool,
+    pub(crate) dup: bool,
+    pub(crate) packet_id: Option<PacketId>,
+    pub(crate) identifiers: &'a [u32],
+    /// Alias to send, and whether the receiver knows its topic already.
+    pub(crate) alias: Option<(NonZeroU16, bool)>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Starts with an empty frame cache.
+    pub fn new(publication: Publication<'a>, frames: &'a mut FrameCache) -> Self {
+        frames.reset();
+        Self {
+            publication,
+            owned: None,
+            frames,
+        }
+    }
+
+    /// Starts from a message that is owned already.
+    pub fn from_message(message: &'a Arc<Message>, frames: &'a mut FrameCache) -> Self {
+        frames.reset();
+        Self {
+            publication: message.publication(),
+            owned: Some(Arc::clone(message)),
+            frames,
+        }
+    }
+
+    /// The publication.
+    pub fn publication(&self) -> &Publication<'a> {
+        &self.publication
+    }
+
+    /// The owned form, made at the first call.
+    pub fn message(&mut self) -> &Arc<Message> {
+        self.owned
+            .get_or_insert_with(|| Arc::new(Message::new(&self.publication)))
+    }
+
+    /// Appends this receiver's copy, at most `bytes_max` long, and returns its length.
+    ///
+    /// # Errors
+    /// [`EncodeError::PacketTooLong`] when it is longer, else as [`encode_publish`]; nothing is appended then.
+    pub(crate) fn append(
+        &mut self,
+        form: &Form<'_>,
+        bytes_max: u32,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, EncodeError> {
+        let Some(index) = form.cache_index() else {
+            return form.append(&self.publication, bytes_max, now, out);
+        };
+        // The first receiver gets its copy without the detour over the cache: often it is the only one.
+        let bit = 1 << index;
+        if self.frames.asked & bit == 0 {
+            self.frames.asked |= bit;
+            return form.append(&self.publication, bytes_max, now, out);
+        }
+        let cached = self.frames.frame(index, form, &self.publication, now)?;
+        check_len(cached.frame.len, bytes_max)?;
+        let start = out.len();
+        if let Some(bytes) = self.frames.bytes.get(cached.start..) {
+            out.extend_from_slice(bytes.get(..cached.frame.len).unwrap_or(bytes));
+        }
+        if let (Some(at), Some(id)) = (cached.frame.packet_id_at, form.packet_id)
+            && let Some(place) = out.get_mut(start + at..start + at + 2)
+        {
+            place.copy_from_slice(&id.as_u16().to_be_bytes());
+        }
+        Ok(cached.frame.len)
+    }
+}
+
+impl FrameCache {
+    fn reset(&mut self) {
+        self.made.clear();
+        self.asked = 0;
+        if self.bytes.capacity() > RETAINED_BYTES_MAX {
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.clear();
+        }
+    }
+
+    fn frame(
+        &mut self,
+        index: u8,
+        form: &Form<'_>,
+        publication: &Publication<'_>,
+        now: Time,
+    ) -> Result<CachedFrame, EncodeError> {
+        if let Some(made) = self.made.iter().find(|made| made.index == index) {
+            return Ok(*made);
+        }
+        let form = Form {
+            packet_id: form.packet_id.map(|_| PLACEHOLDER),
+            ..*form
+        };
+        let start = self.bytes.len();
+        let frame = encode_publish(
+            &form.packet(publication, now),
+            form.version,
+            &mut self.bytes,
+        )?;
+        let made = CachedFrame {
+            index,
+            start,
+            frame,
+        };
+        self.made.push(made);
+        Ok(made)
+    }
+}
+
+impl<'a> Form<'a> {
+    /// Number of the frame that all receivers with this form share; none if the copy is this receiver's own.
+    fn cache_index(&self) -> Option<u8> {
+        let own_properties = !self.identifiers.is_empty() || self.alias.is_some();
+        let class = match self.version {
+            Version::V31 | Version::V311 => 0,
+            Version::V5 if own_properties => return None,
+            Version::V5 => 6,
+        };
+        (!self.dup).then(|| class + 2 * self.qos.as_u8() + u8::from(self.retain))
+    }
+
+    /// Appends the copy without a cache; as [`Outgoing::append`].
+    pub(crate) fn append(
+        &self,
+        publication: &Publication<'_>,
+        bytes_max: u32,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, EncodeError> {
+        let start = out.len();
+        let frame = encode_publish(&self.packet(publication, now), self.version, out)?;
+        check_len(frame.len, bytes_max).inspect_err(|_| out.truncate(start))?;
+        Ok(frame.len)
+    }
+
+    fn packet<'p>(&self, publication: &Publication<'p>, now: Time) -> Publish<'p>
+    where
+        'a: 'p,
+    {
+        let known = matches!(self.alias, Some((_, true)));
+        Publish {
+            dup: self.dup,
+            qos: self.qos,
+            retain: self.retain,
+            topic: if known { "" } else { publication.topic },
+            packet_id: self.packet_id,
+            properties: PublishProperties {
+                // [MQTT-3.3.2-6]
+                message_expiry: publication.expires_at.map(|at| at.secs_from(now)),
+                topic_alias: self.alias.map(|(alias, _)| alias),
+                // [MQTT-3.3.4-3] [MQTT-3.3.4-4]
+                subscription_identifiers: SubscriptionIdentifiers::Listed(self.identifiers),
+                // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18]
+                // [MQTT-3.3.2-20]
+                ..publication.properties
+            },
+            payload: publication.payload,
+        }
+    }
+}
+
+fn check_len(len: usize, bytes_max: u32) -> Result<(), EncodeError> {
+    match u32::try_from(len) {
+        Ok(len) if len <= bytes_max => Ok(()),
+        _ => Err(EncodeError::PacketTooLong),
+    }
+}

@@ -1,0 +1,134 @@
+//! CONNACK: the welcome and the refusal.
+
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+use thrum_codec::packet::{ConnAck, Connect, Packet};
+use thrum_codec::properties::ConnAckProperties;
+use thrum_codec::reason::Carrier;
+use thrum_codec::{QoS, ReasonCode, Version, encode, encoded_len};
+
+use super::{Handshake, Welcome};
+use crate::{Limits, Violation};
+
+/// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes, and a client
+/// is told nothing for the others. [`refuse_connect`] adds the reason in words.
+pub fn refuse(version: Version, violation: &Violation, out: &mut Vec<u8>) {
+    append_refusal(version, violation.reason, None, u32::MAX, out);
+}
+
+/// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the client has room for it.
+pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Vec<u8>) {
+    let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
+    let what = Some(violation.what).filter(|what| !what.is_empty());
+    append_refusal(connect.version, violation.reason, what, bytes_max, out);
+}
+
+fn append_refusal(
+    version: Version,
+    reason: ReasonCode,
+    what: Option<&str>,
+    bytes_max: u32,
+    out: &mut Vec<u8>,
+) {
+    let reason = match version {
+        // [MQTT-3.2.2-8]
+        Version::V5 if reason.may_be_in(Carrier::ConnAck) && reason.is_error() => reason,
+        Version::V5 => ReasonCode::UnspecifiedError,
+        Version::V31 | Version::V311 => match return_code_v3(reason) {
+            Some(reason) => reason,
+            // [MQTT3-3.2.2-6] [MQTT3-3.1.4-1]
+            None => return,
+        },
+    };
+    let mut connack = ConnAck {
+        // [MQTT-3.2.2-6] [MQTT3-3.2.2-4]
+        session_present: false,
+        reason,
+        properties: ConnAckProperties {
+            reason_string: what,
+            ..ConnAckProperties::default()
+        },
+    };
+    // [MQTT-3.2.2-19]
+    if !fits(&connack, version, bytes_max) {
+        connack.properties.reason_string = None;
+    }
+    append(&connack, version, bytes_max, out);
+}
+
+/// The reason that 3.x has a return code for and that says the same; none where the client would be misled.
+fn return_code_v3(reason: ReasonCode) -> Option<ReasonCode> {
+    match reason {
+        // [MQTT3-3.1.2-2] [MQTT3-3.1.3-8] [MQTT3-3.1.3-9]
+        ReasonCode::UnsupportedProtocolVersion
+        | ReasonCode::ClientIdentifierNotValid
+        | ReasonCode::BadUserNameOrPassword
+        | ReasonCode::NotAuthorized => Some(reason),
+        ReasonCode::Banned => Some(ReasonCode::NotAuthorized),
+        ReasonCode::ServerUnavailable
+        | ReasonCode::ServerBusy
+        | ReasonCode::ServerShuttingDown
+        | ReasonCode::UseAnotherServer
+        | ReasonCode::ServerMoved
+        | ReasonCode::QuotaExceeded
+        | ReasonCode::ConnectionRateExceeded => Some(ReasonCode::ServerUnavailable),
+        _ => None,
+    }
+}
+
+/// Appends the CONNACK of success. [MQTT-3.1.4-5] [MQTT3-3.1.4-4] [MQTT-3.2.0-1] [MQTT3-3.2.0-1]
+pub(super) fn append_welcome(
+    handshake: &Handshake,
+    welcome: Welcome<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) {
+    let unless_default = |available: bool| if available { None } else { Some(false) };
+    let properties = ConnAckProperties {
+        session_expiry: handshake
+            .is_session_expiry_ours
+            .then_some(handshake.session_expiry),
+        receive_maximum: NonZeroU16::new(limits.receive_maximum)
+            .filter(|maximum| *maximum != NonZeroU16::MAX),
+        // [MQTT-3.2.2-9]
+        maximum_qos: Some(limits.maximum_qos).filter(|qos| *qos < QoS::ExactlyOnce),
+        retain_available: unless_default(limits.retain_available),
+        maximum_packet_size: Some(limits.packet_bytes_max).filter(|bytes| *bytes > 0),
+        // [MQTT-3.1.3-7] [MQTT-3.2.2-16]
+        assigned_client_id: handshake.is_client_id_ours.then_some(&*handshake.client_id),
+        topic_alias_maximum: Some(limits.topic_alias_maximum).filter(|maximum| *maximum > 0),
+        wildcard_subscription_available: unless_default(limits.wildcard_available),
+        shared_subscription_available: unless_default(limits.shared_available),
+        server_keep_alive: handshake.is_keep_alive_ours.then_some(handshake.keep_alive),
+        // [MQTT-3.1.2-28]
+        response_information: welcome
+            .response_information
+            .filter(|_| handshake.wants_response_information),
+        ..ConnAckProperties::default()
+    };
+    let mut connack = ConnAck {
+        // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
+        session_present: welcome.session_present && !handshake.clean_start,
+        reason: ReasonCode::Success,
+        properties,
+    };
+    let bytes_max = handshake.packet_bytes_max;
+    if !fits(&connack, handshake.version, bytes_max) {
+        connack.properties.response_information = None;
+    }
+    append(&connack, handshake.version, bytes_max, out);
+}
+
+fn fits(connack: &ConnAck<'_>, version: Version, bytes_max: u32) -> bool {
+    encoded_len(&Packet::ConnAck(*connack), version)
+        .is_ok_and(|len| u32::try_from(len).is_ok_and(|len| len <= bytes_max))
+}
+
+/// Appends what fits; a client with room for less than a bare CONNACK gets none. [MQTT-3.1.2-24]
+fn append(connack: &ConnAck<'_>, version: Version, bytes_max: u32, out: &mut Vec<u8>) {
+    if fits(connack, version, bytes_max) {
+        // It has a length, so it can be encoded.
+        encode(&Packet::ConnAck(*connack), version, out).ok();
+    }
+}

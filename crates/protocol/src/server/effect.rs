@@ -1,0 +1,104 @@
+//! What goes between a session and the node: what to do because of a packet, a delivery, an end or a deadline.
+
+use alloc::rc::Rc;
+
+use thrum_codec::QoS;
+use thrum_codec::packet::{Auth, Publish, Subscribe, Unsubscribe};
+
+use crate::Message;
+
+/// Number of a shared group on the node.
+pub type GroupId = u32;
+
+/// What the node has to do because of one packet. Replies are in the output buffer already.
+#[derive(Debug)]
+pub enum Action<'p> {
+    /// Nothing beyond the replies.
+    None,
+    /// Route this message, then call [`Session::publish_done`](super::Session::publish_done).
+    Publish {
+        /// The packet; its topic is empty if `alias` holds it.
+        publish: Publish<'p>,
+        /// Topic from the alias table.
+        alias: Option<Rc<str>>,
+    },
+    /// Subscribe each filter, then call [`Session::suback`](super::Session::suback) with one code per filter.
+    Subscribe(Subscribe<'p>),
+    /// Unsubscribe each filter, then call [`Session::unsuback`](super::Session::unsuback).
+    Unsubscribe(Unsubscribe<'p>),
+    /// The client said goodbye: close the connection, then call
+    /// [`Session::connection_lost`](super::Session::connection_lost).
+    Disconnected,
+    /// Enhanced authentication step.
+    Authenticate(Auth<'p>),
+}
+
+/// How and to whom one message is delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveryOptions<'a> {
+    /// Already the lower one of message and subscription.
+    pub qos: QoS,
+    /// Retain flag to send.
+    pub retain: bool,
+    /// Subscription identifiers of the matched subscriptions.
+    pub identifiers: &'a [u32],
+    /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to another member.
+    pub group: Option<GroupId>,
+}
+
+/// What became of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// In the output buffer.
+    Sent,
+    /// In the session's queue.
+    Queued,
+    /// Not delivered.
+    Dropped(DropReason),
+}
+
+/// Why a message was not delivered to one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Queue full by count or bytes.
+    QueueFull,
+    /// `QoS` 0 while the client is away, or any message after a session that ends with its connection.
+    Offline,
+    /// `QoS` 0 while the output is congested.
+    SlowConsumer,
+    /// Over the client's maximum packet size.
+    TooLarge,
+    /// Message expiry passed.
+    Expired,
+}
+
+/// Server limits plus texts that go into CONNACK.
+#[derive(Clone, Copy, Debug)]
+pub struct Welcome<'a> {
+    /// The node kept a session for this client.
+    pub session_present: bool,
+    /// Sent if the client asked for response information.
+    pub response_information: Option<&'a str>,
+}
+
+/// What is left to do when a connection ended.
+#[derive(Debug, Default)]
+pub struct Farewell {
+    /// Will to publish now.
+    pub will: Option<Message>,
+    /// The session ended with the connection: remove it and its subscriptions.
+    pub session_ended: bool,
+}
+
+/// What a deadline brought.
+#[derive(Debug)]
+pub enum Timeout {
+    /// Nothing yet.
+    Pending,
+    /// Nothing came for one and a half keep alives: close with 0x8D.
+    KeepAlive,
+    /// The delayed will is due.
+    Will(Message),
+    /// The session expired (its will, if still pending, is due too).
+    Expired(Option<Message>),
+}

@@ -1,0 +1,180 @@
+//! A CONNECT against the limits: what the session will be like, or why there is none.
+
+use alloc::boxed::Box;
+
+use thrum_codec::packet::{Connect, Will as WillPacket};
+use thrum_codec::topic::level_count;
+use thrum_codec::{QoS, ReasonCode, Version};
+
+use super::will::Will;
+use crate::{Limits, Violation};
+
+/// A client that passed the checks of the handshake but has no session yet.
+#[derive(Debug)]
+pub struct Handshake {
+    pub(super) version: Version,
+    pub(super) clean_start: bool,
+    /// Seconds that hold for the connection; 0 turns keep alive off.
+    pub(super) keep_alive: u16,
+    /// The client has to be told the keep alive.
+    pub(super) is_keep_alive_ours: bool,
+    /// Seconds that hold for the session; 0 ends it with the connection, `u32::MAX` never.
+    pub(super) session_expiry: u32,
+    /// The client has to be told the session expiry.
+    pub(super) is_session_expiry_ours: bool,
+    pub(super) receive_maximum: u16,
+    pub(super) packet_bytes_max: u32,
+    pub(super) topic_alias_maximum: u16,
+    pub(super) wants_response_information: bool,
+    /// The client has to be told its identifier.
+    pub(super) is_client_id_ours: bool,
+    pub(super) client_id: Box<str>,
+    pub(super) will: Option<Box<Will>>,
+}
+
+impl Handshake {
+    /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent none.
+    ///
+    /// # Errors
+    /// The refusal to encode with [`refuse_connect`](super::refuse_connect): reason and words.
+    pub fn new(connect: &Connect<'_>, assigned: &str, limits: &Limits) -> Result<Self, Violation> {
+        // [MQTT-4.12.0-1] [MQTT-4.12.0-6]
+        if connect.properties.authentication_method.is_some() {
+            return Err(Violation::new(
+                ReasonCode::BadAuthenticationMethod,
+                "enhanced authentication is not supported",
+            ));
+        }
+        check_client_id(connect, limits)?;
+        if let Some(will) = &connect.will {
+            check_will(will, limits)?;
+        }
+        let is_client_id_ours = connect.client_id.is_empty();
+        // [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT3-3.1.3-6]
+        let client_id = if is_client_id_ours {
+            assigned
+        } else {
+            connect.client_id
+        };
+        let keep_alive = keep_alive(connect, limits);
+        let session_expiry = session_expiry(connect, limits);
+        let asked_expiry = connect.properties.session_expiry.unwrap_or(0);
+        let properties = &connect.properties;
+        Ok(Self {
+            version: connect.version,
+            clean_start: connect.clean_start,
+            keep_alive,
+            is_keep_alive_ours: keep_alive != connect.keep_alive,
+            session_expiry,
+            is_session_expiry_ours: session_expiry != asked_expiry,
+            receive_maximum: properties
+                .receive_maximum
+                .map_or(u16::MAX, core::num::NonZeroU16::get),
+            packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
+            topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
+            wants_response_information: properties.request_response_information.unwrap_or(false),
+            is_client_id_ours,
+            client_id: client_id.into(),
+            // [MQTT-3.1.2-7] [MQTT3-3.1.2-8]
+            will: connect.will.as_ref().map(|will| Box::new(Will::new(will))),
+        })
+    }
+
+    /// Client identifier.
+    pub fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    /// Protocol version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Clean start.
+    pub fn clean_start(&self) -> bool {
+        self.clean_start
+    }
+}
+
+/// Letters, digits and everything else that is text are accepted up to the limit. [MQTT-3.1.3-5] [MQTT3-3.1.3-5]
+fn check_client_id(connect: &Connect<'_>, limits: &Limits) -> Result<(), Violation> {
+    let refused = |what| Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what));
+    if connect.client_id.is_empty() {
+        return match connect.version {
+            Version::V31 => refused("MQTT 3.1 needs a client identifier"),
+            // [MQTT3-3.1.3-7] [MQTT3-3.1.3-8]
+            Version::V311 if !connect.clean_start => {
+                refused("a session without client identifier must be clean")
+            }
+            Version::V311 | Version::V5 => Ok(()),
+        };
+    }
+    // [MQTT-3.1.3-8] [MQTT3-3.1.3-9]
+    if connect.client_id.len() > usize::from(limits.client_id_bytes_max) {
+        return refused("client identifier longer than the limit");
+    }
+    Ok(())
+}
+
+fn check_will(will: &WillPacket<'_>, limits: &Limits) -> Result<(), Violation> {
+    // [MQTT-3.2.2-12]
+    check_qos(will.qos, limits)?;
+    // [MQTT-3.2.2-13]
+    check_retain(will.retain, limits)?;
+    check_topic(will.topic, limits)
+}
+
+pub(super) fn check_qos(qos: QoS, limits: &Limits) -> Result<(), Violation> {
+    if qos > limits.maximum_qos {
+        return Err(Violation::new(
+            ReasonCode::QoSNotSupported,
+            "QoS above the maximum QoS",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_retain(retain: bool, limits: &Limits) -> Result<(), Violation> {
+    if retain && !limits.retain_available {
+        return Err(Violation::new(
+            ReasonCode::RetainNotSupported,
+            "retained messages are not available",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_topic(topic: &str, limits: &Limits) -> Result<(), Violation> {
+    let refused = |what| Err(Violation::new(ReasonCode::TopicNameInvalid, what));
+    if topic.len() > usize::from(limits.topic_bytes_max) {
+        return refused("topic name longer than the limit");
+    }
+    let levels_max = usize::from(limits.topic_levels_max);
+    // A topic no longer than the limit of levels cannot have more of them.
+    if topic.len() >= levels_max && level_count(topic) > levels_max {
+        return refused("topic name with more levels than the limit");
+    }
+    Ok(())
+}
+
+/// The client's keep alive, or a shorter one of ours. 3.x has no way to tell, so there the client's holds.
+fn keep_alive(connect: &Connect<'_>, limits: &Limits) -> u16 {
+    let asked = connect.keep_alive;
+    let max = limits.keep_alive_max;
+    match connect.version {
+        Version::V5 if max > 0 && (asked == 0 || asked > max) => max,
+        // [MQTT-3.2.2-22]
+        Version::V31 | Version::V311 | Version::V5 => asked,
+    }
+}
+
+fn session_expiry(connect: &Connect<'_>, limits: &Limits) -> u32 {
+    let asked = match connect.version {
+        Version::V5 => connect.properties.session_expiry.unwrap_or(0),
+        // [MQTT3-3.1.2-6]
+        Version::V31 | Version::V311 if connect.clean_start => 0,
+        // [MQTT3-3.1.2-4] [MQTT3-3.1.2-5]
+        Version::V31 | Version::V311 => limits.session_expiry_v3,
+    };
+    asked.min(limits.session_expiry_max)
+}

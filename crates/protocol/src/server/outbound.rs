@@ -1,0 +1,307 @@
+//! What goes to the client: new messages, the queue behind the window, and redelivery.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use thrum_codec::packet::{Ack, Packet};
+use thrum_codec::properties::AckProperties;
+use thrum_codec::{PacketId, QoS, ReasonCode};
+
+use super::held::Held;
+use super::session::Link;
+use super::{Delivered, DeliveryOptions, DropReason, Session};
+use crate::message::Form;
+use crate::{Outgoing, Time};
+
+/// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
+const BURST_BYTES: usize = 256 * 1024;
+
+/// Messages dropped when their turn came.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    expired: u32,
+    too_large: u32,
+}
+
+impl Dropped {
+    pub(super) fn by_reason(&self) -> Vec<(DropReason, u32)> {
+        [
+            (DropReason::Expired, self.expired),
+            (DropReason::TooLarge, self.too_large),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect()
+    }
+}
+
+/// What can be sent next.
+enum Next {
+    Nothing,
+    Redelivery,
+    Queued,
+}
+
+impl Session {
+    /// A message for this client: into `out` if there is a connection, a window and room, else queued or dropped.
+    pub fn deliver(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        options: DeliveryOptions<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Delivered {
+        // [MQTT-3.3.2-5]
+        if outgoing.publication().is_expired(now) {
+            return Delivered::Dropped(DropReason::Expired);
+        }
+        if options.qos == QoS::AtMostOnce {
+            return self.deliver_qos0(outgoing, &options, now, out);
+        }
+        if self.may_send() && self.queue.is_empty() && self.has_window() {
+            return self.deliver_now(outgoing, &options, now, out);
+        }
+        if self.link != Link::Up && !self.is_persistent() {
+            return Delivered::Dropped(DropReason::Offline);
+        }
+        self.enqueue(outgoing, &options, now)
+    }
+
+    /// The connection's output is over its soft limit (or no longer): while set, nothing but acknowledgements is
+    /// encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
+    pub fn set_congested(&mut self, congested: bool) {
+        self.is_congested = congested;
+    }
+
+    /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`; true if more could follow at once.
+    pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Vec<u8>) -> bool {
+        loop {
+            let moved = match self.next_to_send() {
+                Next::Nothing => None,
+                Next::Redelivery | Next::Queued if out.len() >= bytes_max => return true,
+                Next::Redelivery => self.redeliver_next(now, out),
+                Next::Queued => self.send_queued(now, out),
+            };
+            if moved.is_none() {
+                return false;
+            }
+        }
+    }
+
+    /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
+    pub(super) fn redeliver(&mut self, now: Time, out: &mut Vec<u8>) {
+        self.inflight.begin_connection();
+        // PUBREL is no part of the window: a client may get all of them at once. [MQTT-3.3.4-10]
+        for packet_id in self.inflight.released() {
+            let ack = Ack {
+                packet_id,
+                reason: ReasonCode::Success,
+                properties: AckProperties::default(),
+            };
+            self.append(&Packet::PubRel(ack), out);
+        }
+        self.pump(now, out.len().saturating_add(BURST_BYTES), out);
+    }
+
+    /// An exchange is over, so there may be room for another message.
+    pub(super) fn window_moved(&mut self, now: Time, out: &mut Vec<u8>) {
+        self.inflight.trim();
+        self.pump(now, out.len().saturating_add(BURST_BYTES), out);
+    }
+
+    fn may_send(&self) -> bool {
+        self.link == Link::Up && !self.is_congested
+    }
+
+    /// A new message may be sent: nothing older waits to be sent again and the window is open.
+    // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
+    fn has_window(&self) -> bool {
+        self.inflight.unsent() == 0 && self.inflight.window_used() < usize::from(self.window)
+    }
+
+    fn next_to_send(&self) -> Next {
+        let is_full = self.inflight.window_used() >= usize::from(self.window);
+        if !self.may_send() || is_full {
+            Next::Nothing
+        } else if self.inflight.unsent() > 0 {
+            Next::Redelivery
+        } else if self.queue.is_empty() {
+            Next::Nothing
+        } else {
+            Next::Queued
+        }
+    }
+
+    fn deliver_qos0(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        options: &DeliveryOptions<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Delivered {
+        if self.link != Link::Up {
+            return Delivered::Dropped(DropReason::Offline);
+        }
+        if self.is_congested {
+            return Delivered::Dropped(DropReason::SlowConsumer);
+        }
+        // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
+        if self.send(outgoing, options, None, now, out) {
+            Delivered::Sent
+        } else {
+            Delivered::Dropped(DropReason::TooLarge)
+        }
+    }
+
+    fn deliver_now(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        options: &DeliveryOptions<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Delivered {
+        let Some(packet_id) = self.next_packet_id() else {
+            return self.enqueue(outgoing, options, now);
+        };
+        // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
+        if !self.send(outgoing, options, Some(packet_id), now, out) {
+            return Delivered::Dropped(DropReason::TooLarge);
+        }
+        let must_keep = self.must_keep(options.group.is_some());
+        let held = must_keep.then(|| Held::new(outgoing.message(), options));
+        self.inflight.push(packet_id, options.qos, held);
+        Delivered::Sent
+    }
+
+    /// Appends the first PUBLISH of a message; false if the client does not take a packet that large.
+    fn send(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        options: &DeliveryOptions<'_>,
+        packet_id: Option<PacketId>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let topic = outgoing.publication().topic;
+        let alias = self.outbound_aliases.choose(topic);
+        let form = Form {
+            version: self.version,
+            qos: options.qos,
+            retain: options.retain,
+            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3]
+            dup: false,
+            packet_id,
+            identifiers: options.identifiers,
+            alias,
+        };
+        let is_sent = outgoing
+            .append(&form, self.packet_bytes_max, now, out)
+            .is_ok();
+        if let Some((alias, false)) = alias.filter(|_| is_sent) {
+            self.outbound_aliases.set(topic, alias);
+        }
+        is_sent
+    }
+
+    /// Appends a message that the session held, new or once more; as [`Self::send`].
+    fn send_held(
+        &mut self,
+        held: &Held,
+        packet_id: PacketId,
+        dup: bool,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let publication = held.message.publication();
+        let alias = self.outbound_aliases.choose(publication.topic);
+        let form = Form {
+            version: self.version,
+            qos: held.qos,
+            retain: held.retain,
+            dup,
+            packet_id: Some(packet_id),
+            identifiers: held.identifiers.as_slice(),
+            alias,
+        };
+        let is_sent = form
+            .append(&publication, self.packet_bytes_max, now, out)
+            .is_ok();
+        if let Some((alias, false)) = alias.filter(|_| is_sent) {
+            self.outbound_aliases.set(publication.topic, alias);
+        }
+        is_sent
+    }
+
+    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
+    fn next_packet_id(&mut self) -> Option<PacketId> {
+        let inflight = &self.inflight;
+        self.packet_ids.next(|| inflight.packet_ids())
+    }
+
+    /// Only a session that can be resumed, or a shared group, may need the message again.
+    fn must_keep(&self, is_shared: bool) -> bool {
+        is_shared || self.is_persistent()
+    }
+
+    fn enqueue(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        options: &DeliveryOptions<'_>,
+        now: Time,
+    ) -> Delivered {
+        let message = outgoing.message();
+        if !self.queue.has_room(message.bytes_len(), &self.limits) {
+            let expired = self.queue.drop_expired(now);
+            if expired > 0 {
+                self.count_dropped().expired += expired;
+            }
+        }
+        if !self.queue.has_room(message.bytes_len(), &self.limits) {
+            return Delivered::Dropped(DropReason::QueueFull);
+        }
+        // [MQTT-4.5.0-1] [MQTT3-4.5.0-1] [MQTT3-3.1.2-5]
+        self.queue.push(Held::new(message, options));
+        Delivered::Queued
+    }
+
+    /// Sends one message again, in the order they were sent first; none if there is none.
+    // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
+    fn redeliver_next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
+        let (place, packet_id, held) = self.inflight.take_unsent()?;
+        // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
+        if self.send_held(&held, packet_id, true, now, out) {
+            self.inflight.put_back(place, held);
+        } else {
+            // [MQTT-3.1.2-25]
+            self.inflight.finish(place);
+            self.inflight.trim();
+            self.count_dropped().too_large += 1;
+        }
+        Some(())
+    }
+
+    /// Sends or drops the first message of the queue; none if there is none.
+    fn send_queued(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
+        let held = self.queue.pop()?;
+        // [MQTT-3.3.2-5]
+        if held.message.is_expired(now) {
+            self.count_dropped().expired += 1;
+            return Some(());
+        }
+        // The window is open, so fewer identifiers are in use than there are.
+        let packet_id = self.next_packet_id()?;
+        if !self.send_held(&held, packet_id, false, now, out) {
+            self.count_dropped().too_large += 1;
+            return Some(());
+        }
+        let qos = held.qos;
+        let must_keep = self.must_keep(held.group.is_some());
+        self.inflight
+            .push(packet_id, qos, must_keep.then_some(held));
+        Some(())
+    }
+
+    fn count_dropped(&mut self) -> &mut Dropped {
+        self.dropped.get_or_insert_with(Box::default)
+    }
+}

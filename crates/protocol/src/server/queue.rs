@@ -1,0 +1,105 @@
+//! Messages with QoS 1 and 2 that wait for the client or for room in its window.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::GroupId;
+use super::held::Held;
+use crate::{Limits, Message, Time};
+
+/// First in, first out, bounded by count and bytes; no memory while empty.
+#[derive(Debug, Default)]
+pub(super) struct Queue(Option<Box<Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    messages: VecDeque<Held>,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |waiting| waiting.messages.len())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// Whether a message of that size is within both limits.
+    pub(super) fn has_room(&self, bytes: usize, limits: &Limits) -> bool {
+        let fits = |value: usize, max: u32| u32::try_from(value).is_ok_and(|value| value <= max);
+        fits(self.len() + 1, limits.queue_messages_max)
+            && fits(self.bytes() + bytes, limits.queue_bytes_max)
+    }
+
+    pub(super) fn push(&mut self, held: Held) {
+        let waiting = self.0.get_or_insert_default();
+        waiting.bytes += held.message.bytes_len();
+        waiting.messages.push_back(held);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Held> {
+        let waiting = self.0.as_mut()?;
+        let held = waiting.messages.pop_front();
+        if let Some(held) = &held {
+            waiting.bytes -= held.message.bytes_len();
+        }
+        self.give_back();
+        held
+    }
+
+    /// Drops messages at the front whose expiry has passed, and tells how many.
+    pub(super) fn drop_expired(&mut self, now: Time) -> u32 {
+        let mut dropped = 0;
+        while self
+            .front()
+            .is_some_and(|held| held.message.is_expired(now))
+        {
+            self.pop();
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// Takes out the messages of one shared group, or of all.
+    pub(super) fn take_shared(
+        &mut self,
+        group: Option<GroupId>,
+        taken: &mut Vec<(GroupId, Arc<Message>)>,
+    ) {
+        let Some(waiting) = &mut self.0 else { return };
+        let is_taken = |held: &Held| match group {
+            Some(group) => held.group == Some(group),
+            None => held.group.is_some(),
+        };
+        if !waiting.messages.iter().any(is_taken) {
+            return;
+        }
+        for held in core::mem::take(&mut waiting.messages) {
+            if is_taken(&held) {
+                waiting.bytes -= held.message.bytes_len();
+                taken.extend(held.into_shared());
+            } else {
+                waiting.messages.push_back(held);
+            }
+        }
+        self.give_back();
+    }
+
+    fn front(&self) -> Option<&Held> {
+        self.0.as_ref()?.messages.front()
+    }
+
+    fn give_back(&mut self) {
+        if self.len() == 0 {
+            self.0 = None;
+        }
+    }
+}

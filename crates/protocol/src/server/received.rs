@@ -1,0 +1,85 @@
+//! QoS 2 messages of the client between PUBLISH and PUBREL.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use thrum_codec::PacketId;
+
+/// Places that stay allocated while nothing is under way; a burst above it is given back.
+const IDLE_CAPACITY_MAX: usize = 64;
+
+/// One message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    packet_id: PacketId,
+    /// The node has said what became of it, so PUBREC may be sent.
+    pub(super) routed: bool,
+    /// Its PUBLISH came on this connection: it counts against the receive maximum and awaits its PUBREC here.
+    pub(super) on_connection: bool,
+}
+
+/// The messages by packet identifier; at most as many as there are identifiers.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    /// Ascending by identifier: clients count upwards, so most changes are at the ends.
+    exchanges: Option<Box<VecDeque<Exchange>>>,
+}
+
+impl Received {
+    pub(super) fn contains(&self, packet_id: PacketId) -> bool {
+        self.exchanges
+            .as_ref()
+            .is_some_and(|list| search(list, packet_id).is_ok())
+    }
+
+    pub(super) fn find(&mut self, packet_id: PacketId) -> Option<&mut Exchange> {
+        let list = self.exchanges.as_mut()?;
+        let place = search(list, packet_id).ok()?;
+        list.get_mut(place)
+    }
+
+    /// Notes a message that goes to the node now.
+    pub(super) fn insert(&mut self, packet_id: PacketId) {
+        let list = self.exchanges.get_or_insert_default();
+        let exchange = Exchange {
+            packet_id,
+            routed: false,
+            on_connection: true,
+        };
+        match search(list, packet_id) {
+            Ok(_) => {}
+            Err(place) if place == list.len() => list.push_back(exchange),
+            Err(place) => list.insert(place, exchange),
+        }
+    }
+
+    pub(super) fn remove(&mut self, packet_id: PacketId) -> Option<Exchange> {
+        let list = self.exchanges.as_mut()?;
+        let place = search(list, packet_id).ok()?;
+        let removed = list.remove(place);
+        if list.is_empty() && list.capacity() > IDLE_CAPACITY_MAX {
+            self.exchanges = None;
+        }
+        removed
+    }
+
+    /// The connection is gone, and with it what was said on it.
+    pub(super) fn end_connection(&mut self) {
+        if self.exchanges.as_ref().is_some_and(|list| list.is_empty()) {
+            self.exchanges = None;
+        }
+        for exchange in self.exchanges.iter_mut().flat_map(|list| list.iter_mut()) {
+            exchange.on_connection = false;
+        }
+    }
+}
+
+fn search(list: &VecDeque<Exchange>, packet_id: PacketId) -> Result<usize, usize> {
+    match list.front() {
+        Some(front) if front.packet_id == packet_id => Ok(0),
+        _ => match list.back() {
+            Some(back) if back.packet_id < packet_id => Err(list.len()),
+            _ => list.binary_search_by_key(&packet_id, |exchange| exchange.packet_id),
+        },
+    }
+}

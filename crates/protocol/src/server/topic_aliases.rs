@@ -1,0 +1,105 @@
+//! Topic aliases of one connection, by direction. [MQTT-3.3.2-7]
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+use hashbrown::HashMap;
+use thrum_codec::ReasonCode;
+
+use crate::Violation;
+
+/// Topics up to this length gain nothing: the alias takes three bytes and a longer property block.
+const TOPIC_BYTES_MIN: usize = 9;
+
+/// Aliases that the client set, up to the maximum it was told.
+#[derive(Debug, Default)]
+pub(super) struct InboundAliases(Option<Box<Vec<Option<Rc<str>>>>>);
+
+impl InboundAliases {
+    /// Sets the alias if there is a topic, else looks it up.
+    pub(super) fn resolve(
+        &mut self,
+        alias: NonZeroU16,
+        topic: &str,
+        maximum: u16,
+    ) -> Result<Option<Rc<str>>, Violation> {
+        // [MQTT-3.3.2-9] [MQTT-3.3.2-12] [MQTT-3.2.2-17] [MQTT-3.2.2-18]
+        if alias.get() > maximum {
+            return Err(Violation::new(
+                ReasonCode::TopicAliasInvalid,
+                "topic alias above the topic alias maximum",
+            ));
+        }
+        let place = usize::from(alias.get()) - 1;
+        if topic.is_empty() {
+            let known = self.0.as_ref().and_then(|topics| topics.get(place));
+            return match known {
+                Some(Some(topic)) => Ok(Some(Rc::clone(topic))),
+                _ => Err(Violation::new(
+                    ReasonCode::ProtocolError,
+                    "topic alias without a topic",
+                )),
+            };
+        }
+        let topics = self.0.get_or_insert_default();
+        if topics.len() <= place {
+            topics.resize(place + 1, None);
+        }
+        if let Some(entry) = topics.get_mut(place)
+            && entry.as_deref() != Some(topic)
+        {
+            *entry = Some(topic.into());
+        }
+        Ok(None)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Aliases set towards the client: the first topics it is sent get one each.
+#[derive(Debug, Default)]
+pub(super) struct OutboundAliases {
+    /// The lower one of what the client accepts and the server wants; 0 turns aliases off.
+    maximum: u16,
+    by_topic: Option<Box<HashMap<Box<str>, NonZeroU16>>>,
+}
+
+impl OutboundAliases {
+    pub(super) fn new(maximum: u16) -> Self {
+        Self {
+            maximum,
+            by_topic: None,
+        }
+    }
+
+    /// The alias to send with this topic, and whether the client knows it already.
+    pub(super) fn choose(&self, topic: &str) -> Option<(NonZeroU16, bool)> {
+        // [MQTT-3.1.2-27]
+        if self.maximum == 0 || topic.len() < TOPIC_BYTES_MIN {
+            return None;
+        }
+        let Some(by_topic) = &self.by_topic else {
+            return Some((NonZeroU16::MIN, false));
+        };
+        if let Some(alias) = by_topic.get(topic) {
+            return Some((*alias, true));
+        }
+        // [MQTT-3.1.2-26] [MQTT-3.3.2-8] [MQTT-3.3.2-11]
+        u16::try_from(by_topic.len() + 1)
+            .ok()
+            .filter(|next| *next <= self.maximum)
+            .and_then(NonZeroU16::new)
+            .map(|alias| (alias, false))
+    }
+
+    /// The client has been sent topic and alias together.
+    pub(super) fn set(&mut self, topic: &str, alias: NonZeroU16) {
+        self.by_topic
+            .get_or_insert_default()
+            .insert(topic.into(), alias);
+    }
+}

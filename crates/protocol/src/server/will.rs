@@ -1,0 +1,59 @@
+//! The will: taken from CONNECT, kept with the session, published by the node when it is due.
+
+use core::time::Duration;
+
+use thrum_codec::packet::Will as WillPacket;
+use thrum_codec::properties::PublishProperties;
+
+use crate::message::PublisherId;
+use crate::{Message, Publication, Time};
+
+/// A will that may still have to be published.
+#[derive(Debug)]
+pub(super) struct Will {
+    message: Message,
+    delay_secs: u32,
+    message_expiry: Option<u32>,
+}
+
+impl Will {
+    pub(super) fn new(will: &WillPacket<'_>) -> Self {
+        let properties = PublishProperties {
+            payload_format_indicator: will.properties.payload_format_indicator,
+            response_topic: will.properties.response_topic,
+            correlation_data: will.properties.correlation_data,
+            content_type: will.properties.content_type,
+            // [MQTT-3.1.3-10]
+            user: will.properties.user,
+            ..PublishProperties::default()
+        };
+        let message = Message::new(&Publication {
+            topic: will.topic,
+            payload: will.payload,
+            properties,
+            qos: will.qos,
+            // [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
+            retain: will.retain,
+            expires_at: None,
+            publisher: 0,
+        });
+        Self {
+            message,
+            delay_secs: will.properties.will_delay.unwrap_or(0),
+            message_expiry: will.properties.message_expiry,
+        }
+    }
+
+    /// How long it waits after the connection is gone, if the session lives that long.
+    pub(super) fn delay(&self) -> Duration {
+        Duration::from_secs(u64::from(self.delay_secs))
+    }
+
+    /// The message to publish at this moment, from which its expiry counts.
+    pub(super) fn into_message(self, publisher: PublisherId, now: Time) -> Message {
+        let mut message = self.message;
+        let expires_at = self.message_expiry.map(|seconds| now.plus_secs(seconds));
+        message.publish_as(publisher, expires_at);
+        message
+    }
+}
