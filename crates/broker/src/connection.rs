@@ -1,0 +1,135 @@
+//! One client's transport and its buffers: the only code that reads or writes a client's socket.
+//!
+//! An idle connection owns no buffer. Input lands in the worker's read buffer; only the rest of a
+//! partial packet is kept here. Output collects here during a turn and leaves with one write.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+use mio::net::TcpStream;
+use thrum_codec::Version;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waits for CONNECT.
+    Handshake,
+    /// Belongs to the session in this slot.
+    Established { session: u32 },
+    /// Everything is said; what the peer still sends is read and thrown away for a moment, so that
+    /// its last words from us are not lost to a reset.
+    Draining,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOutcome {
+    /// So many bytes, and the socket has no more for now.
+    Drained(usize),
+    /// The buffer is full: there may be more.
+    Full(usize),
+    /// The peer closed its side.
+    Closed,
+}
+
+/// One client's connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    /// Output of this turn, and what the socket would not take of earlier ones.
+    pub(crate) out: Vec<u8>,
+    /// The beginning of a packet whose rest has not arrived.
+    pub(crate) partial: Vec<u8>,
+    /// Told apart from an earlier connection in the same slot.
+    pub(crate) serial: u32,
+    /// The listener that it came through.
+    pub(crate) gate: u16,
+    pub(crate) phase: Phase,
+    pub(crate) version: Version,
+    /// Is in the list of connections to be written at the end of the turn.
+    pub(crate) dirty: bool,
+    /// The socket took less than was offered; wait for it to become writable.
+    pub(crate) blocked: bool,
+    /// Over the soft limit of output; the session queues meanwhile.
+    pub(crate) congested: bool,
+    /// Not read for now, because what it publishes has nowhere to go.
+    pub(crate) paused: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, gate: u16, serial: u32) -> Self {
+        Self {
+            stream,
+            peer,
+            out: Vec::new(),
+            partial: Vec::new(),
+            serial,
+            gate,
+            phase: Phase::Handshake,
+            version: Version::V311,
+            dirty: false,
+            blocked: false,
+            congested: false,
+            paused: false,
+        }
+    }
+
+    /// The session of an established connection.
+    pub(crate) fn session(&self) -> Option<u32> {
+        match self.phase {
+            Phase::Established { session } => Some(session),
+            Phase::Handshake | Phase::Draining => None,
+        }
+    }
+
+    /// One read. A short one means that the socket is empty, so no second call is made to learn that.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(0) => return Ok(ReadOutcome::Closed),
+                Ok(len) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
+                Ok(len) => return Ok(ReadOutcome::Drained(len)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(ReadOutcome::Drained(0));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One write of everything that waits; returns the bytes the socket took.
+    pub(crate) fn write(&mut self) -> io::Result<usize> {
+        if self.out.is_empty() {
+            self.blocked = false;
+            return Ok(0);
+        }
+        loop {
+            match self.stream.write(&self.out) {
+                Ok(len) => {
+                    self.blocked = len < self.out.len();
+                    if self.blocked {
+                        self.out.drain(..len);
+                    } else {
+                        self.out.clear();
+                    }
+                    return Ok(len);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Ok(0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub(crate) fn shutdown_output(&mut self) {
+        if let Err(error) = self.stream.shutdown(Shutdown::Write) {
+            tracing::trace!(peer = %self.peer, %error, "the peer was gone before the shutdown");
+        }
+    }
+}

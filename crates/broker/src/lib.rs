@@ -1,0 +1,34 @@
+//! One node of the broker: worker threads that own their connections and sessions.
+//!
+//! ```text
+//!   listener -> worker (epoll loop) -> connection reads -> session machine -> publish | subscribe
+//!                  ^                                                             |
+//!                  |-- mailbox <- other workers                     routing, then |
+//!               timer wheel                    sessions' output buffers, one write per turn
+//! ```
+//!
+//! Invariant: a worker's sessions and connections are touched by that worker alone; only `clock.rs`
+//! reads the clock, only `connection.rs` reads or writes a client's socket, and no queue is without a limit.
+#![forbid(unsafe_code)]
+
+mod clock;
+pub mod config;
+mod connection;
+mod interest;
+mod listener;
+mod mailbox;
+mod metrics;
+mod node;
+mod publish;
+mod registry;
+mod retained;
+mod route_cache;
+mod settings;
+mod subscribe;
+mod sys_topics;
+mod timer;
+mod worker;
+
+pub use config::Config;
+pub use listener::StartError;
+pub use node::Broker;

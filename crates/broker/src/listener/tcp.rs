@@ -1,0 +1,55 @@
+//! TCP listeners: the kernel spreads new connections over the workers' sockets.
+
+use std::io;
+use std::net::SocketAddr;
+
+use mio::net::TcpListener;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that may wait to be accepted, on each worker's socket; the system may lower it.
+const BACKLOG: i32 = 4096;
+
+/// One listening socket per worker on the same address.
+pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
+    // With SO_REUSEPORT a second broker of the same user would share the port in silence; a socket
+    // without it finds out.
+    let probe = socket(address)?;
+    probe.bind(&address.into())?;
+    let address = probe.local_addr()?.as_socket().unwrap_or(address);
+    drop(probe);
+    (0..workers)
+        .map(|_| {
+            let socket = socket(address)?;
+            socket.set_reuse_port(true)?;
+            // Accepted sockets inherit it: one system call less for each connection.
+            socket.set_tcp_nodelay(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            Ok(TcpListener::from_std(socket.into()))
+        })
+        .collect()
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_another_socket_listens_on_is_refused() {
+        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
+        let address = first[0].local_addr().unwrap();
+        assert_eq!(first[1].local_addr().unwrap(), address);
+        let error = bind(address, 2).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}

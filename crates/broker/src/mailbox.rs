@@ -1,0 +1,136 @@
+//! Bounded queue into a worker: filled in batches by the other workers, emptied once per turn.
+//!
+//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers
+//! that feed the full mailbox, so the overrun is at most one read buffer per connection.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mio::Waker;
+use mio::net::TcpStream;
+use thrum_protocol::Message;
+use thrum_protocol::server::{GroupId, Handshake};
+
+use crate::interest::SessionRef;
+use crate::settings::Settings;
+
+/// What one worker asks of another.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// Deliver to every matching subscription of the worker.
+    Publish(Arc<Message>),
+    /// Deliver to the session that was picked from a shared group.
+    Shared(SharedDelivery),
+    /// Take over a connection, because the session lives with the receiver.
+    Adopt(Box<Handover>),
+    /// Use other settings from now on.
+    Reload(Arc<Settings>),
+    /// First step of a stop: publish the wills of connected clients.
+    StopWills,
+    /// Second step: disconnect everyone and end.
+    Stop,
+}
+
+/// A message for one member of a shared group.
+#[derive(Debug)]
+pub(crate) struct SharedDelivery {
+    pub(crate) to: SessionRef,
+    pub(crate) group: GroupId,
+    pub(crate) message: Arc<Message>,
+    pub(crate) qos: thrum_codec::QoS,
+    pub(crate) retain: bool,
+    pub(crate) identifier: Option<u32>,
+}
+
+/// A connection on its way to the worker that owns the session.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) gate: u16,
+    pub(crate) handshake: Handshake,
+    /// Bytes that arrived after the CONNECT.
+    pub(crate) unread: Vec<u8>,
+}
+
+impl Mail {
+    /// Bytes of the message that it holds.
+    fn bytes_len(&self) -> usize {
+        match self {
+            Self::Publish(message) => message.bytes_len(),
+            Self::Shared(delivery) => delivery.message.bytes_len(),
+            Self::Adopt(handover) => handover.unread.len(),
+            Self::Reload(_) | Self::StopWills | Self::Stop => 0,
+        }
+    }
+}
+
+/// When a mailbox is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacity {
+    pub(crate) messages: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The shared end of a worker's mailbox.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    /// Guards the queue only; held for one `append` or `swap`, never while anything is processed.
+    queue: Mutex<Vec<Mail>>,
+    waiting: AtomicUsize,
+    waiting_bytes: AtomicUsize,
+    capacity: Capacity,
+    waker: Waker,
+}
+
+impl Mailbox {
+    pub(crate) fn new(waker: Waker, capacity: Capacity) -> Self {
+        Self {
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            waiting_bytes: AtomicUsize::new(0),
+            capacity,
+            waker,
+        }
+    }
+
+    /// Moves the batch in and wakes the worker if it may be asleep.
+    pub(crate) fn push_all(&self, batch: &mut Vec<Mail>) {
+        if batch.is_empty() {
+            return;
+        }
+        let bytes: usize = batch.iter().map(Mail::bytes_len).sum();
+        let was_empty = {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let was_empty = queue.is_empty();
+            queue.append(batch);
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+            self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+            was_empty
+        };
+        if was_empty && let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "cannot wake a worker; its messages wait for its next turn");
+        }
+    }
+
+    /// One piece of mail.
+    pub(crate) fn push(&self, mail: Mail) {
+        self.push_all(&mut vec![mail]);
+    }
+
+    /// Swaps the queue for an empty one.
+    pub(crate) fn take(&self, into: &mut Vec<Mail>) {
+        debug_assert!(into.is_empty(), "mail must be processed before more is taken");
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *queue, into);
+        self.waiting.store(0, Ordering::Relaxed);
+        self.waiting_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// At or over its limit: read less from the publishers that feed it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= self.capacity.messages
+            || self.waiting_bytes.load(Ordering::Relaxed) >= self.capacity.bytes
+    }
+}

@@ -1,0 +1,100 @@
+//! Counters: one row per worker, written by that worker alone, summed by whoever reads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is counted. Names follow `$SYS` and the drop reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Counter {
+    BytesReceived,
+    BytesSent,
+    PacketsReceived,
+    PublishReceived,
+    PublishSent,
+    PublishBytesReceived,
+    PublishBytesSent,
+    ConnectionsOpened,
+    ConnectionsClosed,
+    ConnectionsRefused,
+    ConnectionsOverLimit,
+    ConnectRateDeferred,
+    ConnectTimeouts,
+    KeepAliveTimeouts,
+    Violations,
+    Takeovers,
+    Handovers,
+    /// Gauge: sessions with a connection.
+    ClientsConnected,
+    /// Gauge: sessions.
+    Sessions,
+    /// Gauge: sessions that ended by expiry since the start (a count).
+    SessionsExpired,
+    /// Gauge: subscriptions, shared ones included.
+    Subscriptions,
+    /// Gauge: shared subscriptions.
+    SharedSubscriptions,
+    DroppedQueueFull,
+    DroppedOffline,
+    DroppedSlowConsumer,
+    DroppedTooLarge,
+    DroppedExpired,
+    DroppedNoSharedMember,
+    RetainedRefused,
+    SharedRedispatched,
+    PublishersPaused,
+    MailboxFull,
+    Writes,
+    Reads,
+    Turns,
+}
+
+const COUNTERS: usize = Counter::Turns as usize + 1;
+
+/// The row of one worker; on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Row([AtomicU64; COUNTERS]);
+
+impl Row {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    /// Adds; only the worker that owns the row may call it, so no read-modify-write is needed.
+    #[inline]
+    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+        let cell = &self.0[counter as usize];
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// Takes away from a gauge; only for the owner of the row.
+    #[inline]
+    pub(crate) fn subtract(&self, counter: Counter, amount: u64) {
+        let cell = &self.0[counter as usize];
+        cell.store(cell.load(Ordering::Relaxed).wrapping_sub(amount), Ordering::Relaxed);
+    }
+}
+
+/// The rows of all workers.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    rows: Box<[Row]>,
+}
+
+impl Metrics {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { rows: (0..workers).map(|_| Row::new()).collect() }
+    }
+
+    pub(crate) fn row(&self, worker: usize) -> &Row {
+        &self.rows[worker]
+    }
+
+    /// Sum over all workers.
+    pub(crate) fn total(&self, counter: Counter) -> u64 {
+        self.rows
+            .iter()
+            .map(|row| row.0[counter as usize].load(Ordering::Relaxed))
+            .fold(0, u64::wrapping_add)
+    }
+}

@@ -1,0 +1,217 @@
+//! What the workers of one node share, and the handle that starts and stops them.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mio::{Poll, Waker};
+
+use crate::clock::Clock;
+use crate::config::{Config, Workers};
+use crate::interest::Interest;
+use crate::listener::{self, Gate, StartError};
+use crate::mailbox::{Capacity, Mail, Mailbox};
+use crate::metrics::{Counter, Metrics};
+use crate::registry::Registry;
+use crate::retained::RetainedStore;
+use crate::settings::Settings;
+use crate::worker::{self, Worker};
+
+/// Most workers of a node: a route keeps them in one 64-bit set.
+pub(crate) const WORKERS_MAX: usize = 64;
+
+/// How long a stop waits for the wills to reach the subscribers of other workers.
+const WILLS_GRACE: Duration = Duration::from_millis(50);
+
+/// Number of a worker thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct WorkerId(u16);
+
+impl WorkerId {
+    pub(crate) const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Its bit in a set of workers.
+    pub(crate) const fn bit(self) -> u64 {
+        1 << self.0
+    }
+}
+
+/// Shared by all workers.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) clock: Clock,
+    pub(crate) interest: Interest,
+    pub(crate) registry: Registry,
+    pub(crate) retained: RetainedStore,
+    pub(crate) metrics: Metrics,
+    pub(crate) gates: Vec<Gate>,
+    pub(crate) mailboxes: Box<[OnceLock<Mailbox>]>,
+    /// Resident memory is over its limit: publishers are read less.
+    pub(crate) pressure: AtomicBool,
+    session_ids: AtomicU64,
+    /// Part of every client identifier that this node makes up, so that it is not guessed by others.
+    pub(crate) identity: u64,
+}
+
+impl Node {
+    fn new(
+        workers: usize,
+        settings: &Settings,
+        strategy: thrum_routing::shared::Strategy,
+        gates: Vec<Gate>,
+    ) -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        Self {
+            clock: Clock::start(),
+            interest: Interest::new(strategy),
+            registry: Registry::new(),
+            retained: RetainedStore::new(settings.retained),
+            metrics: Metrics::new(workers),
+            gates,
+            mailboxes: (0..workers).map(|_| OnceLock::new()).collect(),
+            pressure: AtomicBool::new(false),
+            session_ids: AtomicU64::new(1),
+            identity: RandomState::new().hash_one("node"),
+        }
+    }
+
+    /// A number for a new session, never 0 and never used before on this node.
+    pub(crate) fn next_session_id(&self) -> u64 {
+        self.session_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The mailbox of a worker.
+    pub(crate) fn mailbox(&self, worker: WorkerId) -> &Mailbox {
+        self.mailboxes[worker.index()].get().expect("mailboxes are filled before workers start")
+    }
+
+    /// Number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    fn send_all(&self, mail: impl Fn() -> Mail) {
+        for worker in 0..self.workers() {
+            let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+            self.mailbox(worker).push(mail());
+        }
+    }
+}
+
+/// A running broker.
+#[derive(Debug)]
+pub struct Broker {
+    node: Arc<Node>,
+    config: Config,
+    addresses: Vec<(String, SocketAddr)>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Broker {
+    /// Binds the listeners and starts the workers.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, or a system that gives no thread or epoll instance.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let count = worker_count(config.node.workers);
+        let settings = Arc::new(Settings::new(&config));
+        let bound = listener::bind_all(&config, count)?;
+        let node = Arc::new(Node::new(count, &settings, config.shared.strategy, bound.gates));
+        let mut broker =
+            Self { node, config, addresses: bound.addresses, threads: Vec::with_capacity(count) };
+        let mut parts = Vec::with_capacity(count);
+        for (number, listeners) in bound.per_worker.into_iter().enumerate() {
+            let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            let poll = Poll::new().map_err(StartError::System)?;
+            let waker = Waker::new(poll.registry(), worker::WAKER).map_err(StartError::System)?;
+            let limits = &broker.config.limits;
+            let capacity = Capacity {
+                messages: limits.mailbox_messages as usize,
+                bytes: limits.mailbox_bytes as usize,
+            };
+            let mailbox = Mailbox::new(waker, capacity);
+            broker.node.mailboxes[number].set(mailbox).expect("each mailbox is set once");
+            parts.push((id, poll, listeners));
+        }
+        for (id, poll, mut listeners) in parts {
+            worker::watch_listeners(&poll, &mut listeners).map_err(StartError::System)?;
+            let (node, settings) = (Arc::clone(&broker.node), Arc::clone(&settings));
+            let thread = std::thread::Builder::new()
+                .name(format!("worker-{}", id.index()))
+                // Made on its own thread: what a worker owns never leaves it.
+                .spawn(move || Worker::new(id, node, settings, poll, listeners).run())
+                .map_err(StartError::System)?;
+            broker.threads.push(thread);
+        }
+        Ok(broker)
+    }
+
+    /// Listener names and the addresses they are bound to.
+    pub fn addresses(&self) -> &[(String, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait
+    /// for one.
+    ///
+    /// # Errors
+    /// None at present; reserved for settings whose application can fail.
+    pub fn reload(&mut self, config: Config) -> Result<Vec<String>, StartError> {
+        let settings = Arc::new(Settings::new(&config));
+        self.node.retained.set_limits(settings.retained);
+        self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
+        let mut waiting = Vec::new();
+        if config.listeners != self.config.listeners {
+            waiting.push("listeners".to_owned());
+        }
+        if config.node.workers != self.config.node.workers {
+            waiting.push("node.workers".to_owned());
+        }
+        if config.shared != self.config.shared {
+            waiting.push("shared".to_owned());
+        }
+        let (limits, old) = (&config.limits, &self.config.limits);
+        if limits.mailbox_messages != old.mailbox_messages {
+            waiting.push("limits.mailbox_messages".to_owned());
+        }
+        if limits.mailbox_bytes != old.mailbox_bytes {
+            waiting.push("limits.mailbox_bytes".to_owned());
+        }
+        self.config = config;
+        Ok(waiting)
+    }
+
+    /// Clients that are connected now.
+    pub fn clients_connected(&self) -> u64 {
+        self.node.metrics.total(Counter::ClientsConnected)
+    }
+
+    /// Publishes the wills of all clients, disconnects them (0x8B) and ends the workers.
+    #[expect(clippy::disallowed_methods, reason = "runs on the program's own thread, no worker waits")]
+    pub fn stop(mut self) {
+        self.node.send_all(|| Mail::StopWills);
+        std::thread::sleep(WILLS_GRACE);
+        self.node.send_all(|| Mail::Stop);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a worker ended by a panic");
+            }
+        }
+    }
+}
+
+fn worker_count(workers: Workers) -> usize {
+    let count = match workers {
+        Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
+        Workers::Count(count) => usize::from(count),
+    };
+    count.clamp(1, WORKERS_MAX)
+}

@@ -1,0 +1,359 @@
+//! A message enters: authorise, retain, match, hand over.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use thrum_codec::packet::Publish;
+use thrum_codec::properties::PublishProperties;
+use thrum_codec::{QoS, ReasonCode};
+use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId};
+use thrum_protocol::{Message, Outgoing, Publication};
+use thrum_routing::shared::{Choice, Group};
+
+use crate::interest::Member;
+use crate::mailbox::{Mail, SharedDelivery};
+use crate::metrics::Counter;
+use crate::route_cache::Remembered;
+use crate::subscribe::Subscriber;
+use crate::worker::Worker;
+
+/// What became of a message on this worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reach {
+    /// Sessions, groups and workers it was for.
+    matched: u32,
+    /// Of those, how many could not take it because their queue is full.
+    refused: u32,
+}
+
+impl Reach {
+    fn add(&mut self, delivered: Delivered) {
+        self.matched += 1;
+        self.refused += u32::from(delivered == Delivered::Dropped(DropReason::QueueFull));
+    }
+
+    /// The reason code for the publisher.
+    fn outcome(self) -> ReasonCode {
+        if self.matched == 0 {
+            ReasonCode::NoMatchingSubscribers
+        } else if self.refused == self.matched {
+            ReasonCode::QuotaExceeded
+        } else {
+            ReasonCode::Success
+        }
+    }
+}
+
+/// One session that several filters matched, while they are merged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Match {
+    slot: u32,
+    qos: QoS,
+    retain: bool,
+    identifier: u32,
+}
+
+impl Worker {
+    /// A PUBLISH of a client, up to its PUBACK or PUBREC.
+    pub(crate) fn publish_from(&mut self, slot: u32, publish: &Publish<'_>, alias: Option<&Rc<str>>) {
+        let topic = alias.map_or(publish.topic, |topic| topic);
+        let client = &self.local.clients[slot as usize];
+        let publication = Publication {
+            topic,
+            payload: publish.payload,
+            properties: PublishProperties {
+                topic_alias: None,
+                message_expiry: None,
+                ..publish.properties
+            },
+            qos: publish.qos,
+            retain: publish.retain,
+            expires_at: publish.properties.message_expiry.map(|s| self.local.now.plus_secs(s)),
+            publisher: client.session.id(),
+        };
+        let row = self.local.row();
+        row.add(Counter::PublishReceived, 1);
+        row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
+        let outcome = if topic.starts_with('$') && !may_publish(topic) {
+            ReasonCode::NotAuthorized
+        } else {
+            self.publish(&publication)
+        };
+        if publish.qos != QoS::AtMostOnce {
+            let (client, out) = self.local.client_and_output(slot);
+            client.session.publish_done(publish.qos, publish.packet_id, outcome, out);
+        }
+    }
+
+    /// Routes a message that is borrowed from a read buffer.
+    fn publish(&mut self, publication: &Publication<'_>) -> ReasonCode {
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut outgoing = Outgoing::new(*publication, &mut frames);
+        let outcome = self.route(&mut outgoing);
+        self.frames = frames;
+        outcome
+    }
+
+    /// Routes a message that is owned already: a will, `$SYS`, a redelivery to a shared group.
+    pub(crate) fn publish_message(&mut self, message: &Arc<Message>) -> ReasonCode {
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut outgoing = Outgoing::from_message(message, &mut frames);
+        let outcome = self.route(&mut outgoing);
+        self.frames = frames;
+        outcome
+    }
+
+    fn route(&mut self, outgoing: &mut Outgoing<'_>) -> ReasonCode {
+        let kept = !outgoing.publication().retain || self.retain(outgoing);
+        let topic = outgoing.publication().topic;
+        let hash = self.routes.hash(topic);
+        let entry = self.recall(topic, hash);
+        let mut reach = Reach::default();
+        self.deliver_here(&entry, outgoing, &mut reach);
+        let others = entry.route.workers & !self.local.id.bit();
+        if others != 0 {
+            self.hand_over(others, outgoing, &mut reach);
+        }
+        for (group, members) in &entry.route.groups {
+            let choice = Choice {
+                client_hash: outgoing.publication().publisher,
+                topic_hash: hash,
+                random: self.random(),
+            };
+            self.deliver_shared(*group, members, choice, outgoing, &mut reach);
+        }
+        self.routes.put(hash, entry);
+        if kept { reach.outcome() } else { ReasonCode::QuotaExceeded }
+    }
+
+    /// A message from another worker: for this worker's own subscriptions only.
+    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>) {
+        let hash = self.routes.hash(message.topic());
+        let entry = self.recall(message.topic(), hash);
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut outgoing = Outgoing::from_message(message, &mut frames);
+        self.deliver_here(&entry, &mut outgoing, &mut Reach::default());
+        self.frames = frames;
+        self.routes.put(hash, entry);
+    }
+
+    fn retain(&mut self, outgoing: &mut Outgoing<'_>) -> bool {
+        let kept = self.node.retained.store(outgoing.message());
+        if !kept {
+            self.local.row().add(Counter::RetainedRefused, 1);
+            if self.may_log() {
+                let topic = outgoing.publication().topic;
+                tracing::warn!(topic, "delivered but not retained: a limit of retained messages is reached");
+            }
+        }
+        kept
+    }
+
+    /// The topic's route, looked up again if filters came or went since it was remembered.
+    #[inline]
+    fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
+        let mut entry = self.routes.take(topic, hash);
+        if entry.node_generation != self.node.interest.generation() {
+            let scratch = &mut self.filter_scratch;
+            entry.node_generation = self.node.interest.route(topic, scratch, &mut entry.route);
+        }
+        // The index counts from 0, the memory from 1: 0 means nothing is remembered.
+        let local_generation = self.index.generation() + 1;
+        if entry.local_generation != local_generation {
+            entry.local.clear();
+            self.index.matches(topic, &mut entry.local);
+            entry.local_generation = local_generation;
+        }
+        entry
+    }
+
+    fn deliver_here(&mut self, entry: &Remembered, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+        match entry.local.as_slice() {
+            [] => {}
+            [filter] => {
+                let published = *outgoing.publication();
+                for subscriber in self.index.destinations(*filter) {
+                    let Some(found) = self.local.matched(subscriber, &published) else { continue };
+                    let one = [found.identifier];
+                    let options = found.options(if found.identifier == 0 { &[] } else { &one });
+                    reach.add(self.local.deliver(found.slot, outgoing, options));
+                }
+            }
+            _ => self.deliver_merged(entry, outgoing, reach),
+        }
+    }
+
+    /// Several filters matched: a session that is in more than one of them gets the message once,
+    /// with the highest quality of service and all identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4] [MQTT3-3.3.5-1]
+    fn deliver_merged(&mut self, entry: &Remembered, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+        let mut matches = std::mem::take(&mut self.match_scratch);
+        let mut identifiers = std::mem::take(&mut self.identifier_scratch);
+        let published = *outgoing.publication();
+        for filter in &entry.local {
+            let subscribers = self.index.destinations(*filter).iter();
+            matches.extend(subscribers.filter_map(|one| self.local.matched(one, &published)));
+        }
+        matches.sort_by_key(|found| found.slot);
+        for same in matches.chunk_by(|one, next| one.slot == next.slot) {
+            let mut merged = same[0];
+            identifiers.clear();
+            for found in same {
+                merged.qos = merged.qos.max(found.qos);
+                merged.retain |= found.retain;
+                if found.identifier != 0 && !identifiers.contains(&found.identifier) {
+                    identifiers.push(found.identifier);
+                }
+            }
+            reach.add(self.local.deliver(merged.slot, outgoing, merged.options(&identifiers)));
+        }
+        matches.clear();
+        self.match_scratch = matches;
+        self.identifier_scratch = identifiers;
+    }
+
+    fn hand_over(&mut self, workers: u64, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+        let mut rest = workers;
+        while rest != 0 {
+            let worker = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            self.send(worker, Mail::Publish(Arc::clone(outgoing.message())));
+            reach.matched += 1;
+        }
+    }
+
+    /// One member of the group gets the message; if its queue is full, one other is tried. [MQTT-4.8.2-4]
+    pub(crate) fn deliver_shared(
+        &mut self,
+        group: GroupId,
+        members: &Group<Member>,
+        choice: Choice,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach,
+    ) {
+        let here = self.local.id;
+        let mut exclude = None;
+        for _ in 0..2 {
+            let cursor = self.cursors.entry(group).or_default();
+            let is_local = |member: &Member| member.session.worker == here;
+            let Some(member) = members.pick(cursor, choice, is_local, exclude) else { break };
+            let delivered = self.deliver_member(group, member, outgoing);
+            if !matches!(delivered, Delivered::Dropped(_)) {
+                reach.add(delivered);
+                return;
+            }
+            exclude = Some(member.session.id);
+        }
+        reach.matched += 1;
+        self.local.row().add(Counter::DroppedNoSharedMember, 1);
+    }
+
+    fn deliver_member(
+        &mut self,
+        group: GroupId,
+        member: &Member,
+        outgoing: &mut Outgoing<'_>,
+    ) -> Delivered {
+        let published = outgoing.publication();
+        let qos = published.qos.min(member.options.qos);
+        let retain = published.retain && member.options.retain_as_published;
+        if member.session.worker == self.local.id {
+            let slot = member.session.slot;
+            if !self.is_session(slot, member.session.id) {
+                return Delivered::Dropped(DropReason::Offline);
+            }
+            let one = [member.identifier.unwrap_or(0)];
+            let identifiers = if one[0] == 0 { &[][..] } else { &one };
+            let options = DeliveryOptions { qos, retain, identifiers, group: Some(group) };
+            return self.local.deliver(slot, outgoing, options);
+        }
+        let delivery = SharedDelivery {
+            to: member.session,
+            group,
+            message: Arc::clone(outgoing.message()),
+            qos,
+            retain,
+            identifier: member.identifier,
+        };
+        self.send(member.session.worker.index(), Mail::Shared(delivery));
+        Delivered::Queued
+    }
+
+    /// A message that another worker chose one of our sessions for; if that is gone, the group chooses again.
+    pub(crate) fn shared_from_worker(&mut self, delivery: &SharedDelivery) {
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut outgoing = Outgoing::from_message(&delivery.message, &mut frames);
+        if self.is_session(delivery.to.slot, delivery.to.id) {
+            let one = [delivery.identifier.unwrap_or(0)];
+            let identifiers = if one[0] == 0 { &[][..] } else { &one };
+            let options = DeliveryOptions {
+                qos: delivery.qos,
+                retain: delivery.retain,
+                identifiers,
+                group: Some(delivery.group),
+            };
+            self.local.deliver(delivery.to.slot, &mut outgoing, options);
+        } else {
+            self.redispatch_one(delivery.group, &mut outgoing);
+        }
+        self.frames = frames;
+    }
+
+    /// Gives messages of shared groups to other members. [MQTT-4.8.2-4]
+    pub(crate) fn redispatch(&mut self, messages: Vec<(GroupId, Arc<Message>)>) {
+        for (group, message) in messages {
+            let mut frames = std::mem::take(&mut self.frames);
+            let mut outgoing = Outgoing::from_message(&message, &mut frames);
+            self.redispatch_one(group, &mut outgoing);
+            self.frames = frames;
+        }
+    }
+
+    fn redispatch_one(&mut self, group: GroupId, outgoing: &mut Outgoing<'_>) {
+        let Some(members) = self.node.interest.members(group) else {
+            self.local.row().add(Counter::DroppedNoSharedMember, 1);
+            return;
+        };
+        self.local.row().add(Counter::SharedRedispatched, 1);
+        let choice = Choice {
+            client_hash: outgoing.publication().publisher,
+            topic_hash: self.routes.hash(outgoing.publication().topic),
+            random: self.random(),
+        };
+        self.deliver_shared(group, &members, choice, outgoing, &mut Reach::default());
+    }
+}
+
+impl crate::worker::Local {
+    /// How a subscription wants this message; none if it is the client's own and it wants no such.
+    #[inline]
+    fn matched(&self, subscriber: &Subscriber, published: &Publication<'_>) -> Option<Match> {
+        let options = subscriber.options;
+        // [MQTT-3.8.3-3]
+        if options.no_local
+            && self.clients[subscriber.slot as usize].session.id() == published.publisher
+        {
+            return None;
+        }
+        Some(Match {
+            slot: subscriber.slot,
+            // [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
+            qos: published.qos.min(options.qos),
+            // [MQTT-3.3.1-12] [MQTT-3.3.1-13] [MQTT3-3.3.1-9]
+            retain: published.retain && options.retain_as_published,
+            identifier: subscriber.identifier,
+        })
+    }
+}
+
+impl Match {
+    fn options(self, identifiers: &[u32]) -> DeliveryOptions<'_> {
+        DeliveryOptions { qos: self.qos, retain: self.retain, identifiers, group: None }
+    }
+}
+
+/// `$` topics belong to the server; clients may use those that no feature of ours owns. [MQTT3-4.7.2-1]
+fn may_publish(topic: &str) -> bool {
+    const RESERVED: [&str; 4] = ["$SYS", "$share", "$queue", "$events"];
+    let first = topic.split('/').next().unwrap_or_default();
+    !RESERVED.contains(&first)
+}

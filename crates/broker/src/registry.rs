@@ -1,0 +1,72 @@
+//! Which worker owns the session of a client identifier.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::HashMap;
+
+use crate::node::WorkerId;
+
+const SHARDS: usize = 64;
+
+/// Client identifier to worker; touched when a client connects and when a session ends, never per message.
+///
+/// Keyed by two independent 64-bit hashes instead of the text: a third copy of each identifier would
+/// cost more memory than the rest of the entry.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    hashers: (RandomState, RandomState),
+    /// Each lock guards its map for one look-up or change.
+    shards: Box<[Mutex<HashMap<(u64, u64), WorkerId>>]>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Self {
+            hashers: (RandomState::new(), RandomState::new()),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// The worker that owns the session; `candidate` becomes it if there is none.
+    pub(crate) fn claim(&self, client_id: &str, candidate: WorkerId) -> WorkerId {
+        let key = self.key(client_id);
+        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        *shard.entry(key).or_insert(candidate)
+    }
+
+    /// The session ended.
+    pub(crate) fn release(&self, client_id: &str, owner: WorkerId) {
+        let key = self.key(client_id);
+        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        if shard.get(&key) == Some(&owner) {
+            shard.remove(&key);
+        }
+    }
+
+    fn key(&self, client_id: &str) -> (u64, u64) {
+        (self.hashers.0.hash_one(client_id), self.hashers.1.hash_one(client_id))
+    }
+
+    fn shard(&self, key: (u64, u64)) -> &Mutex<HashMap<(u64, u64), WorkerId>> {
+        let shard = usize::try_from(key.0 % SHARDS as u64).unwrap_or(0);
+        &self.shards[shard]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_claim_wins_until_it_is_released_by_its_owner() {
+        let registry = Registry::new();
+        let (first, second) = (WorkerId::new(0), WorkerId::new(1));
+        assert_eq!(registry.claim("a", first), first);
+        assert_eq!(registry.claim("a", second), first);
+        registry.release("a", second);
+        assert_eq!(registry.claim("a", second), first);
+        registry.release("a", first);
+        assert_eq!(registry.claim("a", second), second);
+    }
+}

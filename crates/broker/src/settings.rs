@@ -1,0 +1,46 @@
+//! What the workers need of the configuration, in the form they use it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_protocol::Limits;
+
+use crate::config::{Anonymous, Config};
+use crate::retained::RetainedLimits;
+
+/// Settings that every worker holds; replaced as a whole by a reload.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) session: Arc<Limits>,
+    pub(crate) anonymous: Anonymous,
+    pub(crate) connections_max: u64,
+    pub(crate) connect_rate: u32,
+    pub(crate) connect_timeout: Duration,
+    /// Soft limit of one connection's output, in bytes; past it the session queues.
+    pub(crate) output_bytes: usize,
+    /// Resident memory in bytes past which publishers are read less; 0 is off.
+    pub(crate) memory_bytes: u64,
+    pub(crate) retained: RetainedLimits,
+    pub(crate) sys_interval: Duration,
+}
+
+impl Settings {
+    pub(crate) fn new(config: &Config) -> Self {
+        let limits = &config.limits;
+        Self {
+            session: Arc::new(limits.session_limits()),
+            anonymous: config.auth.anonymous,
+            connections_max: u64::from(limits.connections),
+            connect_rate: limits.connect_rate,
+            connect_timeout: limits.connect_timeout,
+            output_bytes: limits.output_bytes as usize,
+            memory_bytes: limits.memory,
+            retained: RetainedLimits {
+                messages_max: limits.retained_messages as usize,
+                bytes_max: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
+                payload_bytes_max: limits.retained_payload as usize,
+            },
+            sys_interval: config.sys.interval,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A filter enters or leaves: check, index, answer, replay what is retained.
+
+use std::sync::Arc;
+
+use thrum_codec::packet::{
+    RetainHandling, Subscribe, SubscriptionOptions, SubscriptionRequest, Unsubscribe,
+};
+use thrum_codec::topic::TopicFilter;
+use thrum_codec::{QoS, ReasonCode, topic};
+use thrum_protocol::Outgoing;
+use thrum_protocol::server::DeliveryOptions;
+use thrum_routing::{Destination, FilterId};
+
+use crate::interest::{Member, SessionRef};
+use crate::metrics::Counter;
+use crate::worker::{Client, Replay, Worker};
+
+/// Retained messages that are looked up at a time.
+const REPLAY_PAGE: usize = 64;
+/// A session with this many messages queued gets no more retained ones until it took some.
+const REPLAY_BACKLOG_MAX: usize = 256;
+/// Replays that one session may have waiting; further subscriptions are answered 0x97.
+const REPLAYS_MAX: usize = 10_000;
+
+/// A session's subscription as it stands in the worker's index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subscriber {
+    pub(crate) slot: u32,
+    /// Subscription identifier; 0 is none.
+    pub(crate) identifier: u32,
+    pub(crate) options: SubscriptionOptions,
+}
+
+impl Destination for Subscriber {
+    type Key = u32;
+
+    fn key(&self) -> u32 {
+        self.slot
+    }
+}
+
+impl Worker {
+    /// A SUBSCRIBE of a client, up to its SUBACK and the start of the replays.
+    pub(crate) fn subscribe_from(&mut self, slot: u32, subscribe: &Subscribe<'_>) {
+        let identifier = subscribe.properties.subscription_identifier.unwrap_or(0);
+        let mut codes = std::mem::take(&mut self.code_scratch);
+        codes.clear();
+        // [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
+        for request in subscribe.requests.iter() {
+            codes.push(self.subscribe(slot, &request, identifier));
+        }
+        // [MQTT-3.8.4-1] [MQTT-3.8.4-2]
+        let (client, out) = self.local.client_and_output(slot);
+        client.session.suback(subscribe.packet_id, &codes, out);
+        self.code_scratch = codes;
+        self.replay(slot);
+    }
+
+    fn subscribe(
+        &mut self,
+        slot: u32,
+        request: &SubscriptionRequest<'_>,
+        identifier: u32,
+    ) -> ReasonCode {
+        if let Err(refusal) = self.may_subscribe(slot, request.filter) {
+            return refusal;
+        }
+        let mut options = request.options;
+        options.qos = options.qos.min(self.local.settings.session.maximum_qos);
+        if request.filter.shared().is_some() {
+            self.join(slot, request.filter, options, identifier);
+        } else {
+            self.index_filter(slot, request.filter, options, identifier);
+        }
+        match options.qos {
+            QoS::AtMostOnce => ReasonCode::Success,
+            QoS::AtLeastOnce => ReasonCode::GrantedQoS1,
+            QoS::ExactlyOnce => ReasonCode::GrantedQoS2,
+        }
+    }
+
+    fn may_subscribe(&self, slot: u32, filter: TopicFilter<'_>) -> Result<(), ReasonCode> {
+        let limits = &self.local.settings.session;
+        let text = filter.as_str();
+        if text.len() > usize::from(limits.topic_bytes_max)
+            || topic::level_count(text) > usize::from(limits.topic_levels_max)
+        {
+            return Err(ReasonCode::TopicFilterInvalid);
+        }
+        if !limits.wildcard_available && filter.has_wildcard() {
+            return Err(ReasonCode::WildcardSubscriptionsNotSupported);
+        }
+        if !limits.shared_available && filter.shared().is_some() {
+            return Err(ReasonCode::SharedSubscriptionsNotSupported);
+        }
+        let client = &self.local.clients[slot as usize];
+        let waiting = client.rare.as_deref().map_or(0, |rare| rare.replays.len());
+        let full = client.subscription_count() >= limits.subscriptions_max as usize;
+        if waiting >= REPLAYS_MAX || (full && !self.is_subscribed(slot, filter)) {
+            return Err(ReasonCode::QuotaExceeded);
+        }
+        Ok(())
+    }
+
+    fn is_subscribed(&self, slot: u32, filter: TopicFilter<'_>) -> bool {
+        match filter.shared() {
+            Some(shared) => {
+                let group = self.node.interest.find_group(shared);
+                group.is_some_and(|group| self.local.clients[slot as usize].groups().contains(&group))
+            }
+            None => {
+                let found = self.index.find(filter.as_str());
+                found.is_some_and(|filter| self.index.destination(filter, slot).is_some())
+            }
+        }
+    }
+
+    fn index_filter(
+        &mut self,
+        slot: u32,
+        filter: TopicFilter<'_>,
+        options: SubscriptionOptions,
+        identifier: u32,
+    ) {
+        // [MQTT-3.8.4-3] [MQTT3-3.8.4-3]: the same filter replaces the subscription.
+        let inserted = self.index.insert(filter.as_str(), Subscriber { slot, identifier, options });
+        if inserted.first {
+            self.node.interest.add_worker(filter.as_str(), self.local.id);
+        }
+        let is_new = inserted.replaced.is_none();
+        if is_new {
+            self.local.clients[slot as usize].subscriptions.push(inserted.filter);
+            self.local.row().add(Counter::Subscriptions, 1);
+        }
+        // [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
+        let wanted = match options.retain_handling {
+            RetainHandling::Send => true,
+            RetainHandling::SendIfNew => is_new,
+            RetainHandling::Never => false,
+        };
+        if wanted {
+            self.local.clients[slot as usize].rare_mut().replays.push_back(Replay {
+                filter: filter.as_str().into(),
+                qos: options.qos,
+                identifier: (identifier != 0).then_some(identifier),
+                after: None,
+            });
+        }
+    }
+
+    /// Shared subscriptions get no retained messages, as their members would each get a part.
+    fn join(
+        &mut self,
+        slot: u32,
+        filter: TopicFilter<'_>,
+        options: SubscriptionOptions,
+        identifier: u32,
+    ) {
+        let Some(shared) = filter.shared() else { return };
+        let client = &mut self.local.clients[slot as usize];
+        let session = SessionRef { worker: self.local.id, slot, id: client.session.id() };
+        let identifier = (identifier != 0).then_some(identifier);
+        let joined = self.node.interest.join(shared, Member { session, options, identifier });
+        if !joined.existed {
+            client.rare_mut().groups.push(joined.group);
+            self.local.row().add(Counter::Subscriptions, 1);
+            self.local.row().add(Counter::SharedSubscriptions, 1);
+        }
+    }
+
+    /// An UNSUBSCRIBE of a client, up to its UNSUBACK.
+    pub(crate) fn unsubscribe_from(&mut self, slot: u32, unsubscribe: &Unsubscribe<'_>) {
+        let mut codes = std::mem::take(&mut self.code_scratch);
+        codes.clear();
+        // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
+        for filter in unsubscribe.filters.iter() {
+            // [MQTT-3.10.4-1] [MQTT3-3.10.4-1]
+            let existed = self.unsubscribe(slot, filter);
+            codes.push(if existed { ReasonCode::Success } else { ReasonCode::NoSubscriptionExisted });
+        }
+        // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
+        let (client, out) = self.local.client_and_output(slot);
+        client.session.unsuback(unsubscribe.packet_id, &codes, out);
+        self.code_scratch = codes;
+    }
+
+    fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
+        if let Some(shared) = filter.shared() {
+            let Some(group) = self.node.interest.find_group(shared) else { return false };
+            let client = &mut self.local.clients[slot as usize];
+            let Some(rare) = client.rare.as_deref_mut() else { return false };
+            let Some(at) = rare.groups.iter().position(|joined| *joined == group) else {
+                return false;
+            };
+            rare.groups.swap_remove(at);
+            let messages = client.session.take_shared(Some(group));
+            let id = client.session.id();
+            self.leave(group, id);
+            self.redispatch(messages);
+            return true;
+        }
+        let Some(found) = self.index.find(filter.as_str()) else { return false };
+        if self.index.destination(found, slot).is_none() {
+            return false;
+        }
+        self.unindex(slot, found);
+        let client = &mut self.local.clients[slot as usize];
+        client.subscriptions.retain(|id| *id != found);
+        if let Some(rare) = client.rare.as_deref_mut() {
+            rare.replays.retain(|replay| *replay.filter != *filter.as_str());
+        }
+        true
+    }
+
+    fn leave(&mut self, group: u32, session: u64) {
+        if self.node.interest.leave(group, session) {
+            self.local.row().subtract(Counter::Subscriptions, 1);
+            self.local.row().subtract(Counter::SharedSubscriptions, 1);
+        }
+    }
+
+    fn unindex(&mut self, slot: u32, filter: FilterId) {
+        let mut text = std::mem::take(&mut self.text_scratch);
+        text.clear();
+        self.index.filter_text(filter, &mut text);
+        if let Some(removed) = self.index.remove_by_id(filter, slot) {
+            self.local.row().subtract(Counter::Subscriptions, 1);
+            if removed.last {
+                self.node.interest.remove_worker(&text, self.local.id);
+            }
+        }
+        self.text_scratch = text;
+    }
+
+    /// Every subscription of a session that ends; what its groups are owed goes to other members.
+    pub(crate) fn unsubscribe_all(&mut self, slot: u32, client: &mut Client) {
+        for filter in std::mem::take(&mut client.subscriptions) {
+            self.unindex(slot, filter);
+        }
+        let id = client.session.id();
+        for group in client.rare.take().map(|rare| rare.groups).unwrap_or_default() {
+            self.leave(group, id);
+        }
+        let messages = client.session.take_shared(None);
+        self.redispatch(messages);
+    }
+
+    /// The session's groups learn that its connection came or went.
+    pub(crate) fn set_groups_online(&mut self, slot: u32, online: bool) {
+        let client = &self.local.clients[slot as usize];
+        for group in client.groups() {
+            self.node.interest.set_online(*group, client.session.id(), online);
+        }
+    }
+
+    /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
+    pub(crate) fn replay(&mut self, slot: u32) {
+        while let Some(mut replay) = self.next_replay(slot) {
+            let mut page = std::mem::take(&mut self.page_scratch);
+            let store = &self.node.retained;
+            replay.after = store.page(&replay.filter, replay.after.as_ref(), REPLAY_PAGE, &mut page);
+            for message in page.drain(..) {
+                self.deliver_retained(slot, &replay, &message);
+            }
+            self.page_scratch = page;
+            if replay.after.is_some() {
+                self.local.clients[slot as usize].rare_mut().replays.push_front(replay);
+            }
+        }
+    }
+
+    fn next_replay(&mut self, slot: u32) -> Option<Replay> {
+        let client = &mut self.local.clients[slot as usize];
+        let connection = client.connection_slot();
+        let replays = &mut client.rare.as_deref_mut()?.replays;
+        if replays.is_empty() {
+            return None;
+        }
+        let (queued, _, _) = client.session.backlog();
+        let congested = connection.is_some_and(|key| self.local.connections[key].congested);
+        if queued >= REPLAY_BACKLOG_MAX || congested {
+            return None;
+        }
+        replays.pop_front()
+    }
+
+    fn deliver_retained(&mut self, slot: u32, replay: &Replay, message: &Arc<thrum_protocol::Message>) {
+        if message.is_expired(self.local.now) {
+            return;
+        }
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut outgoing = Outgoing::from_message(message, &mut frames);
+        let one = [replay.identifier.unwrap_or(0)];
+        let options = DeliveryOptions {
+            qos: outgoing.publication().qos.min(replay.qos),
+            // [MQTT-3.3.1-8] [MQTT3-3.3.1-8]
+            retain: true,
+            identifiers: if one[0] == 0 { &[] } else { &one },
+            group: None,
+        };
+        self.local.deliver(slot, &mut outgoing, options);
+        self.frames = frames;
+    }
+}

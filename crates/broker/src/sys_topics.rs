@@ -1,0 +1,193 @@
+//! `$SYS/broker/…`: the figures of the node as retained messages, under the names Mosquitto users know.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_codec::QoS;
+use thrum_codec::properties::PublishProperties;
+use thrum_protocol::{Message, Publication, Time};
+
+use crate::metrics::{Counter, Metrics};
+use crate::worker::Worker;
+
+/// Shown at `$SYS/broker/version`.
+const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
+
+/// Counters at their topics.
+const COUNTS: [(&str, Counter); 24] = [
+    ("bytes/received", Counter::BytesReceived),
+    ("bytes/sent", Counter::BytesSent),
+    ("clients/connected", Counter::ClientsConnected),
+    ("clients/total", Counter::Sessions),
+    ("clients/expired", Counter::SessionsExpired),
+    ("messages/received", Counter::PacketsReceived),
+    ("publish/messages/received", Counter::PublishReceived),
+    ("publish/messages/sent", Counter::PublishSent),
+    ("publish/bytes/received", Counter::PublishBytesReceived),
+    ("publish/bytes/sent", Counter::PublishBytesSent),
+    ("subscriptions/count", Counter::Subscriptions),
+    ("shared_subscriptions/count", Counter::SharedSubscriptions),
+    ("shared_subscriptions/redispatched", Counter::SharedRedispatched),
+    ("connections/opened", Counter::ConnectionsOpened),
+    ("connections/closed", Counter::ConnectionsClosed),
+    ("connections/refused", Counter::ConnectionsRefused),
+    ("connections/over_limit", Counter::ConnectionsOverLimit),
+    ("connections/rate_deferred", Counter::ConnectRateDeferred),
+    ("connections/connect_timeouts", Counter::ConnectTimeouts),
+    ("connections/keep_alive_timeouts", Counter::KeepAliveTimeouts),
+    ("connections/violations", Counter::Violations),
+    ("connections/takeovers", Counter::Takeovers),
+    ("publishers/paused", Counter::PublishersPaused),
+    ("mailboxes/full", Counter::MailboxFull),
+];
+
+/// Messages that were not delivered, by reason.
+const DROPS: [(&str, Counter); 7] = [
+    ("queue_full", Counter::DroppedQueueFull),
+    ("offline", Counter::DroppedOffline),
+    ("slow_consumer", Counter::DroppedSlowConsumer),
+    ("too_large", Counter::DroppedTooLarge),
+    ("expired", Counter::DroppedExpired),
+    ("no_shared_member", Counter::DroppedNoSharedMember),
+    ("retained_refused", Counter::RetainedRefused),
+];
+
+/// Counters with averages over 1, 5 and 15 minutes, per minute.
+const LOADS: [(&str, Counter); 6] = [
+    ("load/bytes/received", Counter::BytesReceived),
+    ("load/bytes/sent", Counter::BytesSent),
+    ("load/messages/received", Counter::PacketsReceived),
+    ("load/publish/received", Counter::PublishReceived),
+    ("load/publish/sent", Counter::PublishSent),
+    ("load/sockets", Counter::ConnectionsOpened),
+];
+
+const WINDOWS: [(&str, f64); 3] = [("1min", 60.0), ("5min", 300.0), ("15min", 900.0)];
+
+/// What was published last, and the averages.
+#[derive(Debug)]
+pub(crate) struct SysTopics {
+    last: BTreeMap<String, String>,
+    loads: [Load; LOADS.len()],
+    sampled_at: Time,
+    clients_maximum: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    count: u64,
+    per_minute: [f64; WINDOWS.len()],
+}
+
+impl SysTopics {
+    pub(crate) fn new() -> Self {
+        Self {
+            last: BTreeMap::new(),
+            loads: [Load::default(); LOADS.len()],
+            sampled_at: Time::from_millis(0),
+            clients_maximum: 0,
+        }
+    }
+
+    /// Topics and values that changed since the last call.
+    fn changes(&mut self, metrics: &Metrics, retained: (usize, usize), now: Time) -> Vec<(String, String)> {
+        let mut values = Vec::new();
+        let mut put = |topic: &str, value: String| values.push((format!("$SYS/broker/{topic}"), value));
+        put("version", VERSION.to_owned());
+        put("uptime", format!("{} seconds", now.as_millis() / 1000));
+        for (topic, counter) in COUNTS {
+            put(topic, metrics.total(counter).to_string());
+        }
+        let connected = metrics.total(Counter::ClientsConnected);
+        let away = metrics.total(Counter::Sessions).saturating_sub(connected);
+        self.clients_maximum = self.clients_maximum.max(connected);
+        put("clients/disconnected", away.to_string());
+        put("clients/active", connected.to_string());
+        put("clients/inactive", away.to_string());
+        put("clients/maximum", self.clients_maximum.to_string());
+        put("retained messages/count", retained.0.to_string());
+        put("store/messages/count", retained.0.to_string());
+        put("store/messages/bytes", retained.1.to_string());
+        let dropped: u64 = DROPS.iter().map(|(_, counter)| metrics.total(*counter)).sum();
+        put("publish/messages/dropped", dropped.to_string());
+        for (reason, counter) in DROPS {
+            put(&format!("publish/messages/dropped/{reason}"), metrics.total(counter).to_string());
+        }
+        let elapsed = now.since(self.sampled_at);
+        self.sampled_at = now;
+        for ((topic, counter), load) in LOADS.iter().zip(&mut self.loads) {
+            load.sample(metrics.total(*counter), elapsed);
+            for ((window, _), per_minute) in WINDOWS.iter().zip(load.per_minute) {
+                put(&format!("{topic}/{window}"), format!("{per_minute:.2}"));
+            }
+        }
+        values.retain(|(topic, value)| self.last.get(topic) != Some(value));
+        self.last.extend(values.iter().cloned());
+        values
+    }
+}
+
+impl Load {
+    /// An exponentially weighted average, as the load average of a Unix system.
+    fn sample(&mut self, count: u64, elapsed: Duration) {
+        let seconds = elapsed.as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people needs no 53 bits")]
+        let now = count.wrapping_sub(self.count) as f64 * 60.0 / seconds;
+        self.count = count;
+        for ((_, window), average) in WINDOWS.iter().zip(&mut self.per_minute) {
+            let keep = (-seconds / window).exp();
+            *average = *average * keep + now * (1.0 - keep);
+        }
+    }
+}
+
+impl Worker {
+    /// Publishes what changed, retained.
+    pub(crate) fn publish_sys(&mut self) {
+        let retained = self.node.retained.size();
+        let changes = self.sys.changes(&self.node.metrics, retained, self.local.now);
+        for (topic, value) in changes {
+            let message = Message::new(&Publication {
+                topic: &topic,
+                payload: value.as_bytes(),
+                properties: PublishProperties::default(),
+                qos: QoS::AtMostOnce,
+                retain: true,
+                expires_at: None,
+                publisher: 0,
+            });
+            self.publish_message(&Arc::new(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_changed_values_are_published_again() {
+        let metrics = Metrics::new(2);
+        let mut sys = SysTopics::new();
+        let first = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
+        assert!(first.iter().any(|(topic, _)| topic == "$SYS/broker/version"));
+        metrics.row(1).add(Counter::PublishReceived, 5);
+        let second = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
+        assert_eq!(second, [("$SYS/broker/publish/messages/received".to_owned(), "5".to_owned())]);
+    }
+
+    #[test]
+    fn a_steady_rate_is_the_load() {
+        let mut load = Load::default();
+        for second in 1..=3600_u64 {
+            load.sample(second * 10, Duration::from_secs(1));
+        }
+        for average in load.per_minute {
+            assert!((average - 600.0).abs() < 15.0, "{average} per minute instead of 600");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! New connections: accepted in batches, within the connect rate and the limit of connections.
+
+use std::io;
+use std::time::Duration;
+
+use mio::{Interest, Token};
+
+use super::{Target, Worker};
+use crate::connection::Connection;
+use crate::metrics::Counter;
+
+/// Connections accepted from one listener in one turn.
+const ACCEPTS_PER_TURN: usize = 256;
+/// Sockets beyond the limit of connected clients that may be in their handshake, per worker.
+const HANDSHAKES_SPARE: u64 = 1024;
+/// Pause after the system had no descriptor left.
+const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+impl Worker {
+    /// The listener is readable.
+    pub(super) fn accept(&mut self, number: usize) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            if !self.may_accept() {
+                return;
+            }
+            let gate = self.listeners[number].gate;
+            match self.listeners[number].socket.accept() {
+                Ok((stream, peer)) => self.open(stream, peer, gate),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // The peer gave up while it waited; anything else is the system out of descriptors.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        tracing::warn!(%error, "cannot accept connections; trying again in 100 ms");
+                        self.defer_accept(OUT_OF_FILES_PAUSE);
+                        return;
+                    }
+                }
+            }
+        }
+        // More may wait, and the edge has been spent.
+        self.defer_accept(Duration::ZERO);
+    }
+
+    /// The pause is over: look at every listener.
+    pub(super) fn accept_deferred_now(&mut self) {
+        self.accept_deferred = false;
+        for number in 0..self.listeners.len() {
+            self.accept(number);
+        }
+    }
+
+    fn defer_accept(&mut self, pause: Duration) {
+        if !self.accept_deferred {
+            self.accept_deferred = true;
+            self.timers.insert(self.local.now.plus(pause), Target::Accept);
+        }
+    }
+
+    /// Takes one from the connect rate; when it is used up the rest waits in the backlog.
+    fn may_accept(&mut self) -> bool {
+        let rate = self.local.settings.connect_rate;
+        if rate == 0 {
+            return true;
+        }
+        if self.local.now.since(self.connects_since) >= Duration::from_secs(1) {
+            self.connects_since = self.local.now;
+            let share = rate.div_ceil(u32::try_from(self.node.workers()).unwrap_or(1));
+            self.connects_left = share;
+        }
+        if self.connects_left == 0 {
+            self.local.row().add(Counter::ConnectRateDeferred, 1);
+            let next = self.connects_since.plus(Duration::from_secs(1));
+            self.defer_accept(next.since(self.local.now));
+            return false;
+        }
+        self.connects_left -= 1;
+        true
+    }
+
+    fn open(&mut self, stream: mio::net::TcpStream, peer: std::net::SocketAddr, gate: u16) {
+        let sockets = self.local.connections.len() as u64;
+        if sockets >= self.local.settings.connections_max.saturating_add(HANDSHAKES_SPARE) {
+            self.local.row().add(Counter::ConnectionsOverLimit, 1);
+            return;
+        }
+        if !self.node.gates[usize::from(gate)].enter() {
+            self.local.row().add(Counter::ConnectionsOverLimit, 1);
+            if self.may_log() {
+                tracing::warn!(%peer, "connection closed: its listener is full (max_connections)");
+            }
+            return;
+        }
+        let serial = self.next_serial;
+        self.next_serial = self.next_serial.wrapping_add(1);
+        if let Some(key) = self.register(Connection::new(stream, peer, gate, serial)) {
+            self.local.row().add(Counter::ConnectionsOpened, 1);
+            let deadline = self.local.now.plus(self.local.settings.connect_timeout);
+            self.timers.insert(deadline, Target::Connection { key, serial });
+        }
+    }
+
+    /// Puts the connection into the slab and the poll.
+    pub(super) fn register(&mut self, connection: Connection) -> Option<u32> {
+        let key = self.local.connections.insert(connection);
+        let stream = &mut self.local.connections[key].stream;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(stream, Token(key), both) {
+            tracing::warn!(%error, "cannot watch a new connection; it is closed");
+            let connection = self.local.connections.remove(key);
+            self.node.gates[usize::from(connection.gate)].leave();
+            return None;
+        }
+        u32::try_from(key).ok()
+    }
+}

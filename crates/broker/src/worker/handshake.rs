@@ -1,0 +1,245 @@
+//! From CONNECT to a session: admission, hand-over to the worker that owns it, takeover, CONNACK.
+
+use std::net::{IpAddr, SocketAddr};
+
+use thrum_codec::frame::Frame;
+use thrum_codec::packet::Connect;
+use thrum_codec::{DecodeError, ReasonCode, Version};
+use thrum_protocol::Violation;
+use thrum_protocol::server::{Handshake, Session, Welcome, refuse};
+
+use super::input::Next;
+use super::lifecycle::Ending;
+use super::{Client, Worker};
+use crate::config::Anonymous;
+use crate::connection::{Connection, Phase};
+use crate::mailbox::{Handover, Mail};
+use crate::metrics::Counter;
+
+impl Worker {
+    /// A CONNECT; `rest` is what came behind it in the same read.
+    pub(super) fn handshake(&mut self, key: u32, connect: &Connect<'_>, rest: &[u8]) -> Next {
+        let connection = &mut self.local.connections[key as usize];
+        connection.version = connect.version;
+        let peer = connection.peer;
+        if let Err(violation) = self.admit(peer, connect) {
+            self.refuse(key, connect.version, &violation);
+            return Next::Stop;
+        }
+        let assigned = if connect.client_id.is_empty() { self.new_client_id() } else { String::new() };
+        let limits = &self.local.settings.session;
+        let handshake = match Handshake::new(connect, &assigned, limits) {
+            Ok(handshake) => handshake,
+            Err(violation) => {
+                self.refuse(key, connect.version, &violation);
+                return Next::Stop;
+            }
+        };
+        let owner = self.owner(handshake.client_id());
+        if owner == self.local.id {
+            self.attach(key, handshake);
+            return Next::Frame;
+        }
+        self.hand_connection_over(key, owner, handshake, rest.to_vec());
+        Next::Stop
+    }
+
+    /// A connection that another worker accepted, whose session is ours.
+    pub(super) fn adopt(&mut self, handover: Handover) {
+        let owner = self.owner(handover.handshake.client_id());
+        if owner != self.local.id {
+            // The session moved while the connection was on its way.
+            self.send(owner.index(), Mail::Adopt(Box::new(handover)));
+            return;
+        }
+        let serial = self.next_serial;
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let mut connection = Connection::new(handover.stream, handover.peer, handover.gate, serial);
+        connection.version = handover.handshake.version();
+        let Some(key) = self.register(connection) else { return };
+        self.local.row().add(Counter::Handovers, 1);
+        self.attach(key, handover.handshake);
+        if !handover.unread.is_empty() {
+            self.input(key, &handover.unread);
+        }
+    }
+
+    fn owner(&self, client_id: &str) -> crate::node::WorkerId {
+        if self.node.workers() == 1 {
+            return self.local.id;
+        }
+        self.node.registry.claim(client_id, self.local.id)
+    }
+
+    fn hand_connection_over(
+        &mut self,
+        key: u32,
+        owner: crate::node::WorkerId,
+        handshake: Handshake,
+        unread: Vec<u8>,
+    ) {
+        let mut connection = self.local.connections.remove(key as usize);
+        if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
+            tracing::warn!(%error, "a connection could not be handed over; it is closed");
+            self.node.gates[usize::from(connection.gate)].leave();
+            return;
+        }
+        let Connection { stream, peer, gate, .. } = connection;
+        let handover = Handover { stream, peer, gate, handshake, unread };
+        self.send(owner.index(), Mail::Adopt(Box::new(handover)));
+    }
+
+    /// Who may connect at all.
+    fn admit(&mut self, peer: SocketAddr, connect: &Connect<'_>) -> Result<(), Violation> {
+        let anonymous = match self.local.settings.anonymous {
+            Anonymous::Everyone => true,
+            Anonymous::Loopback => is_loopback(peer.ip()),
+            Anonymous::Nobody => false,
+        };
+        if !anonymous {
+            if self.may_log() {
+                tracing::warn!(
+                    %peer,
+                    client_id = connect.client_id,
+                    "refused: no users are configured and anonymous clients are allowed from this machine \
+                     only; set auth.anonymous = true to let every client in"
+                );
+            }
+            let what = "not authorized: the broker admits no anonymous clients from here \
+                        (auth.anonymous in its configuration)";
+            return Err(Violation::new(ReasonCode::NotAuthorized, what));
+        }
+        if self.node.metrics.total(Counter::ClientsConnected) >= self.local.settings.connections_max {
+            self.local.row().add(Counter::ConnectionsOverLimit, 1);
+            let what = "the broker's limit of connections is reached (limits.connections)";
+            return Err(Violation::new(ReasonCode::QuotaExceeded, what));
+        }
+        Ok(())
+    }
+
+    /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and not to be guessed by others.
+    fn new_client_id(&mut self) -> String {
+        format!("thrum-{:016x}{:08x}", self.node.identity ^ self.random(), self.node.next_session_id())
+    }
+
+    fn attach(&mut self, key: u32, handshake: Handshake) {
+        let existing = self.local.find(handshake.client_id());
+        let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
+        let slot = resumed.unwrap_or_else(|| {
+            let id = self.node.next_session_id();
+            let session = Session::new(id, &handshake, &self.local.settings.session);
+            self.local.row().add(Counter::Sessions, 1);
+            self.local.insert(Client::new(session))
+        });
+        self.local.row().add(Counter::ClientsConnected, 1);
+        self.local.connections[key as usize].phase = Phase::Established { session: slot };
+        self.local.clients[slot as usize].connection = key;
+        let now = self.local.now;
+        let (client, out) = self.local.client_and_output(slot);
+        // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
+        let session_present = resumed.is_some();
+        client.session.connect(handshake, Welcome { session_present, response_information: None }, now, out);
+        tracing::debug!(client_id = client.session.client_id(), session_present, "connected");
+        self.local.collect_dropped(slot);
+        self.local.wrote(key);
+        if session_present {
+            self.set_groups_online(slot, true);
+            self.replay(slot);
+        }
+        self.arm(slot);
+    }
+
+    /// Ends what the client identifier had before; gives the slot back if its session goes on.
+    /// [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
+    fn take_over(&mut self, slot: u32, clean_start: bool) -> Option<u32> {
+        let client = &self.local.clients[slot as usize];
+        let id = client.session.id();
+        if let Some(old) = client.connection_slot() {
+            let key = u32::try_from(old).unwrap_or(u32::MAX);
+            self.local.row().add(Counter::Takeovers, 1);
+            self.disconnect(key, ReasonCode::SessionTakenOver, "another connection uses this client identifier", Ending::TakenOver);
+        }
+        if !self.is_session(slot, id) {
+            return None;
+        }
+        if clean_start {
+            // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
+            let will = self.local.clients[slot as usize].session.take_will();
+            self.end_session(slot);
+            if let Some(will) = will {
+                self.publish_will(will);
+            }
+            return None;
+        }
+        Some(slot)
+    }
+
+    /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
+    fn refuse(&mut self, key: u32, version: Version, violation: &Violation) {
+        self.local.row().add(Counter::ConnectionsRefused, 1);
+        if self.may_log() {
+            let peer = self.local.connections[key as usize].peer;
+            tracing::info!(%peer, reason = violation.what, "connection refused");
+        }
+        refuse(version, violation, &mut self.local.connections[key as usize].out);
+        self.drain(key);
+    }
+
+    /// Bytes that are no packet.
+    pub(super) fn refused_to_decode(&mut self, key: u32, frame: Frame<'_>, error: DecodeError) {
+        let waits_for_connect = self.local.connections[key as usize].phase == Phase::Handshake;
+        let is_connect = frame.first >> 4 == 1;
+        let version = answer_version(frame.body);
+        match version {
+            // [MQTT-3.1.2-2] [MQTT3-3.1.2-2]; a 3.x client gets no CONNACK for a malformed CONNECT.
+            Some(version)
+                if waits_for_connect
+                    && is_connect
+                    && (version == Version::V5 || error == DecodeError::UnsupportedVersion) =>
+            {
+                self.local.row().add(Counter::Violations, 1);
+                self.refuse(key, version, &error.into());
+            }
+            _ => self.violated(key, error.into()),
+        }
+    }
+}
+
+/// In which version's words a CONNECT that cannot be decoded is answered: by the level it names.
+fn answer_version(connect: &[u8]) -> Option<Version> {
+    let name_len = usize::from(u16::from_be_bytes([*connect.first()?, *connect.get(1)?]));
+    let level = *connect.get(2 + name_len)?;
+    Some(if level >= 5 { Version::V5 } else { Version::V311 })
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_seen_through_mapped_addresses() {
+        for (text, expected) in [
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("192.0.2.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(is_loopback(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_level_is_answered_in_the_nearest_version() {
+        let connect = |level| [&[0, 4], &b"MQTT"[..], &[level]].concat();
+        assert_eq!(answer_version(&connect(6)), Some(Version::V5));
+        assert_eq!(answer_version(&connect(2)), Some(Version::V311));
+        assert_eq!(answer_version(&[0]), None);
+        assert_eq!(answer_version(&[0xFF, 0xFF, 1]), None);
+    }
+}

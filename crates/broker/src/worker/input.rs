@@ -1,0 +1,233 @@
+//! From a readable socket to packets, and from packets to what they ask for.
+
+use mio::event::Event;
+use thrum_codec::frame::{self, Frame};
+use thrum_codec::packet::Packet;
+use thrum_codec::{ReasonCode, decode};
+use thrum_protocol::Violation;
+use thrum_protocol::server::Action;
+
+use super::Worker;
+use crate::connection::{Phase, ReadOutcome};
+use crate::metrics::Counter;
+use crate::worker::lifecycle::Ending;
+
+/// First byte of a CONNECT.
+const CONNECT: u8 = 0x10;
+
+/// Whether more frames of a connection may be handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Frame,
+    /// The connection is closed, draining or with another worker.
+    Stop,
+}
+
+impl Worker {
+    /// A socket has something: input, room for output, or its end.
+    pub(super) fn socket_ready(&mut self, token: usize, event: &Event) {
+        let Ok(key) = u32::try_from(token) else { return };
+        let Some(connection) = self.local.connections.get_mut(token) else { return };
+        if event.is_writable() && connection.blocked {
+            connection.blocked = false;
+            if !connection.dirty {
+                connection.dirty = true;
+                self.local.dirty.push(key);
+            }
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.read(key, event.is_read_closed() || event.is_error());
+        }
+    }
+
+    /// Connections that had more than one buffer, and those that may be read again.
+    pub(super) fn read_again(&mut self) {
+        if !self.again.is_empty() {
+            for key in std::mem::take(&mut self.again) {
+                if self.local.connections.contains(key as usize) {
+                    self.read(key, false);
+                }
+            }
+        }
+        if !self.paused.is_empty() {
+            for key in std::mem::take(&mut self.paused) {
+                if let Some(connection) = self.local.connections.get_mut(key as usize)
+                    && std::mem::take(&mut connection.paused)
+                {
+                    self.read(key, false);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, key: u32, is_last: bool) {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        // At the end of the stream everything is read up to the end; it cannot be told from an edge again.
+        while let Some(connection) = self.local.connections.get_mut(key as usize) {
+            if connection.paused {
+                break;
+            }
+            let outcome = connection.read(&mut buffer);
+            self.local.row().add(Counter::Reads, 1);
+            match outcome {
+                Ok(ReadOutcome::Drained(0)) => break,
+                Ok(ReadOutcome::Drained(len)) => {
+                    self.input(key, &buffer[..len]);
+                    if !is_last {
+                        break;
+                    }
+                }
+                Ok(ReadOutcome::Full(len)) => {
+                    self.input(key, &buffer[..len]);
+                    if !is_last {
+                        self.again.push(key);
+                        break;
+                    }
+                }
+                Ok(ReadOutcome::Closed) => {
+                    self.lost(key, Ending::ClosedByPeer);
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "connection failed");
+                    self.lost(key, Ending::ClosedByPeer);
+                    break;
+                }
+            }
+        }
+        self.read_buffer = buffer;
+    }
+
+    /// Bytes of one connection: whole packets are handled, the rest is kept.
+    pub(super) fn input(&mut self, key: u32, bytes: &[u8]) {
+        self.local.row().add(Counter::BytesReceived, bytes.len() as u64);
+        let connection = &mut self.local.connections[key as usize];
+        if connection.phase == Phase::Draining {
+            return;
+        }
+        if connection.partial.is_empty() {
+            let (used, next) = self.frames(key, bytes);
+            if next == Next::Frame && used < bytes.len() {
+                self.local.connections[key as usize].partial = bytes[used..].to_vec();
+            }
+        } else {
+            let mut partial = std::mem::take(&mut connection.partial);
+            partial.extend_from_slice(bytes);
+            let (used, next) = self.frames(key, &partial);
+            if next == Next::Frame && used < partial.len() {
+                partial.drain(..used);
+                self.local.connections[key as usize].partial = partial;
+            }
+        }
+        self.after_input(key);
+    }
+
+    fn after_input(&mut self, key: u32) {
+        let held_back = std::mem::take(&mut self.hold_back);
+        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        if held_back && !connection.paused {
+            connection.paused = true;
+            self.paused.push(key);
+            self.local.row().add(Counter::PublishersPaused, 1);
+        }
+        if self.local.connections[key as usize].phase != Phase::Draining {
+            self.local.wrote(key);
+        }
+    }
+
+    fn frames(&mut self, key: u32, bytes: &[u8]) -> (usize, Next) {
+        let mut used = 0;
+        let packet_bytes_max = self.local.settings.session.packet_bytes_max;
+        while used < bytes.len() {
+            match frame::split(&bytes[used..], packet_bytes_max) {
+                Ok(Some(frame)) => {
+                    used += frame.len;
+                    if self.frame(key, frame, &bytes[used..]) == Next::Stop {
+                        return (used, Next::Stop);
+                    }
+                }
+                Ok(None) => {
+                    let waits_for_connect =
+                        self.local.connections[key as usize].phase == Phase::Handshake;
+                    // [MQTT-3.1.0-1]: no need to wait for the rest of what is no CONNECT.
+                    if waits_for_connect && bytes[used] != CONNECT {
+                        let what = "the first packet must be CONNECT";
+                        self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
+                        return (used, Next::Stop);
+                    }
+                    return (used, Next::Frame);
+                }
+                Err(error) => {
+                    self.violated(key, error.into());
+                    return (used, Next::Stop);
+                }
+            }
+        }
+        (used, Next::Frame)
+    }
+
+    fn frame(&mut self, key: u32, frame: Frame<'_>, rest: &[u8]) -> Next {
+        self.local.row().add(Counter::PacketsReceived, 1);
+        let connection = &self.local.connections[key as usize];
+        let packet = match decode(frame, connection.version) {
+            Ok(packet) => packet,
+            Err(error) => {
+                self.refused_to_decode(key, frame, error);
+                return Next::Stop;
+            }
+        };
+        match (connection.phase, packet) {
+            (Phase::Established { session }, packet) => self.packet(key, session, packet),
+            (Phase::Handshake, Packet::Connect(connect)) => self.handshake(key, &connect, rest),
+            // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
+            (Phase::Handshake, _) => {
+                let what = "the first packet must be CONNECT";
+                self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
+                Next::Stop
+            }
+            (Phase::Draining, _) => Next::Stop,
+        }
+    }
+
+    fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
+        let now = self.local.now;
+        let (client, out) = self.local.client_and_output(slot);
+        let action = match client.session.handle_packet(packet, now, out) {
+            Ok(action) => action,
+            Err(violation) => {
+                self.violated(key, violation);
+                return Next::Stop;
+            }
+        };
+        match action {
+            Action::None => self.after_acknowledgement(slot),
+            Action::Publish { publish, alias } => {
+                self.publish_from(slot, &publish, alias.as_ref());
+                if self.node.pressure.load(std::sync::atomic::Ordering::Relaxed) {
+                    self.hold_back = true;
+                }
+            }
+            Action::Subscribe(subscribe) => self.subscribe_from(slot, &subscribe),
+            Action::Unsubscribe(unsubscribe) => self.unsubscribe_from(slot, &unsubscribe),
+            Action::Disconnected => {
+                self.lost(key, Ending::Disconnected);
+                return Next::Stop;
+            }
+            Action::Authenticate(_) => {
+                let what = "no enhanced authentication is in use";
+                self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
+                return Next::Stop;
+            }
+        }
+        Next::Frame
+    }
+
+    /// An acknowledgement may have made room for retained messages that wait.
+    #[inline]
+    fn after_acknowledgement(&mut self, slot: u32) {
+        let client = &self.local.clients[slot as usize];
+        if client.rare.as_deref().is_some_and(|rare| !rare.replays.is_empty()) {
+            self.replay(slot);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! How connections and sessions end: losses, violations, timeouts, wills, the stop of the node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_codec::ReasonCode;
+use thrum_protocol::server::Timeout;
+use thrum_protocol::{Message, Time, Violation};
+
+use super::local::AWAY;
+use super::{Client, Target, Worker};
+use crate::connection::Phase;
+use crate::metrics::Counter;
+
+/// How long a connection that we ended is read, so that the peer sees our last packet and no reset.
+const DRAIN: Duration = Duration::from_secs(2);
+/// A paused client cannot show signs of life; its keep alive is looked at again after this.
+const PAUSED_GRACE_SECONDS: u32 = 1;
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    ClosedByPeer,
+    /// The client sent DISCONNECT.
+    Disconnected,
+    /// The server closes; its last packet is in the output.
+    ClosedByServer,
+    /// As before, and the session has a new connection already waiting.
+    TakenOver,
+}
+
+impl Client {
+    /// Slot of the connection.
+    pub(crate) fn connection_slot(&self) -> Option<usize> {
+        (self.connection != AWAY).then_some(self.connection as usize)
+    }
+}
+
+impl Worker {
+    /// The peer broke the protocol: DISCONNECT with the reason (5.0), then the end. [MQTT-4.13.1-1]
+    pub(super) fn violated(&mut self, key: u32, violation: Violation) {
+        self.local.row().add(Counter::Violations, 1);
+        if self.may_log() {
+            let connection = &self.local.connections[key as usize];
+            let client_id = connection
+                .session()
+                .map(|slot| self.local.clients[slot as usize].session.client_id().to_owned());
+            let peer = connection.peer;
+            let client_id = client_id.as_deref().unwrap_or("");
+            tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
+        }
+        self.disconnect(key, violation.reason, violation.what, Ending::ClosedByServer);
+    }
+
+    /// The server ends a connection. [MQTT-3.14.0-1]
+    pub(super) fn disconnect(&mut self, key: u32, reason: ReasonCode, what: &str, ending: Ending) {
+        if let Some(slot) = self.local.connections[key as usize].session() {
+            let (client, out) = self.local.client_and_output(slot);
+            client.session.disconnect(reason, Some(what), out);
+        }
+        self.lost(key, ending);
+    }
+
+    /// A connection ends: its session is told, its socket closed.
+    pub(super) fn lost(&mut self, key: u32, ending: Ending) {
+        let session = self.local.connections[key as usize].session();
+        match ending {
+            Ending::ClosedByPeer => self.close(key),
+            Ending::Disconnected => {
+                self.write(key);
+                self.close(key);
+            }
+            Ending::ClosedByServer | Ending::TakenOver => self.drain(key),
+        }
+        if let Some(slot) = session {
+            self.session_lost(slot, ending);
+        }
+    }
+
+    fn session_lost(&mut self, slot: u32, ending: Ending) {
+        let now = self.local.now;
+        self.local.row().subtract(Counter::ClientsConnected, 1);
+        let client = &mut self.local.clients[slot as usize];
+        client.connection = AWAY;
+        client.drops_logged = false;
+        tracing::debug!(client_id = client.session.client_id(), ?ending, "disconnected");
+        let farewell = client.session.connection_lost(now);
+        if farewell.session_ended {
+            self.end_session(slot);
+        } else {
+            if !self.local.clients[slot as usize].groups().is_empty() {
+                self.set_groups_online(slot, false);
+                let messages = self.local.clients[slot as usize].session.take_shared(None);
+                self.redispatch(messages);
+            }
+            self.arm(slot);
+        }
+        if let Some(will) = farewell.will {
+            self.publish_will(will);
+        }
+    }
+
+    /// Removes a session and its subscriptions.
+    pub(super) fn end_session(&mut self, slot: u32) {
+        let mut client = self.local.remove(slot);
+        self.local.row().subtract(Counter::Sessions, 1);
+        self.unsubscribe_all(slot, &mut client);
+        if self.node.workers() > 1 {
+            self.node.registry.release(client.session.client_id(), self.local.id);
+        }
+    }
+
+    pub(super) fn publish_will(&mut self, will: Message) {
+        // [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
+        self.publish_message(&Arc::new(will));
+    }
+
+    /// What was written goes out, the peer learns of the end, and what it still sends is thrown away.
+    pub(super) fn drain(&mut self, key: u32) {
+        self.local.connections[key as usize].phase = Phase::Draining;
+        self.write(key);
+        let now = self.local.now;
+        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        connection.partial = Vec::new();
+        connection.paused = false;
+        connection.shutdown_output();
+        let serial = connection.serial;
+        self.timers.insert(now.plus(DRAIN), Target::Connection { key, serial });
+    }
+
+    fn close(&mut self, key: u32) {
+        let connection = self.local.connections.remove(key as usize);
+        self.node.gates[usize::from(connection.gate)].leave();
+        let mut out = connection.out;
+        out.clear();
+        self.local.recycle(out);
+        self.local.row().add(Counter::ConnectionsClosed, 1);
+    }
+
+    /// Too slow with CONNECT, or drained for long enough.
+    pub(super) fn connection_timer(&mut self, key: u32, serial: u32) {
+        let Some(connection) = self.local.connections.get(key as usize) else { return };
+        if connection.serial != serial {
+            return;
+        }
+        match connection.phase {
+            Phase::Established { .. } => {}
+            Phase::Draining => self.close(key),
+            Phase::Handshake => {
+                self.local.row().add(Counter::ConnectTimeouts, 1);
+                if self.may_log() {
+                    let peer = self.local.connections[key as usize].peer;
+                    tracing::info!(%peer, "connection closed: no CONNECT in time (limits.connect_timeout)");
+                }
+                self.close(key);
+            }
+        }
+    }
+
+    /// Arms a timer if the session's next deadline is before what is armed.
+    pub(super) fn arm(&mut self, slot: u32) {
+        let client = &mut self.local.clients[slot as usize];
+        if let Some(deadline) = client.session.next_deadline()
+            && deadline < client.armed
+        {
+            client.armed = deadline;
+            let id = client.session.id();
+            self.timers.insert(deadline, Target::Session { slot, id });
+        }
+    }
+
+    pub(super) fn session_timer(&mut self, slot: u32, id: u64) {
+        let now = self.local.now;
+        if !self.is_session(slot, id) || now < self.local.clients[slot as usize].armed {
+            return;
+        }
+        let client = &mut self.local.clients[slot as usize];
+        client.armed = Time::from_millis(u64::MAX);
+        let connection = client.connection_slot();
+        match client.session.handle_timeout(now) {
+            Timeout::Pending => self.arm(slot),
+            Timeout::KeepAlive => match connection {
+                Some(key) if self.local.connections[key].paused => {
+                    let again = now.plus_secs(PAUSED_GRACE_SECONDS);
+                    self.local.clients[slot as usize].armed = again;
+                    self.timers.insert(again, Target::Session { slot, id });
+                }
+                Some(key) => self.keep_alive_over(u32::try_from(key).unwrap_or(u32::MAX), slot),
+                None => {}
+            },
+            Timeout::Will(will) => {
+                self.publish_will(will);
+                if self.is_session(slot, id) {
+                    self.arm(slot);
+                }
+            }
+            Timeout::Expired(will) => {
+                self.local.row().add(Counter::SessionsExpired, 1);
+                self.end_session(slot);
+                if let Some(will) = will {
+                    self.publish_will(will);
+                }
+            }
+        }
+    }
+
+    /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
+    fn keep_alive_over(&mut self, key: u32, slot: u32) {
+        self.local.row().add(Counter::KeepAliveTimeouts, 1);
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, "connection closed: nothing received for one and a half keep alives");
+        }
+        let what = "nothing received for one and a half times the keep alive";
+        self.disconnect(key, ReasonCode::KeepAliveTimeout, what, Ending::ClosedByServer);
+    }
+
+    /// First step of a stop: wills go out while their subscribers are still connected.
+    pub(super) fn publish_all_wills(&mut self) {
+        let slots: Vec<usize> = self.local.clients.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let Some(client) = self.local.clients.get_mut(slot) else { continue };
+            if client.connection_slot().is_some()
+                && let Some(will) = client.session.take_will()
+            {
+                self.publish_will(will);
+            }
+        }
+    }
+
+    /// Second step: everyone is told and disconnected.
+    pub(super) fn stop(&mut self) {
+        self.listeners.clear();
+        let keys: Vec<usize> = self.local.connections.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            let Some(connection) = self.local.connections.get(key) else { continue };
+            let key = u32::try_from(key).unwrap_or(u32::MAX);
+            if let Some(slot) = connection.session() {
+                let (client, out) = self.local.client_and_output(slot);
+                let what = Some("the broker is shutting down");
+                client.session.disconnect(ReasonCode::ServerShuttingDown, what, out);
+                self.write(key);
+            }
+            if let Some(connection) = self.local.connections.get_mut(key as usize) {
+                connection.shutdown_output();
+            }
+        }
+        self.stopping = true;
+    }
+}

@@ -1,0 +1,258 @@
+//! The connections and sessions of one worker, and how a message reaches one of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+use std::hash::BuildHasher;
+use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
+use thrum_protocol::{Outgoing, Time};
+use thrum_routing::FilterId;
+
+use crate::connection::Connection;
+use crate::metrics::{Counter, Row};
+use crate::node::{Node, WorkerId};
+use crate::retained::ReplayCursor;
+use crate::settings::Settings;
+
+/// Output buffers kept for reuse by one worker.
+const POOL_MAX: usize = 4096;
+/// A buffer that grew beyond this is given back to the system instead of the pool.
+const POOLED_BYTES_MAX: usize = 16 * 1024;
+
+/// Marks a session without connection.
+pub(super) const AWAY: u32 = u32::MAX;
+
+/// A session and what the worker keeps beside it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) session: Session,
+    /// Slot of the connection, [`AWAY`] without one.
+    pub(crate) connection: u32,
+    /// A full queue was logged; silent until it recovered.
+    pub(crate) drops_logged: bool,
+    /// The earliest timer that is armed.
+    pub(crate) armed: Time,
+    pub(crate) subscriptions: Vec<FilterId>,
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// What only some sessions have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// Memberships in shared groups.
+    pub(crate) groups: Vec<GroupId>,
+    /// Retained messages still to be sent for new subscriptions.
+    pub(crate) replays: VecDeque<Replay>,
+}
+
+/// A replay of retained messages that goes on as the session takes them.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) filter: Box<str>,
+    pub(crate) qos: thrum_codec::QoS,
+    pub(crate) identifier: Option<u32>,
+    pub(crate) after: Option<ReplayCursor>,
+}
+
+impl Client {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            connection: AWAY,
+            drops_logged: false,
+            armed: Time::from_millis(u64::MAX),
+            subscriptions: Vec::new(),
+            rare: None,
+        }
+    }
+
+    /// Subscriptions, shared ones included.
+    pub(crate) fn subscription_count(&self) -> usize {
+        self.subscriptions.len() + self.groups().len()
+    }
+
+    pub(crate) fn groups(&self) -> &[GroupId] {
+        self.rare.as_deref().map_or(&[], |rare| &rare.groups)
+    }
+
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}
+
+/// Everything of a worker that a delivery touches.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) id: WorkerId,
+    pub(crate) now: Time,
+    pub(crate) connections: Slab<Connection>,
+    pub(crate) clients: Slab<Client>,
+    /// Slots of clients by identifier; the text lives in the session.
+    by_id: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// Connections to write at the end of the turn.
+    pub(crate) dirty: Vec<u32>,
+    pool: Vec<Vec<u8>>,
+    /// Takes what a session without connection would write, which is nothing.
+    nowhere: Vec<u8>,
+    pub(crate) settings: Arc<Settings>,
+    node: Arc<Node>,
+}
+
+impl Local {
+    pub(super) fn new(id: WorkerId, node: Arc<Node>, settings: Arc<Settings>) -> Self {
+        Self {
+            id,
+            now: node.clock.now(),
+            connections: Slab::new(),
+            clients: Slab::new(),
+            by_id: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            dirty: Vec::new(),
+            pool: Vec::new(),
+            nowhere: Vec::new(),
+            settings,
+            node,
+        }
+    }
+
+    /// This worker's counters.
+    #[inline]
+    pub(crate) fn row(&self) -> &Row {
+        self.node.metrics.row(self.id.index())
+    }
+
+    /// The slot of a client identifier's session.
+    pub(crate) fn find(&self, client_id: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(client_id);
+        let same = |slot: &u32| self.clients[*slot as usize].session.client_id() == client_id;
+        self.by_id.find(hash, same).copied()
+    }
+
+    pub(crate) fn insert(&mut self, client: Client) -> u32 {
+        let hash = self.hasher.hash_one(client.session.client_id());
+        let slot = u32::try_from(self.clients.insert(client)).expect("fewer than 2^32 sessions");
+        let (hasher, clients) = (&self.hasher, &self.clients);
+        self.by_id.insert_unique(hash, slot, |slot| {
+            hasher.hash_one(clients[*slot as usize].session.client_id())
+        });
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> Client {
+        let hash = self.hasher.hash_one(self.clients[slot as usize].session.client_id());
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
+            entry.remove();
+        }
+        self.clients.remove(slot as usize)
+    }
+
+    /// A client and the buffer that its session writes into.
+    #[inline]
+    pub(crate) fn client_and_output(&mut self, slot: u32) -> (&mut Client, &mut Vec<u8>) {
+        let client = &mut self.clients[slot as usize];
+        if client.connection == AWAY {
+            self.nowhere.clear();
+            return (client, &mut self.nowhere);
+        }
+        let connection = &mut self.connections[client.connection as usize];
+        if connection.out.capacity() == 0
+            && let Some(buffer) = self.pool.pop()
+        {
+            connection.out = buffer;
+        }
+        (client, &mut connection.out)
+    }
+
+    /// Notes that the connection has something to write, or gives its buffer back.
+    #[inline]
+    pub(crate) fn wrote(&mut self, connection: u32) {
+        let entry = &mut self.connections[connection as usize];
+        if entry.out.is_empty() {
+            if entry.out.capacity() > 0 && !entry.dirty {
+                let buffer = std::mem::take(&mut entry.out);
+                self.recycle(buffer);
+            }
+        } else if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(connection);
+        }
+    }
+
+    /// A buffer goes back to the pool.
+    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
+        debug_assert!(buffer.is_empty(), "a buffer with output in it must not be reused");
+        if self.pool.len() < POOL_MAX && buffer.capacity() <= POOLED_BYTES_MAX {
+            self.pool.push(buffer);
+        }
+    }
+
+    /// One message to one session.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        slot: u32,
+        outgoing: &mut Outgoing<'_>,
+        options: DeliveryOptions<'_>,
+    ) -> Delivered {
+        let now = self.now;
+        let (client, out) = self.client_and_output(slot);
+        let connection = client.connection;
+        let delivered = client.session.deliver(outgoing, options, now, out);
+        let waiting = out.len();
+        match delivered {
+            Delivered::Sent => {
+                self.row().add(Counter::PublishSent, 1);
+                self.wrote(connection);
+                if waiting > self.settings.output_bytes {
+                    self.congest(connection, slot);
+                }
+            }
+            Delivered::Queued => {}
+            Delivered::Dropped(reason) => self.dropped(slot, reason, 1),
+        }
+        delivered
+    }
+
+    fn congest(&mut self, connection: u32, slot: u32) {
+        let connection = &mut self.connections[connection as usize];
+        if !connection.congested {
+            connection.congested = true;
+            self.clients[slot as usize].session.set_congested(true);
+        }
+    }
+
+    /// Counts drops by reason and logs the first of a series that loses QoS 1 or 2.
+    #[cold]
+    pub(crate) fn dropped(&mut self, slot: u32, reason: DropReason, count: u64) {
+        let counter = match reason {
+            DropReason::QueueFull => Counter::DroppedQueueFull,
+            DropReason::Offline => Counter::DroppedOffline,
+            DropReason::SlowConsumer => Counter::DroppedSlowConsumer,
+            DropReason::TooLarge => Counter::DroppedTooLarge,
+            DropReason::Expired => Counter::DroppedExpired,
+        };
+        self.row().add(counter, count);
+        let client = &mut self.clients[slot as usize];
+        if reason == DropReason::QueueFull && !client.drops_logged {
+            client.drops_logged = true;
+            let (messages, bytes, inflight) = client.session.backlog();
+            tracing::warn!(
+                client_id = client.session.client_id(),
+                messages,
+                bytes,
+                inflight,
+                "queue full: further messages for this client are dropped until it takes some"
+            );
+        }
+    }
+
+    /// Counts what a session dropped by itself (expired or too large when its turn came).
+    pub(crate) fn collect_dropped(&mut self, slot: u32) {
+        for (reason, count) in self.clients[slot as usize].session.take_dropped() {
+            self.dropped(slot, reason, u64::from(count));
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! One worker thread: it owns its connections and sessions, so they need no locks.
+//!
+//! A turn handles every ready socket, the mail of the other workers and the timers that are due,
+//! then hands its own mail over and writes each connection that has output once.
+
+mod accept;
+mod handshake;
+mod input;
+mod lifecycle;
+mod local;
+mod output;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mio::{Events, Interest, Poll, Token};
+use thrum_codec::ReasonCode;
+use thrum_protocol::message::FrameCache;
+use thrum_protocol::server::GroupId;
+use thrum_protocol::{Message, Time};
+use thrum_routing::shared::Cursor;
+use thrum_routing::{FilterId, Index};
+
+pub(crate) use local::{Client, Local, Replay};
+
+use crate::listener::Listener;
+use crate::mailbox::Mail;
+use crate::metrics::Counter;
+use crate::node::{Node, WorkerId};
+use crate::publish::Match;
+use crate::route_cache::RouteCache;
+use crate::settings::Settings;
+use crate::subscribe::Subscriber;
+use crate::sys_topics::SysTopics;
+use crate::timer::TimerWheel;
+
+/// The eventfd that other threads wake the worker with.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// Listeners count down from here; connections count up from 0.
+const FIRST_LISTENER: usize = usize::MAX - 1;
+/// Sockets that one turn handles at most.
+const EVENTS_PER_TURN: usize = 1024;
+/// One read takes this much at most; a busy connection is read again in the next turn.
+const READ_BYTES: usize = 64 * 1024;
+/// While publishers are held back, the worker looks this often whether they may go on.
+const PAUSE_CHECK: Duration = Duration::from_millis(1);
+/// How often a publisher is read while memory is over its limit.
+const PRESSURE_CHECK: Duration = Duration::from_millis(50);
+/// How often expired retained messages are removed and the memory is looked at.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// Log lines about single clients that one worker writes in a second.
+const CLIENT_LOGS_PER_SECOND: u32 = 50;
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// A session: keep alive, will delay, expiry.
+    Session { slot: u32, id: u64 },
+    /// A connection that has to say CONNECT, or that is drained before it is closed.
+    Connection { key: u32, serial: u32 },
+    /// Accept again after the connect rate was reached.
+    Accept,
+    /// Publish `$SYS`.
+    Sys,
+    /// Housekeeping.
+    House,
+}
+
+/// Registers the worker's listening sockets with its poll.
+pub(crate) fn watch_listeners(poll: &Poll, listeners: &mut [Listener]) -> io::Result<()> {
+    for (number, listener) in listeners.iter_mut().enumerate() {
+        let token = Token(FIRST_LISTENER - number);
+        poll.registry().register(&mut listener.socket, token, Interest::READABLE)?;
+    }
+    Ok(())
+}
+
+/// A thread of the data plane.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) local: Local,
+    pub(crate) node: Arc<Node>,
+    pub(crate) index: Index<Subscriber>,
+    pub(crate) routes: RouteCache,
+    pub(crate) cursors: HashMap<GroupId, Cursor<u64>>,
+    pub(crate) frames: FrameCache,
+    pub(crate) filter_scratch: Vec<FilterId>,
+    pub(crate) match_scratch: Vec<Match>,
+    pub(crate) identifier_scratch: Vec<u32>,
+    pub(crate) code_scratch: Vec<ReasonCode>,
+    pub(crate) page_scratch: Vec<Arc<Message>>,
+    pub(crate) text_scratch: String,
+    pub(super) timers: TimerWheel<Target>,
+    poll: Poll,
+    listeners: Vec<Listener>,
+    outboxes: Vec<Vec<Mail>>,
+    read_buffer: Vec<u8>,
+    /// Connections whose last read filled the buffer.
+    again: Vec<u32>,
+    /// Connections that are not read for now.
+    paused: Vec<u32>,
+    /// The connection at hand published into a full mailbox, or memory is short.
+    hold_back: bool,
+    /// Accepting waits for the connect rate.
+    accept_deferred: bool,
+    connects_left: u32,
+    connects_since: Time,
+    next_serial: u32,
+    random_state: u64,
+    client_logs: (Time, u32),
+    pub(crate) sys: SysTopics,
+    stopping: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        id: WorkerId,
+        node: Arc<Node>,
+        settings: Arc<Settings>,
+        poll: Poll,
+        listeners: Vec<Listener>,
+    ) -> Self {
+        let local = Local::new(id, Arc::clone(&node), settings);
+        let now = local.now;
+        Self {
+            index: Index::new(),
+            routes: RouteCache::new(),
+            cursors: HashMap::new(),
+            frames: FrameCache::default(),
+            filter_scratch: Vec::new(),
+            match_scratch: Vec::new(),
+            identifier_scratch: Vec::new(),
+            code_scratch: Vec::new(),
+            page_scratch: Vec::new(),
+            text_scratch: String::new(),
+            timers: TimerWheel::new(now),
+            poll,
+            listeners,
+            outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
+            read_buffer: vec![0; READ_BYTES],
+            again: Vec::new(),
+            paused: Vec::new(),
+            hold_back: false,
+            accept_deferred: false,
+            connects_left: 0,
+            connects_since: Time::from_millis(0),
+            next_serial: 0,
+            random_state: node.identity ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            client_logs: (now, 0),
+            sys: SysTopics::new(),
+            stopping: false,
+            local,
+            node,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) {
+        if self.local.id.index() == 0 {
+            self.timers.insert(self.local.now.plus(HOUSEKEEPING), Target::House);
+            if !self.local.settings.sys_interval.is_zero() {
+                self.timers.insert(self.local.now, Target::Sys);
+            }
+        }
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        let mut mail = Vec::new();
+        let mut fired = Vec::new();
+        while !self.stopping {
+            let timeout = self.wait();
+            match self.poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    tracing::error!(%error, "epoll failed; the worker ends");
+                    return;
+                }
+            }
+            self.turn(&events, &mut mail, &mut fired);
+        }
+    }
+
+    fn turn(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
+        self.local.now = self.node.clock.now();
+        self.local.row().add(Counter::Turns, 1);
+        self.read_again();
+        for event in events {
+            match event.token() {
+                WAKER => {}
+                Token(token) if token > FIRST_LISTENER - self.listeners.len() => {
+                    self.accept(FIRST_LISTENER - token);
+                }
+                Token(token) => self.socket_ready(token, event),
+            }
+        }
+        self.node.mailbox(self.local.id).take(mail);
+        for piece in mail.drain(..) {
+            self.open_mail(piece);
+        }
+        self.timers.advance(self.local.now, fired);
+        for target in fired.drain(..) {
+            self.timer(target);
+        }
+        self.send_mail();
+        self.write_dirty();
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        if !self.again.is_empty() || self.has_dirty() {
+            return Some(Duration::ZERO);
+        }
+        let timer = self.timers.next_wait(self.local.now);
+        if self.paused.is_empty() {
+            return timer;
+        }
+        let pressed = self.node.pressure.load(Ordering::Relaxed);
+        let pause = if pressed { PRESSURE_CHECK } else { PAUSE_CHECK };
+        Some(timer.map_or(pause, |timer| timer.min(pause)))
+    }
+
+    fn open_mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Publish(message) => self.publish_from_worker(&message),
+            Mail::Shared(delivery) => self.shared_from_worker(&delivery),
+            Mail::Adopt(handover) => self.adopt(*handover),
+            Mail::Reload(settings) => self.local.settings = settings,
+            Mail::StopWills => self.publish_all_wills(),
+            Mail::Stop => self.stop(),
+        }
+    }
+
+    /// Mail for another worker; it leaves at the end of the turn.
+    pub(crate) fn send(&mut self, worker: usize, mail: Mail) {
+        let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+        if self.node.mailbox(target).is_full() {
+            self.hold_back = true;
+        }
+        self.outboxes[worker].push(mail);
+    }
+
+    fn send_mail(&mut self) {
+        for (worker, batch) in self.outboxes.iter_mut().enumerate() {
+            if batch.is_empty() {
+                continue;
+            }
+            let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+            let mailbox = self.node.mailbox(target);
+            mailbox.push_all(batch);
+            if mailbox.is_full() {
+                self.local.row().add(Counter::MailboxFull, 1);
+            }
+        }
+    }
+
+    fn timer(&mut self, target: Target) {
+        match target {
+            Target::Session { slot, id } => self.session_timer(slot, id),
+            Target::Connection { key, serial } => self.connection_timer(key, serial),
+            Target::Accept => self.accept_deferred_now(),
+            Target::Sys => {
+                self.publish_sys();
+                let interval = self.local.settings.sys_interval;
+                if !interval.is_zero() {
+                    self.timers.insert(self.local.now.plus(interval), Target::Sys);
+                }
+            }
+            Target::House => {
+                self.node.retained.sweep(self.local.now);
+                self.watch_memory();
+                self.timers.insert(self.local.now.plus(HOUSEKEEPING), Target::House);
+            }
+        }
+    }
+
+    /// Whether a slot still holds the session of that number.
+    pub(crate) fn is_session(&self, slot: u32, id: u64) -> bool {
+        self.local.clients.get(slot as usize).is_some_and(|client| client.session.id() == id)
+    }
+
+    /// A number nobody can guess from outside is not needed here, only an even spread.
+    pub(crate) fn random(&mut self) -> u64 {
+        // SplitMix64.
+        self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random_state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Whether one more line about a single client may be logged in this second.
+    pub(crate) fn may_log(&mut self) -> bool {
+        let (since, count) = &mut self.client_logs;
+        if self.local.now.since(*since) >= Duration::from_secs(1) {
+            *since = self.local.now;
+            *count = 0;
+        }
+        *count += 1;
+        *count <= CLIENT_LOGS_PER_SECOND
+    }
+
+    fn watch_memory(&mut self) {
+        let limit = self.local.settings.memory_bytes;
+        let pressed = limit > 0 && resident_bytes().is_some_and(|bytes| bytes > limit);
+        let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
+        if pressed && !before {
+            tracing::warn!(limit, "memory is over limits.memory; publishers are read less");
+        } else if before && !pressed {
+            tracing::info!("memory is below limits.memory again");
+        }
+    }
+}
+
+/// Resident memory of this process in bytes.
+fn resident_bytes() -> Option<u64> {
+    /// Linux reports in pages; every platform of ours has 4 KiB ones by default.
+    const PAGE: u64 = 4096;
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * PAGE)
+}

@@ -1,0 +1,87 @@
+//! The end of a turn: every connection that has output is written once.
+
+use super::Worker;
+use super::lifecycle::Ending;
+use crate::connection::Phase;
+use crate::metrics::Counter;
+
+/// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the others.
+const ROUNDS_PER_TURN: usize = 4;
+
+impl Worker {
+    /// Writes what the turn produced; a session that was held up by its full output goes on with its queue.
+    pub(super) fn write_dirty(&mut self) {
+        for _ in 0..ROUNDS_PER_TURN {
+            if self.local.dirty.is_empty() {
+                return;
+            }
+            let mut dirty = std::mem::take(&mut self.local.dirty);
+            for key in dirty.drain(..) {
+                let connection = self.local.connections.get_mut(key as usize);
+                if connection.is_some_and(|connection| std::mem::take(&mut connection.dirty)) {
+                    self.write(key);
+                    self.refill(key);
+                }
+            }
+            if self.local.dirty.is_empty() {
+                // Keeps the memory of the list.
+                self.local.dirty = dirty;
+            }
+        }
+    }
+
+    /// There is output that waits for the next turn.
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.local.dirty.is_empty()
+    }
+
+    /// One write; a connection that fails is lost.
+    pub(super) fn write(&mut self, key: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        if connection.blocked || connection.out.is_empty() {
+            return;
+        }
+        let is_draining = connection.phase == Phase::Draining;
+        match connection.write() {
+            Ok(len) => {
+                if connection.out.is_empty() {
+                    let buffer = std::mem::take(&mut connection.out);
+                    self.local.recycle(buffer);
+                }
+                self.local.row().add(Counter::Writes, 1);
+                self.local.row().add(Counter::BytesSent, len as u64);
+            }
+            Err(_) if is_draining => {
+                connection.out.clear();
+            }
+            Err(error) => {
+                tracing::debug!(%error, "write failed");
+                connection.out.clear();
+                self.lost(key, Ending::ClosedByPeer);
+            }
+        }
+    }
+
+    /// Below half of the soft limit a congested session goes on.
+    fn refill(&mut self, key: u32) {
+        let limit = self.local.settings.output_bytes;
+        let now = self.local.now;
+        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        if !connection.congested || connection.out.len() > limit / 2 {
+            return;
+        }
+        connection.congested = false;
+        let Some(slot) = connection.session() else { return };
+        let (client, out) = self.local.client_and_output(slot);
+        client.session.set_congested(false);
+        let more = client.session.pump(now, limit, out);
+        client.drops_logged = false;
+        if more {
+            client.session.set_congested(true);
+            self.local.connections[key as usize].congested = true;
+        }
+        self.local.collect_dropped(slot);
+        self.local.wrote(key);
+        self.replay(slot);
+    }
+}
