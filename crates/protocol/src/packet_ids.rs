@@ -1,5 +1,6 @@
 //! Packet identifiers for the packets that one side starts: the next free one after the last.
 
+use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use thrum_codec::PacketId;
@@ -18,7 +19,7 @@ impl PacketIds {
     /// The next free identifier; `None` when all 65,535 are in use. `in_use` lists them in any order.
     pub(crate) fn next<I>(&mut self, in_use: impl FnOnce() -> I) -> Option<PacketId>
     where
-        I: Iterator<Item = PacketId> + Clone,
+        I: Iterator<Item = PacketId>,
     {
         if self.free == 0 {
             self.find_free_run(in_use())?;
@@ -29,29 +30,22 @@ impl PacketIds {
     }
 
     /// Moves `last` before the first free identifier and counts the free ones behind it.
-    fn find_free_run<I>(&mut self, in_use: I) -> Option<()>
-    where
-        I: Iterator<Item = PacketId> + Clone,
-    {
-        // Each turn either finds a run or steps over one identifier in use, so it ends after 65,535 turns.
-        for _ in 0..u16::MAX {
-            let nearest = in_use
-                .clone()
-                .map(|id| distance(self.last, id.0.get()))
-                .min();
-            match nearest {
-                Some(1) => self.last = successor(self.last, 1),
-                Some(steps) => {
-                    self.free = steps - 1;
-                    return Some(());
-                }
-                None => {
-                    self.free = u16::MAX;
-                    return Some(());
-                }
+    fn find_free_run(&mut self, in_use: impl Iterator<Item = PacketId>) -> Option<()> {
+        let mut distances: Vec<u16> = in_use.map(|id| distance(self.last, id.0.get())).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        let mut taken = 0;
+        for steps in distances {
+            if steps > taken + 1 {
+                self.last = successor(self.last, taken);
+                self.free = steps - taken - 1;
+                return Some(());
             }
+            taken = steps;
         }
-        None
+        self.last = successor(self.last, taken);
+        self.free = u16::MAX - taken;
+        (self.free != 0).then_some(())
     }
 }
 
@@ -74,8 +68,6 @@ fn successor(from: u16, steps: u16) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     fn id(value: u16) -> PacketId {

@@ -18,7 +18,7 @@ use crate::{Time, Violation};
 #[derive(Debug)]
 pub struct Client {
     pub(super) options: Arc<ClientOptions>,
-    client_id: Box<str>,
+    id: Box<str>,
     pub(super) exchanges: Option<Box<Exchanges>>,
     pub(super) server: ServerLimits,
     last_sent: Time,
@@ -42,6 +42,10 @@ pub(super) enum Phase {
 
 /// What the server allows on this connection, as CONNACK says.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one per property of CONNACK, not states"
+)]
 pub(super) struct ServerLimits {
     pub(super) packet_bytes_max: u32,
     pub(super) receive_maximum: u16,
@@ -70,7 +74,7 @@ impl Client {
         Self {
             server: ServerLimits::new(&ConnAckProperties::default(), &options, client_id),
             options,
-            client_id: client_id.into(),
+            id: client_id.into(),
             exchanges: None,
             last_sent: Time::default(),
             awaiting: None,
@@ -88,10 +92,10 @@ impl Client {
         self.connection_lost();
         let version = self.options.version;
         // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
-        self.options.with_connect(&self.client_id, |connect| {
+        self.options.with_connect(&self.id, |connect| {
             encode(&Packet::Connect(*connect), version, out)
         })?;
-        if self.options.cleans(&self.client_id) {
+        if self.options.cleans(&self.id) {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
             self.discard_session();
         }
@@ -113,7 +117,7 @@ impl Client {
     ) -> Result<Event<'p>, Violation> {
         match self.phase {
             Phase::Disconnected => return Err(protocol_error("packet after the connection ended")),
-            Phase::Connecting => return self.handle_handshake(packet, now, out),
+            Phase::Connecting => return self.handle_handshake(&packet, now, out),
             Phase::Connected => {}
         }
         if self.awaiting.is_some() {
@@ -172,7 +176,7 @@ impl Client {
             .is_ok()
             && let Some(expiry) = disconnect.properties.session_expiry
         {
-            self.server.resumable = expiry != 0 && !self.options.cleans(&self.client_id);
+            self.server.resumable = expiry != 0 && !self.options.cleans(&self.id);
         }
     }
 
@@ -260,7 +264,7 @@ impl Client {
 
     /// The identifier: as given, or as assigned by the server.
     pub fn client_id(&self) -> &str {
-        &self.client_id
+        &self.id
     }
 
     /// The options this client was made with.
@@ -281,11 +285,11 @@ impl Client {
 
     fn handle_handshake<'p>(
         &mut self,
-        packet: Packet<'p>,
+        packet: &Packet<'p>,
         now: Time,
         out: &mut Vec<u8>,
     ) -> Result<Event<'p>, Violation> {
-        match packet {
+        match *packet {
             Packet::ConnAck(ack) => self.handle_connack(ack, now, out),
             Packet::Auth(auth) => self.handle_auth(auth),
             _ => Err(protocol_error("packet before CONNACK")),
@@ -304,16 +308,16 @@ impl Client {
             self.phase = Phase::Disconnected;
             return Ok(Event::Refused(ack));
         }
-        let clean = self.options.cleans(&self.client_id);
+        let clean = self.options.cleans(&self.id);
         if ack.session_present && clean {
             // [MQTT-3.2.2-4]
             return Err(protocol_error("session present after a clean start"));
         }
         if let Some(assigned) = ack.properties.assigned_client_id {
-            self.client_id = assigned.into();
+            self.id = assigned.into();
         }
         // [MQTT-3.1.2-21] [MQTT-3.2.2-21]
-        self.server = ServerLimits::new(&ack.properties, &self.options, &self.client_id);
+        self.server = ServerLimits::new(&ack.properties, &self.options, &self.id);
         self.phase = Phase::Connected;
         // 3.1 servers cannot tell; they keep the session of a client that does not clean it.
         if ack.session_present || (self.options.version == Version::V31 && !clean) {
