@@ -16,7 +16,7 @@ const ROWS: [(&str, &[&str]); 7] = [
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.
-const DEVELOPMENT: [&str; 3] = ["testkit", "xtask", "fuzz"];
+const DEVELOPMENT: [&str; 4] = ["testkit", "xtask", "fuzz", "conformance"];
 
 /// Whether the crate in this folder is `no_std` by design.
 pub(super) fn is_pure(folder: &str) -> bool {
