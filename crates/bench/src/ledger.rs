@@ -53,7 +53,11 @@ impl PairLedger {
 
     /// Messages that did not arrive, of `sent` messages.
     pub fn lost(&self, sent: u32) -> u64 {
-        let in_gaps: u64 = self.gaps.iter().map(|gap| u64::from(gap.end - gap.start)).sum();
+        let in_gaps: u64 = self
+            .gaps
+            .iter()
+            .map(|gap| u64::from(gap.end - gap.start))
+            .sum();
         in_gaps + u64::from(self.forgotten) + u64::from(sent.saturating_sub(self.next))
     }
 
@@ -110,7 +114,11 @@ impl SharedLedger {
     pub fn new(publishers: u32, messages_max: u32) -> Self {
         let words_per_publisher = as_index(messages_max.div_ceil(64));
         let words = vec![0; words_per_publisher * as_index(publishers)];
-        Self { words_per_publisher, words, duplicates: 0 }
+        Self {
+            words_per_publisher,
+            words,
+            duplicates: 0,
+        }
     }
 
     /// Enters a message of a publisher, numbered within the group's sources.
@@ -119,7 +127,9 @@ impl SharedLedger {
         if word >= self.words_per_publisher {
             return Arrival::Impossible;
         }
-        let Some(word) = self.words.get_mut(as_index(publisher) * self.words_per_publisher + word)
+        let Some(word) = self
+            .words
+            .get_mut(as_index(publisher) * self.words_per_publisher + word)
         else {
             return Arrival::Impossible;
         };
@@ -144,7 +154,10 @@ impl SharedLedger {
     /// Messages of a publisher that no member received, of `sent` messages.
     pub fn lost(&self, publisher: u32, sent: u32) -> u64 {
         let from = as_index(publisher) * self.words_per_publisher;
-        let words = self.words.get(from..from + self.words_per_publisher).unwrap_or_default();
+        let words = self
+            .words
+            .get(from..from + self.words_per_publisher)
+            .unwrap_or_default();
         let received: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
         u64::from(sent).saturating_sub(received)
     }
@@ -174,7 +187,10 @@ mod tests {
 
     #[track_caller]
     fn check(ledger: &PairLedger, sent: u32, (lost, duplicates, late): (u64, u32, u32)) {
-        assert_eq!((ledger.lost(sent), ledger.duplicates(), ledger.late()), (lost, duplicates, late));
+        assert_eq!(
+            (ledger.lost(sent), ledger.duplicates(), ledger.late()),
+            (lost, duplicates, late)
+        );
     }
 
     #[test]
@@ -217,11 +233,18 @@ mod tests {
         let mut left = SharedLedger::new(2, 100);
         let mut right = left.clone();
         for sequence in 0..100 {
-            let half = if sequence % 2 == 0 { &mut left } else { &mut right };
+            let half = if sequence % 2 == 0 {
+                &mut left
+            } else {
+                &mut right
+            };
             assert_eq!(half.receive(1, sequence), Arrival::First);
         }
         left.merge(&right);
-        assert_eq!((left.lost(0, 100), left.lost(1, 100), left.duplicates()), (100, 0, 0));
+        assert_eq!(
+            (left.lost(0, 100), left.lost(1, 100), left.duplicates()),
+            (100, 0, 0)
+        );
     }
 
     #[test]

@@ -6,9 +6,20 @@
 pub mod clock;
 pub mod ledger;
 pub mod mark;
+pub mod monitor;
+pub mod outcome;
 pub mod pacing;
 pub mod plan;
+pub mod preflight;
 pub mod record;
+pub mod run;
 pub mod scenario;
+mod swarm;
 pub mod target;
 pub mod units;
+pub mod validity;
+pub mod verdict;
+
+pub use outcome::Outcome;
+pub use run::{BrokerProcess, RunError, RunOptions, Stage, Status, run};
+pub use swarm::Progress;

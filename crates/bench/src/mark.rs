@@ -45,7 +45,11 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_as_written() {
-        let mark = Mark { publisher: 7, sequence: u32::MAX, sent_ns: 1 << 60 };
+        let mark = Mark {
+            publisher: 7,
+            sequence: u32::MAX,
+            sent_ns: 1 << 60,
+        };
         let mut payload = [0xEE; 20];
         mark.write(&mut payload);
         assert_eq!(Mark::read(&payload), Some(mark));

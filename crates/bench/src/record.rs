@@ -143,7 +143,9 @@ pub struct Series {
 impl Series {
     /// Room for a load of so many seconds.
     pub fn with_seconds(seconds: usize) -> Self {
-        Self { seconds: vec![SecondCounts::default(); seconds.max(1)] }
+        Self {
+            seconds: vec![SecondCounts::default(); seconds.max(1)],
+        }
     }
 
     /// The counts of a second; the last one takes what comes later.
@@ -154,14 +156,18 @@ impl Series {
 
     /// All seconds up to the last one with a count.
     pub fn seconds(&self) -> &[SecondCounts] {
-        let used = self.seconds.iter().rposition(|second| *second != SecondCounts::default());
+        let used = self
+            .seconds
+            .iter()
+            .rposition(|second| *second != SecondCounts::default());
         &self.seconds[..used.map_or(0, |last| last + 1)]
     }
 
     /// Adds another thread's counts.
     pub fn merge(&mut self, other: &Self) {
         if self.seconds.len() < other.seconds.len() {
-            self.seconds.resize(other.seconds.len(), SecondCounts::default());
+            self.seconds
+                .resize(other.seconds.len(), SecondCounts::default());
         }
         for (mine, theirs) in self.seconds.iter_mut().zip(&other.seconds) {
             mine.sent += theirs.sent;
@@ -192,7 +198,14 @@ mod tests {
 
     #[test]
     fn latencies_keep_three_digits_from_a_microsecond_to_minutes() {
-        for ns in [1_234, 56_700, 1_234_567, 98_765_432, 12_345_678_901, 300_000_000_000] {
+        for ns in [
+            1_234,
+            56_700,
+            1_234_567,
+            98_765_432,
+            12_345_678_901,
+            300_000_000_000,
+        ] {
             let mut latencies = Latencies::new();
             enter(&mut latencies.response, ns);
             let read = latencies.response.value_at_quantile(0.5);

@@ -46,13 +46,20 @@ impl Target {
         let address = address.strip_suffix('/').unwrap_or(address);
         let (host, port) = split_port(address).ok_or_else(malformed)?;
         let port = match port {
-            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or_else(malformed)?,
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port != 0)
+                .ok_or_else(malformed)?,
             None => DEFAULT_PORT,
         };
         if host.is_empty() || host.contains(['/', '@', ' ']) {
             return Err(malformed());
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 
     /// The first address of the host.
@@ -60,15 +67,19 @@ impl Target {
     /// # Errors
     /// The name is unknown.
     pub fn resolve(&self) -> Result<SocketAddr, TargetError> {
-        let unresolved =
-            |cause: String| TargetError::Unresolved { host: self.host.clone(), cause };
+        let unresolved = |cause: String| TargetError::Unresolved {
+            host: self.host.clone(),
+            cause,
+        };
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(SocketAddr::new(address, self.port));
         }
         let mut addresses = (self.host.as_str(), self.port)
             .to_socket_addrs()
             .map_err(|error| unresolved(error.to_string()))?;
-        addresses.next().ok_or_else(|| unresolved("the name has none".to_owned()))
+        addresses
+            .next()
+            .ok_or_else(|| unresolved("the name has none".to_owned()))
     }
 }
 
@@ -119,10 +130,24 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_refused() {
-        for text in ["", "mqtt://", "mqtt://host:port", "host:0", "host:70000", "[::1", "a b"] {
-            assert!(matches!(Target::parse(text), Err(TargetError::Malformed(_))), "{text}");
+        for text in [
+            "",
+            "mqtt://",
+            "mqtt://host:port",
+            "host:0",
+            "host:70000",
+            "[::1",
+            "a b",
+        ] {
+            assert!(
+                matches!(Target::parse(text), Err(TargetError::Malformed(_))),
+                "{text}"
+            );
         }
-        assert!(matches!(Target::parse("mqtts://host"), Err(TargetError::Scheme(_))));
+        assert!(matches!(
+            Target::parse("mqtts://host"),
+            Err(TargetError::Scheme(_))
+        ));
     }
 
     #[test]

@@ -6,14 +6,21 @@ use std::time::Duration;
 pub const SECOND_NS: u64 = 1_000_000_000;
 
 /// A whole number as a fraction; exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "figures for people; no count reaches 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "figures for people; no count reaches 2^53"
+)]
 pub const fn fraction(whole: u64) -> f64 {
     whole as f64
 }
 
 /// Quotient of two counts; 0 when there is nothing to divide by.
 pub fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { fraction(part) / fraction(whole) }
+    if whole == 0 {
+        0.0
+    } else {
+        fraction(part) / fraction(whole)
+    }
 }
 
 /// Nanoseconds of a duration; saturates after 584 years.
@@ -72,7 +79,15 @@ pub fn bytes(value: f64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    format!("{} {}", if scaled < 0.0 { "0".to_owned() } else { figure(scaled) }, UNITS[unit])
+    format!(
+        "{} {}",
+        if scaled < 0.0 {
+            "0".to_owned()
+        } else {
+            figure(scaled)
+        },
+        UNITS[unit]
+    )
 }
 
 /// A span of the clock: `5m00s`, `10s`, `250ms`.
@@ -95,7 +110,11 @@ pub fn percent(part: f64) -> String {
 }
 
 /// Rounds a fraction that is not negative to a count.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating by the language; figures are small and not negative")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturating by the language; figures are small and not negative"
+)]
 pub fn whole(value: f64) -> u64 {
     value.round() as u64
 }

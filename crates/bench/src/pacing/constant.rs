@@ -29,7 +29,10 @@ impl Constant {
 
     const fn phase_ns(self, publisher: u32) -> u64 {
         let share = self.period_ns as u128 * publisher as u128 / self.publishers as u128;
-        #[expect(clippy::cast_possible_truncation, reason = "publisher < publishers, so below period_ns")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "publisher < publishers, so below period_ns"
+        )]
         {
             share as u64
         }
@@ -43,7 +46,9 @@ mod tests {
     #[test]
     fn publishers_are_spread_over_the_period() {
         let pace = Constant::new(1_000_000_000, 4);
-        let first: Vec<u64> = (0..4).map(|publisher| pace.offset_ns(publisher, 0)).collect();
+        let first: Vec<u64> = (0..4)
+            .map(|publisher| pace.offset_ns(publisher, 0))
+            .collect();
         assert_eq!(first, [0, 250_000_000, 500_000_000, 750_000_000]);
         assert_eq!(pace.offset_ns(1, 3), 3_250_000_000);
     }

@@ -35,10 +35,22 @@ impl Ring {
     /// A ring for a load that lasts `span_ns`.
     ///
     /// `members` are pairs of a publisher's number in its group, ascending, and its slot in the thread.
-    pub fn new(pace: Constant, members: impl IntoIterator<Item = (u32, u32)>, span_ns: u64) -> Self {
-        let members =
-            members.into_iter().map(|(publisher, slot)| Member { publisher, slot }).collect();
-        Self { pace, members, span_ns, position: 0, round: 0 }
+    pub fn new(
+        pace: Constant,
+        members: impl IntoIterator<Item = (u32, u32)>,
+        span_ns: u64,
+    ) -> Self {
+        let members = members
+            .into_iter()
+            .map(|(publisher, slot)| Member { publisher, slot })
+            .collect();
+        Self {
+            pace,
+            members,
+            span_ns,
+            position: 0,
+            round: 0,
+        }
     }
 
     /// The next message that comes due; none when the load is over.
@@ -84,7 +96,16 @@ mod tests {
     #[test]
     fn ticks_come_in_order_of_time() {
         let ring = Ring::new(Constant::new(100, 4), [(1, 0), (3, 1)], 250);
-        assert_eq!(drain(ring), [(0, 0, 25), (1, 0, 75), (0, 1, 125), (1, 1, 175), (0, 2, 225)]);
+        assert_eq!(
+            drain(ring),
+            [
+                (0, 0, 25),
+                (1, 0, 75),
+                (0, 1, 125),
+                (1, 1, 175),
+                (0, 2, 225)
+            ]
+        );
     }
 
     #[test]
@@ -94,12 +115,21 @@ mod tests {
             let members = (0..7u32).skip(usize::try_from(first).unwrap()).step_by(2);
             drain(Ring::new(pace, members.zip(0..), 10_000))
         };
-        let mut times: Vec<u64> =
-            of_thread(0).into_iter().chain(of_thread(1)).map(|tick| tick.2).collect();
+        let mut times: Vec<u64> = of_thread(0)
+            .into_iter()
+            .chain(of_thread(1))
+            .map(|tick| tick.2)
+            .collect();
         times.sort_unstable();
-        let expected: u32 = (0..7).map(|publisher| pace.due_within(publisher, 10_000)).sum();
+        let expected: u32 = (0..7)
+            .map(|publisher| pace.due_within(publisher, 10_000))
+            .sum();
         assert_eq!(times.len(), usize::try_from(expected).unwrap());
-        assert!(times.windows(2).all(|pair| (142..=143).contains(&(pair[1] - pair[0]))));
+        assert!(
+            times
+                .windows(2)
+                .all(|pair| (142..=143).contains(&(pair[1] - pair[0])))
+        );
     }
 
     #[test]

@@ -107,7 +107,9 @@ impl Plan {
 
     /// The part of a client, numbered from 0 in the order of the groups.
     pub fn part(&self, client: u32) -> Part {
-        let after = self.groups.partition_point(|group| group.first_client <= client);
+        let after = self
+            .groups
+            .partition_point(|group| group.first_client <= client);
         let group = after.saturating_sub(1);
         let planned = &self.groups[group];
         let number = client - planned.first_client;
@@ -115,8 +117,14 @@ impl Plan {
         Part {
             group,
             number,
-            publisher: spec.publish.as_ref().map(|_| planned.first_publisher + number),
-            subscriber: spec.subscribe.as_ref().map(|_| planned.first_subscriber + number),
+            publisher: spec
+                .publish
+                .as_ref()
+                .map(|_| planned.first_publisher + number),
+            subscriber: spec
+                .subscribe
+                .as_ref()
+                .map(|_| planned.first_subscriber + number),
         }
     }
 
@@ -127,9 +135,12 @@ impl Plan {
 
     /// Filters that a client of a group subscribes to.
     pub fn filters(&self, group: usize, number: u32) -> Vec<String> {
-        self.scenario.groups.get(group).map_or_else(Vec::new, |spec| {
-            filters_of(spec, number, self.scenario.publishers())
-        })
+        self.scenario
+            .groups
+            .get(group)
+            .map_or_else(Vec::new, |spec| {
+                filters_of(spec, number, self.scenario.publishers())
+            })
     }
 
     /// All publishers.
@@ -160,15 +171,21 @@ impl Plan {
     /// Nanoseconds from the start of the load to a message of a publisher; none for a publisher that is not in the plan.
     pub fn offset_ns(&self, publisher: u32, sequence: u32) -> Option<u64> {
         let planned = self.publishers.get(as_index(publisher))?;
-        Some(self.groups[planned.group].pace?.offset_ns(planned.number, sequence))
+        Some(
+            self.groups[planned.group]
+                .pace?
+                .offset_ns(planned.number, sequence),
+        )
     }
 
     /// Messages of a publisher that are due within the first `span_ns` of the load.
     pub fn due_within(&self, publisher: u32, span_ns: u64) -> u32 {
-        self.publishers.get(as_index(publisher)).map_or(0, |planned| {
-            let pace = self.groups[planned.group].pace;
-            pace.map_or(0, |pace| pace.due_within(planned.number, span_ns))
-        })
+        self.publishers
+            .get(as_index(publisher))
+            .map_or(0, |planned| {
+                let pace = self.groups[planned.group].pace;
+                pace.map_or(0, |pace| pace.due_within(planned.number, span_ns))
+            })
     }
 
     /// Nanoseconds of load: warm-up and hold.
@@ -179,7 +196,9 @@ impl Plan {
     /// Most messages that one of these publishers sends in the whole run.
     pub fn messages_max(&self, sources: &Sources) -> u32 {
         let each = (0..sources.len()).filter_map(|index| sources.publisher(index));
-        each.map(|publisher| self.due_within(publisher, self.load_ns())).max().unwrap_or(0)
+        each.map(|publisher| self.due_within(publisher, self.load_ns()))
+            .max()
+            .unwrap_or(0)
     }
 
     fn expect_deliveries(&mut self) -> Result<(), PlanError> {
@@ -192,10 +211,12 @@ impl Plan {
             }
             for number in 0..group.clients {
                 let filters = filters_of(group, number, publishers);
-                let sources = routes.sources(&filters).ok_or_else(|| PlanError::BadFilter {
-                    group: group.name.clone(),
-                    filter: filters.join(" "),
-                })?;
+                let sources = routes
+                    .sources(&filters)
+                    .ok_or_else(|| PlanError::BadFilter {
+                        group: group.name.clone(),
+                        filter: filters.join(" "),
+                    })?;
                 let shared = filters.first().filter(|filter| is_shared(filter));
                 let expectation = match shared {
                     Some(filter) => {
@@ -237,8 +258,16 @@ fn planned_groups(scenario: &Scenario) -> Vec<PlannedGroup> {
                 .map(|publish| Constant::new(publish.rate.period_ns, group.clients)),
         });
         clients += group.clients;
-        publishers += if group.publish.is_some() { group.clients } else { 0 };
-        subscribers += if group.subscribe.is_some() { group.clients } else { 0 };
+        publishers += if group.publish.is_some() {
+            group.clients
+        } else {
+            0
+        };
+        subscribers += if group.subscribe.is_some() {
+            group.clients
+        } else {
+            0
+        };
     }
     planned
 }
@@ -246,11 +275,16 @@ fn planned_groups(scenario: &Scenario) -> Vec<PlannedGroup> {
 fn planned_publishers(scenario: &Scenario) -> Result<Vec<Publisher>, PlanError> {
     let mut publishers = Vec::with_capacity(as_index(scenario.publishers()));
     for (index, group) in scenario.groups.iter().enumerate() {
-        let Some(publish) = &group.publish else { continue };
+        let Some(publish) = &group.publish else {
+            continue;
+        };
         for number in 0..group.clients {
             let topic = publish.topic.replace("{i}", &(number + 1).to_string());
             if !thrum_codec::topic::is_valid_name(&topic) {
-                return Err(PlanError::BadTopic { group: group.name.clone(), topic });
+                return Err(PlanError::BadTopic {
+                    group: group.name.clone(),
+                    topic,
+                });
             }
             publishers.push(Publisher {
                 topic: topic.into_boxed_str(),
@@ -264,10 +298,14 @@ fn planned_publishers(scenario: &Scenario) -> Result<Vec<Publisher>, PlanError> 
 }
 
 fn filters_of(group: &Group, number: u32, publishers: u32) -> Vec<String> {
-    let Some(subscribe) = &group.subscribe else { return Vec::new() };
+    let Some(subscribe) = &group.subscribe else {
+        return Vec::new();
+    };
     let filter = subscribe.filter.replace("{i}", &(number + 1).to_string());
     if filter.contains("{p}") {
-        (1..=publishers).map(|publisher| filter.replace("{p}", &publisher.to_string())).collect()
+        (1..=publishers)
+            .map(|publisher| filter.replace("{p}", &publisher.to_string()))
+            .collect()
     } else {
         vec![filter]
     }
@@ -288,7 +326,13 @@ mod tests {
 
     #[test]
     fn one_to_one_gives_each_subscriber_its_own_publisher() {
-        let plan = plan("p2p-1K", &Overrides { publishers: Some(3), ..Overrides::default() });
+        let plan = plan(
+            "p2p-1K",
+            &Overrides {
+                publishers: Some(3),
+                ..Overrides::default()
+            },
+        );
         assert_eq!(plan.clients(), 6);
         let part = plan.part(1);
         assert_eq!((part.subscriber, part.publisher), (Some(1), None));
@@ -296,29 +340,61 @@ mod tests {
         let part = plan.part(4);
         assert_eq!((part.subscriber, part.publisher), (None, Some(1)));
         assert_eq!(&*plan.publishers()[1].topic, "test/2");
-        let Expectation::Each(sources) = plan.expectation(1) else { panic!("not shared") };
+        let Expectation::Each(sources) = plan.expectation(1) else {
+            panic!("not shared")
+        };
         assert_eq!((sources.len(), sources.publisher(0)), (1, Some(1)));
-        assert!(plan.publishers().iter().all(|publisher| publisher.fan_out == 1));
+        assert!(
+            plan.publishers()
+                .iter()
+                .all(|publisher| publisher.fan_out == 1)
+        );
     }
 
     #[test]
     fn fan_out_gives_each_subscriber_every_publisher() {
-        let overrides =
-            Overrides { publishers: Some(3), subscribers: Some(4), ..Overrides::default() };
+        let overrides = Overrides {
+            publishers: Some(3),
+            subscribers: Some(4),
+            ..Overrides::default()
+        };
         let plan = plan("fanout-5-1000-5-250K", &overrides);
         assert_eq!(plan.filters(0, 2), ["test/1", "test/2", "test/3"]);
-        assert!(plan.publishers().iter().all(|publisher| publisher.fan_out == 4));
-        let Expectation::Each(sources) = plan.expectation(3) else { panic!("not shared") };
-        assert_eq!((sources.position(0), sources.position(2), sources.position(3)), (Some(0), Some(2), None));
+        assert!(
+            plan.publishers()
+                .iter()
+                .all(|publisher| publisher.fan_out == 4)
+        );
+        let Expectation::Each(sources) = plan.expectation(3) else {
+            panic!("not shared")
+        };
+        assert_eq!(
+            (
+                sources.position(0),
+                sources.position(2),
+                sources.position(3)
+            ),
+            (Some(0), Some(2), None)
+        );
     }
 
     #[test]
     fn members_of_a_shared_subscription_expect_each_message_once_among_them() {
-        let plan = plan("sharedsub-1K-5", &Overrides { publishers: Some(10), ..Overrides::default() });
+        let plan = plan(
+            "sharedsub-1K-5",
+            &Overrides {
+                publishers: Some(10),
+                ..Overrides::default()
+            },
+        );
         assert_eq!(plan.shared().len(), 1);
         assert_eq!(plan.shared()[0].len(), 10);
         assert!((0..5).all(|member| matches!(plan.expectation(member), Expectation::Shared(0))));
-        assert!(plan.publishers().iter().all(|publisher| publisher.fan_out == 1));
+        assert!(
+            plan.publishers()
+                .iter()
+                .all(|publisher| publisher.fan_out == 1)
+        );
     }
 
     #[test]
@@ -333,9 +409,15 @@ mod tests {
     fn a_bad_filter_or_topic_is_named() {
         let mut scenario = find("p2p-1K").unwrap();
         scenario.groups[0].subscribe.as_mut().unwrap().filter = "a#".to_owned();
-        assert!(matches!(Plan::new(scenario, "t"), Err(PlanError::BadFilter { .. })));
+        assert!(matches!(
+            Plan::new(scenario, "t"),
+            Err(PlanError::BadFilter { .. })
+        ));
         let mut scenario = find("p2p-1K").unwrap();
         scenario.groups[1].publish.as_mut().unwrap().topic = "a/+".to_owned();
-        assert!(matches!(Plan::new(scenario, "t"), Err(PlanError::BadTopic { .. })));
+        assert!(matches!(
+            Plan::new(scenario, "t"),
+            Err(PlanError::BadTopic { .. })
+        ));
     }
 }

@@ -59,12 +59,13 @@ impl Sources {
     /// Number of a publisher within the set.
     pub fn position(&self, publisher: u32) -> Option<u32> {
         match self {
-            Self::Range { start, len } => {
-                publisher.checked_sub(*start).filter(|position| position < len)
-            }
-            Self::List(list) => {
-                list.binary_search(&publisher).ok().and_then(|index| u32::try_from(index).ok())
-            }
+            Self::Range { start, len } => publisher
+                .checked_sub(*start)
+                .filter(|position| position < len),
+            Self::List(list) => list
+                .binary_search(&publisher)
+                .ok()
+                .and_then(|index| u32::try_from(index).ok()),
         }
     }
 
@@ -79,9 +80,10 @@ impl Sources {
     fn from_sorted(list: Vec<u32>) -> Self {
         let (start, end) = (list.first().copied(), list.last().copied());
         match (start, end) {
-            (Some(start), Some(end)) if as_index(end - start) + 1 == list.len() => {
-                Self::Range { start, len: end - start + 1 }
-            }
+            (Some(start), Some(end)) if as_index(end - start) + 1 == list.len() => Self::Range {
+                start,
+                len: end - start + 1,
+            },
             (Some(_), Some(_)) => Self::List(list.into()),
             _ => Self::Range { start: 0, len: 0 },
         }
@@ -102,7 +104,11 @@ impl<'a> Routes<'a> {
         for (number, publisher) in (0..).zip(publishers) {
             by_topic.entry(&publisher.topic).or_default().push(number);
         }
-        Self { publishers, by_topic, last: None }
+        Self {
+            publishers,
+            by_topic,
+            last: None,
+        }
     }
 
     /// The publishers whose messages these filters fetch; none if one is no filter.
@@ -117,8 +123,8 @@ impl<'a> Routes<'a> {
             let filter = TopicFilter::parse(filter).ok()?;
             if filter.has_wildcard() {
                 let fitting = (0..).zip(self.publishers);
-                let fitting =
-                    fitting.filter(|(_, publisher)| matches(filter.matched_part(), &publisher.topic));
+                let fitting = fitting
+                    .filter(|(_, publisher)| matches(filter.matched_part(), &publisher.topic));
                 list.extend(fitting.map(|(number, _)| number));
             } else if let Some(numbers) = self.by_topic.get(filter.matched_part()) {
                 list.extend(numbers);
@@ -151,7 +157,9 @@ mod tests {
         let publishers = publishers(topics);
         let filters: Vec<String> = filters.iter().map(|filter| (*filter).to_owned()).collect();
         let sources = Routes::new(&publishers).sources(&filters).unwrap();
-        (0..sources.len()).filter_map(|position| sources.publisher(position)).collect()
+        (0..sources.len())
+            .filter_map(|position| sources.publisher(position))
+            .collect()
     }
 
     #[test]
@@ -166,9 +174,10 @@ mod tests {
 
     #[test]
     fn positions_and_publishers_are_each_others_inverse() {
-        for sources in
-            [Sources::Range { start: 3, len: 4 }, Sources::List([1, 5, 9].as_slice().into())]
-        {
+        for sources in [
+            Sources::Range { start: 3, len: 4 },
+            Sources::List([1, 5, 9].as_slice().into()),
+        ] {
             for position in 0..sources.len() {
                 let publisher = sources.publisher(position).unwrap();
                 assert_eq!(sources.position(publisher), Some(position));

@@ -18,12 +18,18 @@ pub(super) const STAGES: Stages = Stages {
 };
 
 /// The Basic Set of the open MQTT benchmarks, in its order.
-pub const BASIC_SET: [&str; 4] =
-    ["conn-tcp-10K-100", "fanout-1-1K", "p2p-1K", "sharedsub-1K-5"];
+pub const BASIC_SET: [&str; 4] = [
+    "conn-tcp-10K-100",
+    "fanout-1-1K",
+    "p2p-1K",
+    "sharedsub-1K-5",
+];
 
 /// A name that no built-in scenario has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scenario named '{name}'; did you mean '{closest}'? (`thrum bench scenarios` lists them)")]
+#[error(
+    "no scenario named '{name}'; did you mean '{closest}'? (`thrum bench scenarios` lists them)"
+)]
 pub struct UnknownScenario {
     /// As asked for.
     pub name: String,
@@ -52,12 +58,16 @@ pub fn find(name: &str) -> Result<Scenario, UnknownScenario> {
         if scenario.name.eq_ignore_ascii_case(name) || scenario.alias.eq_ignore_ascii_case(name) {
             return Ok(scenario);
         }
-        let distance = edit_distance(&scenario.alias, name).min(edit_distance(&scenario.name, name));
+        let distance =
+            edit_distance(&scenario.alias, name).min(edit_distance(&scenario.name, name));
         if distance < closest.0 {
             closest = (distance, scenario.alias);
         }
     }
-    Err(UnknownScenario { name: name.to_owned(), closest: closest.1 })
+    Err(UnknownScenario {
+        name: name.to_owned(),
+        closest: closest.1,
+    })
 }
 
 /// Levenshtein distance, ignoring case.
@@ -97,7 +107,10 @@ mod tests {
     fn a_misspelt_name_gets_the_closest_one() {
         assert_eq!(find("p2p-1000").unwrap_err().closest, "p2p-1K");
         assert_eq!(find("shared-1K-5").unwrap_err().closest, "sharedsub-1K-5");
-        assert_eq!(find("conn-10K-100").unwrap_err().closest, "conn-tcp-10K-100");
+        assert_eq!(
+            find("conn-10K-100").unwrap_err().closest,
+            "conn-tcp-10K-100"
+        );
     }
 
     #[test]

@@ -16,7 +16,10 @@ pub(super) fn conn_tcp_10k_100() -> Scenario {
         version: Version::V311,
         connect_rate: 100,
         keep_alive: super::catalogue::KEEP_ALIVE_SECONDS,
-        stages: Stages { warm_up: Duration::ZERO, ..super::catalogue::STAGES },
+        stages: Stages {
+            warm_up: Duration::ZERO,
+            ..super::catalogue::STAGES
+        },
         groups: vec![Group {
             name: "connections".to_owned(),
             clients: 10_000,

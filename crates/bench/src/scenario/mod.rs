@@ -99,7 +99,9 @@ impl Rate {
 
     /// A whole number of messages per second; 0 counts as 1.
     pub const fn per_second(messages: u64) -> Self {
-        Self { period_ns: SECOND_NS / if messages == 0 { 1 } else { messages } }
+        Self {
+            period_ns: SECOND_NS / if messages == 0 { 1 } else { messages },
+        }
     }
 
     /// Messages per second.
@@ -116,7 +118,11 @@ impl Scenario {
 
     /// Clients that publish.
     pub fn publishers(&self) -> u32 {
-        self.groups.iter().filter(|group| group.publish.is_some()).map(|group| group.clients).sum()
+        self.groups
+            .iter()
+            .filter(|group| group.publish.is_some())
+            .map(|group| group.clients)
+            .sum()
     }
 
     /// Clients that subscribe.
@@ -127,8 +133,10 @@ impl Scenario {
 
     /// Messages offered per second by all publishers.
     pub fn offered_rate(&self) -> f64 {
-        let publishing =
-            self.groups.iter().filter_map(|group| Some((group.clients, group.publish.as_ref()?)));
+        let publishing = self
+            .groups
+            .iter()
+            .filter_map(|group| Some((group.clients, group.publish.as_ref()?)));
         publishing.fold(0.0, |sum, (clients, publish)| {
             sum + f64::from(clients) * publish.rate.messages_per_second()
         })
@@ -136,14 +144,23 @@ impl Scenario {
 
     /// Quality of service that messages are delivered with; none without both sides.
     pub fn delivery_qos(&self) -> Option<QoS> {
-        let published = self.groups.iter().filter_map(|group| Some(group.publish.as_ref()?.qos));
-        let subscribed = self.groups.iter().filter_map(|group| Some(group.subscribe.as_ref()?.qos));
+        let published = self
+            .groups
+            .iter()
+            .filter_map(|group| Some(group.publish.as_ref()?.qos));
+        let subscribed = self
+            .groups
+            .iter()
+            .filter_map(|group| Some(group.subscribe.as_ref()?.qos));
         Some(published.max()?.min(subscribed.max()?))
     }
 
     /// Payload size of the messages; none if nobody publishes.
     pub fn payload_bytes(&self) -> Option<u32> {
-        self.groups.iter().filter_map(|group| Some(group.publish.as_ref()?.payload_bytes)).max()
+        self.groups
+            .iter()
+            .filter_map(|group| Some(group.publish.as_ref()?.payload_bytes))
+            .max()
     }
 
     /// Time to open all connections at the connect rate.

@@ -41,7 +41,9 @@ pub enum OverrideError {
         flag: &'static str,
     },
     /// Publishers and subscribers come in pairs.
-    #[error("{scenario} pairs each publisher with one subscriber: {publishers} publishers do not fit {subscribers} subscribers; give both the same number")]
+    #[error(
+        "{scenario} pairs each publisher with one subscriber: {publishers} publishers do not fit {subscribers} subscribers; give both the same number"
+    )]
     Unpaired {
         /// Name of the scenario.
         scenario: String,
@@ -51,7 +53,9 @@ pub enum OverrideError {
         subscribers: u32,
     },
     /// No room for publisher, sequence and time.
-    #[error("--payload {bytes} is too small: each message carries its publisher, its sequence and its send time, 16 bytes in all")]
+    #[error(
+        "--payload {bytes} is too small: each message carries its publisher, its sequence and its send time, 16 bytes in all"
+    )]
     PayloadTooSmall {
         /// As asked for.
         bytes: u32,
@@ -87,7 +91,9 @@ impl Scenario {
             subscribers = subscribers.or(publishers);
         }
         self.resize("publishers", publishers, |group| group.publish.is_some())?;
-        self.resize("subscribers", subscribers, |group| group.subscribe.is_some())?;
+        self.resize("subscribers", subscribers, |group| {
+            group.subscribe.is_some()
+        })?;
         self.resize("connections", overrides.connections, |group| {
             group.publish.is_none() && group.subscribe.is_none()
         })?;
@@ -107,9 +113,14 @@ impl Scenario {
         clients: Option<u32>,
         is_meant: impl Fn(&Group) -> bool,
     ) -> Result<(), OverrideError> {
-        let Some(clients) = clients else { return Ok(()) };
+        let Some(clients) = clients else {
+            return Ok(());
+        };
         let Some(group) = self.groups.iter_mut().find(|group| is_meant(group)) else {
-            return Err(OverrideError::NoSuchClients { scenario: self.name.clone(), kind });
+            return Err(OverrideError::NoSuchClients {
+                scenario: self.name.clone(),
+                kind,
+            });
         };
         group.clients = at_least_one(clients, kind)?;
         Ok(())
@@ -136,13 +147,20 @@ impl Scenario {
 
     /// Whether each publisher has one subscriber of its own.
     fn is_one_to_one(&self) -> bool {
-        let mut filters = self.groups.iter().filter_map(|group| group.subscribe.as_ref());
+        let mut filters = self
+            .groups
+            .iter()
+            .filter_map(|group| group.subscribe.as_ref());
         filters.any(|subscribe| subscribe.filter.contains("{i}"))
     }
 }
 
 const fn at_least_one(value: u32, flag: &'static str) -> Result<u32, OverrideError> {
-    if value == 0 { Err(OverrideError::Zero { flag }) } else { Ok(value) }
+    if value == 0 {
+        Err(OverrideError::Zero { flag })
+    } else {
+        Ok(value)
+    }
 }
 
 #[cfg(test)]
@@ -152,40 +170,68 @@ mod tests {
 
     #[test]
     fn one_side_of_a_pair_brings_the_other_along() {
-        let overrides = Overrides { publishers: Some(20), ..Overrides::default() };
+        let overrides = Overrides {
+            publishers: Some(20),
+            ..Overrides::default()
+        };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
         assert_eq!((scenario.publishers(), scenario.subscribers()), (20, 20));
     }
 
     #[test]
     fn unequal_sides_of_pairs_are_refused() {
-        let overrides =
-            Overrides { publishers: Some(20), subscribers: Some(10), ..Overrides::default() };
+        let overrides = Overrides {
+            publishers: Some(20),
+            subscribers: Some(10),
+            ..Overrides::default()
+        };
         let error = find("p2p-1K").unwrap().with(&overrides).unwrap_err();
-        assert!(matches!(error, OverrideError::Unpaired { publishers: 20, subscribers: 10, .. }));
+        assert!(matches!(
+            error,
+            OverrideError::Unpaired {
+                publishers: 20,
+                subscribers: 10,
+                ..
+            }
+        ));
     }
 
     #[test]
     fn fan_out_scales_each_side_alone() {
-        let overrides = Overrides { subscribers: Some(7), ..Overrides::default() };
+        let overrides = Overrides {
+            subscribers: Some(7),
+            ..Overrides::default()
+        };
         let scenario = find("fanout-1-1K").unwrap().with(&overrides).unwrap();
         assert_eq!((scenario.publishers(), scenario.subscribers()), (1, 7));
     }
 
     #[test]
     fn a_payload_without_room_for_its_marks_is_refused() {
-        let overrides = Overrides { payload_bytes: Some(15), ..Overrides::default() };
+        let overrides = Overrides {
+            payload_bytes: Some(15),
+            ..Overrides::default()
+        };
         let error = find("p2p-1K").unwrap().with(&overrides).unwrap_err();
         assert_eq!(error, OverrideError::PayloadTooSmall { bytes: 15 });
     }
 
     #[test]
     fn clients_that_a_scenario_lacks_cannot_be_scaled() {
-        let overrides = Overrides { connections: Some(5), ..Overrides::default() };
+        let overrides = Overrides {
+            connections: Some(5),
+            ..Overrides::default()
+        };
         assert!(find("p2p-1K").unwrap().with(&overrides).is_err());
-        let overrides = Overrides { subscribers: Some(5), ..Overrides::default() };
+        let overrides = Overrides {
+            subscribers: Some(5),
+            ..Overrides::default()
+        };
         assert!(find("conn-tcp-10K-100").unwrap().with(&overrides).is_err());
-        let overrides = Overrides { connections: Some(0), ..Overrides::default() };
+        let overrides = Overrides {
+            connections: Some(0),
+            ..Overrides::default()
+        };
         assert!(find("conn-tcp-10K-100").unwrap().with(&overrides).is_err());
     }
 

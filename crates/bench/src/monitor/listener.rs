@@ -1,0 +1,47 @@
+//! Who listens on a port of this machine.
+
+use std::fs;
+
+use super::accounts;
+use super::tree::{numbered, process_folder};
+
+/// The process that listens on a TCP port; of a parent and its children the parent.
+pub fn listening_process(port: u16) -> Option<u32> {
+    let mut sockets = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        sockets.extend(accounts::listening_sockets(&text, port));
+    }
+    let wanted: Vec<String> = sockets
+        .iter()
+        .map(|socket| format!("socket:[{socket}]"))
+        .collect();
+    let holders = numbered(std::path::Path::new("/proc")).into_iter();
+    // A child that inherits the socket is younger than its parent.
+    holders.filter(|pid| holds_any(*pid, &wanted)).min()
+}
+
+fn holds_any(pid: u32, wanted: &[String]) -> bool {
+    let Ok(files) = fs::read_dir(process_folder(pid).join("fd")) else {
+        return false;
+    };
+    files.flatten().any(|file| {
+        let link = fs::read_link(file.path()).unwrap_or_default();
+        link.to_str()
+            .is_some_and(|link| wanted.iter().any(|socket| socket == link))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_listener_of_a_port_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listening_process(port), Some(std::process::id()));
+        drop(listener);
+        assert_eq!(listening_process(port), None);
+    }
+}

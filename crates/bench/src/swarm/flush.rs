@@ -1,0 +1,97 @@
+//! One write per connection and turn; what the socket does not take waits until it is writable.
+
+use std::io::{ErrorKind, Write};
+
+use super::Swarm;
+use super::outbox::{Outbox, Stalled, slot};
+use super::peer::{NONE, Peer, Step};
+use super::ramp::reason_of;
+
+impl Swarm {
+    /// Writes the acknowledgements and answers of this turn.
+    pub(super) fn flush_replies(&mut self) {
+        let mut outbox = std::mem::take(&mut self.replies);
+        self.flush(&mut outbox);
+        self.replies = outbox;
+    }
+
+    /// Writes the messages of this turn.
+    pub(super) fn flush_publications(&mut self) {
+        let mut outbox = std::mem::take(&mut self.publications);
+        self.flush(&mut outbox);
+        self.publications = outbox;
+    }
+
+    /// The socket takes bytes again, or its connection is up.
+    pub(super) fn handle_writable(&mut self, peer: u32) {
+        let state = &mut self.peers[slot(peer)];
+        if state.step == Step::Opening {
+            self.begin_session(peer);
+            return;
+        }
+        let Some(mut stalled) = state.stalled.take() else {
+            return;
+        };
+        let unsent = std::mem::take(&mut stalled.unsent);
+        let was_paused = std::mem::take(&mut stalled.paused);
+        if !stalled.is_empty() {
+            state.stalled = Some(stalled);
+        }
+        self.write(peer, &unsent);
+        let publisher = self.peers[slot(peer)].publisher;
+        if publisher != NONE && self.publishers[slot(publisher)].held {
+            self.catch_up(publisher);
+        }
+        if was_paused {
+            self.handle_readable(peer, false);
+        }
+    }
+
+    fn flush(&mut self, outbox: &mut Outbox) {
+        for index in 0..outbox.len() {
+            if let Some((peer, bytes)) = outbox.segment(index) {
+                self.write(peer, bytes);
+            }
+        }
+        outbox.clear();
+    }
+
+    fn write(&mut self, peer: u32, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        match self.peers[slot(peer)].write(bytes) {
+            Ok(written) => self.tally.counts.bytes_out += u64::try_from(written).unwrap_or(0),
+            Err(reason) => self.lose(peer, reason),
+        }
+    }
+}
+
+impl Peer {
+    /// Writes, or keeps, all of the bytes; returns how many were written.
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, String> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(0);
+        };
+        let has_unsent = self
+            .stalled
+            .as_ref()
+            .is_some_and(|stalled| !stalled.unsent.is_empty());
+        let mut written = 0;
+        while !has_unsent && written < bytes.len() {
+            match stream.write(&bytes[written..]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(reason_of(&error)),
+            }
+        }
+        if written < bytes.len() {
+            let stalled = self
+                .stalled
+                .get_or_insert_with(|| Box::new(Stalled::default()));
+            stalled.unsent.extend_from_slice(&bytes[written..]);
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,238 @@
+//! From nothing to ready: connections at the connect rate, CONNECT, SUBSCRIBE.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+use socket2::{Domain, Protocol, Socket, Type};
+use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
+use thrum_codec::properties::SubscribeProperties;
+use thrum_codec::{QoS, TopicFilter};
+use thrum_protocol::client::Client;
+
+use super::Swarm;
+use super::outbox::slot;
+use super::peer::{NONE, Peer, PublisherState, Step};
+use crate::clock;
+use crate::record::enter;
+use crate::units::SECOND_NS;
+
+/// How long a connection, a CONNACK or a SUBACK may take before the client counts as failed.
+pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
+
+/// Connections opened in one turn: keeps the loop answering while it is behind the connect rate.
+const OPENINGS_PER_TURN: u32 = 64;
+
+impl Swarm {
+    /// Opens the connections that are due.
+    pub(super) fn open_connections(&mut self, now_ns: u64) {
+        for _ in 0..OPENINGS_PER_TURN {
+            if self.next_open_ns() > now_ns {
+                return;
+            }
+            self.open_next();
+        }
+    }
+
+    /// When the next connection is due; never if all are open.
+    pub(super) fn next_open_ns(&self) -> u64 {
+        let Some(client) = self.next_client() else {
+            return u64::MAX;
+        };
+        let rate = u64::from(self.plan.scenario.connect_rate.max(1));
+        self.control.ramp_start_ns + u64::from(client) * SECOND_NS / rate
+    }
+
+    /// Clients are dealt to the threads in turn.
+    fn next_client(&self) -> Option<u32> {
+        let opened = u32::try_from(self.peers.len()).ok()?;
+        let client = opened
+            .checked_mul(self.wiring.threads)?
+            .checked_add(self.wiring.thread)?;
+        (client < self.plan.clients()).then_some(client)
+    }
+
+    fn open_next(&mut self) {
+        let Some(client) = self.next_client() else {
+            return;
+        };
+        let Ok(peer) = u32::try_from(self.peers.len()) else {
+            return;
+        };
+        let part = self.plan.part(client);
+        let publisher = part
+            .publisher
+            .map_or(NONE, |number| self.add_publisher(peer, number));
+        let subscriber = part
+            .subscriber
+            .map_or(NONE, |subscriber| self.tally.add_subscriber(subscriber));
+        let since_ns = clock::monotonic_ns();
+        let opened = self.open_socket(client, Token(slot(peer)));
+        let (stream, failure) = match opened {
+            Ok(stream) => (Some(stream), None),
+            Err(error) => (None, Some(error)),
+        };
+        self.peers.push(Peer {
+            stream,
+            client: Client::new(Arc::clone(&self.options), &self.plan.client_id(client)),
+            stalled: None,
+            since_ns,
+            subscriber,
+            publisher,
+            step: Step::Opening,
+        });
+        if let Some(error) = failure {
+            self.lose(peer, format!("connection: {}", reason_of(&error)));
+        }
+    }
+
+    fn add_publisher(&mut self, peer: u32, number: u32) -> u32 {
+        self.publishers.push(PublisherState {
+            peer,
+            number,
+            next: 0,
+            due: 0,
+            held: false,
+            awaiting: std::collections::VecDeque::new(),
+        });
+        u32::try_from(self.publishers.len() - 1).unwrap_or(NONE)
+    }
+
+    fn open_socket(&self, client: u32, token: Token) -> io::Result<TcpStream> {
+        let target = self.wiring.target;
+        let socket = Socket::new(
+            Domain::for_address(target),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let sources = &self.wiring.sources;
+        if !sources.is_empty() {
+            let source = sources[slot(client) % sources.len()];
+            socket.bind(&SocketAddr::new(source, 0).into())?;
+        }
+        match socket.connect(&target.into()) {
+            Ok(()) => {}
+            Err(error) if is_under_way(&error) => {}
+            Err(error) => return Err(error),
+        }
+        let mut stream = TcpStream::from_std(socket.into());
+        let interests = Interest::READABLE | Interest::WRITABLE;
+        self.poll
+            .registry()
+            .register(&mut stream, token, interests)?;
+        Ok(stream)
+    }
+
+    /// The TCP connection is up or has failed: sends CONNECT.
+    pub(super) fn begin_session(&mut self, peer: u32) {
+        let state = &mut self.peers[slot(peer)];
+        let Some(stream) = &state.stream else { return };
+        match stream.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => {
+                self.lose(peer, format!("connection: {}", reason_of(&error)));
+                return;
+            }
+        }
+        if stream.peer_addr().is_err() {
+            return;
+        }
+        state.step = Step::Connecting;
+        let start = self.replies.open();
+        let written = state.client.connect(self.time, &mut self.replies.bytes);
+        self.replies.close(peer, start);
+        if let Err(error) = written {
+            self.lose(peer, format!("CONNECT: {error}"));
+        }
+    }
+
+    /// The broker accepted the client: subscribes, or it is ready.
+    pub(super) fn handle_connected(&mut self, peer: u32, now_ns: u64) {
+        let state = &mut self.peers[slot(peer)];
+        enter(
+            &mut self.tally.latencies.connect,
+            now_ns.saturating_sub(state.since_ns),
+        );
+        if state.subscriber == NONE {
+            state.step = Step::Ready;
+            self.ready += 1;
+            return;
+        }
+        state.step = Step::Subscribing;
+        state.since_ns = now_ns;
+        let client = peer * self.wiring.threads + self.wiring.thread;
+        let part = self.plan.part(client);
+        let group = self.plan.scenario.groups.get(part.group);
+        let qos = group
+            .and_then(|group| group.subscribe.as_ref())
+            .map_or(QoS::AtMostOnce, |s| s.qos);
+        let filters = self.plan.filters(part.group, part.number);
+        let options = SubscriptionOptions {
+            qos,
+            ..SubscriptionOptions::default()
+        };
+        let requests: Vec<_> = filters
+            .iter()
+            .filter_map(|filter| TopicFilter::parse(filter).ok())
+            .map(|filter| SubscriptionRequest { filter, options })
+            .collect();
+        let properties = SubscribeProperties::default();
+        let written =
+            state
+                .client
+                .subscribe(properties, &requests, self.time, &mut self.replies.bytes);
+        if let Err(error) = written {
+            self.lose(peer, format!("SUBSCRIBE: {error}"));
+        }
+    }
+
+    /// The broker answered the subscription.
+    pub(super) fn handle_subscribed(&mut self, peer: u32, ack: &SubAck<'_>, now_ns: u64) {
+        let state = &mut self.peers[slot(peer)];
+        if state.step != Step::Subscribing {
+            return;
+        }
+        if let Some(refused) = ack.codes.iter().find(|code| code.is_error()) {
+            self.lose(peer, format!("subscription refused: {refused:?}"));
+            return;
+        }
+        enter(
+            &mut self.tally.latencies.subscribe,
+            now_ns.saturating_sub(state.since_ns),
+        );
+        state.step = Step::Ready;
+        self.ready += 1;
+        let asked = self
+            .plan
+            .scenario
+            .groups
+            .iter()
+            .filter_map(|group| group.subscribe.as_ref());
+        let asked = asked
+            .map(|subscribe| subscribe.qos as u8)
+            .max()
+            .unwrap_or(0);
+        let lower = ack.codes.iter().any(|code| (code as u8) < asked);
+        self.tally.counts.downgraded += u64::from(lower);
+    }
+}
+
+/// What a failed system call means, in words without addresses, so that equal causes count together.
+pub(super) fn reason_of(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused (nobody listens)".to_owned(),
+        io::ErrorKind::ConnectionReset => "reset by the broker".to_owned(),
+        io::ErrorKind::BrokenPipe => "closed by the broker".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "no free port for this source address".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn is_under_way(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+        || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
+}

@@ -1,0 +1,218 @@
+//! Whether the figures are the broker's: a run that the generator limited is INVALID.
+
+use std::fmt;
+
+use crate::units::{SECOND_NS, count, latency, percent, ratio};
+
+/// Lag at p99 beyond which latencies are no longer the broker's: on a machine shared with the broker
+/// the scheduler alone costs 2 to 7 ms at p99, so 10 ms means that the generator itself is late.
+pub const LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
+
+/// Share of the hold that a thread may be on a core: beyond it there is no room for a burst, and
+/// messages wait in its sockets.
+pub const BUSY_MAX: f64 = 0.9;
+
+/// Share of the offered messages that must be sent, leaving out those the broker held back.
+pub const SENT_MIN: f64 = 0.99;
+
+/// What the generator observed of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Health {
+    /// From the intended to the actual send, 99th percentile.
+    pub lag_p99_ns: u64,
+    /// Messages due within the hold.
+    pub offered: u64,
+    /// Messages sent within the hold.
+    pub sent: u64,
+    /// Messages due within the hold that the broker held back to its end.
+    pub held_back: u64,
+    /// What each thread did.
+    pub threads: Vec<ThreadLoad>,
+}
+
+/// What one thread did during the hold, as shares of its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadLoad {
+    /// On a core.
+    pub busy: f64,
+    /// Ready to run, waiting for a core.
+    pub waited: f64,
+}
+
+/// A limit of the generator that showed in the figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Messages left too late.
+    Lag {
+        /// 99th percentile.
+        p99_ns: u64,
+    },
+    /// A thread had no rest.
+    Busy {
+        /// Share of the hold that the busiest thread was on a core.
+        share: f64,
+    },
+    /// Messages were not sent.
+    NotSent {
+        /// Messages missing.
+        missing: u64,
+        /// Messages due.
+        offered: u64,
+    },
+}
+
+impl Health {
+    /// The limits that the generator hit; none makes the run VALID.
+    pub fn limits(&self) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        if self.lag_p99_ns > LAG_P99_NS_MAX {
+            limits.push(Limit::Lag {
+                p99_ns: self.lag_p99_ns,
+            });
+        }
+        let share = self.busiest().busy;
+        if share > BUSY_MAX {
+            limits.push(Limit::Busy { share });
+        }
+        let missing = self.offered.saturating_sub(self.sent + self.held_back);
+        if ratio(missing, self.offered) > 1.0 - SENT_MIN {
+            limits.push(Limit::NotSent {
+                missing,
+                offered: self.offered,
+            });
+        }
+        limits
+    }
+
+    /// The thread that was longest on a core.
+    pub fn busiest(&self) -> ThreadLoad {
+        let busier = |left: &ThreadLoad, right: &ThreadLoad| left.busy.total_cmp(&right.busy);
+        self.threads
+            .iter()
+            .copied()
+            .max_by(busier)
+            .unwrap_or_default()
+    }
+
+    /// The longest wait of a thread for a core, as a share of the hold.
+    pub fn waited_max(&self) -> f64 {
+        self.threads
+            .iter()
+            .map(|thread| thread.waited)
+            .fold(0.0, f64::max)
+    }
+}
+
+impl Limit {
+    /// What to do about it.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Lag { .. } => {
+                "stop other work on this machine, lower --rate, or run the generator on cores of its own"
+            }
+            Self::Busy { .. } => "use more --threads (and cores), or lower the rate",
+            Self::NotSent { .. } => "lower --rate or use more --threads",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Lag { p99_ns } => write!(
+                formatter,
+                "generator lag p99 {}, more than {}",
+                latency(p99_ns),
+                latency(LAG_P99_NS_MAX)
+            ),
+            Self::Busy { share } => {
+                write!(
+                    formatter,
+                    "a generator thread was busy {} of the time",
+                    percent(share)
+                )
+            }
+            Self::NotSent { missing, offered } => {
+                write!(
+                    formatter,
+                    "{} of {} messages were not sent",
+                    count(missing),
+                    count(offered)
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEALTHY: Health = Health {
+        lag_p99_ns: 200_000,
+        offered: 1_000,
+        sent: 1_000,
+        held_back: 0,
+        threads: Vec::new(),
+    };
+
+    #[test]
+    fn a_punctual_generator_makes_a_valid_run() {
+        assert_eq!(HEALTHY.limits(), []);
+        let at_the_edge = Health {
+            lag_p99_ns: LAG_P99_NS_MAX,
+            sent: 990,
+            ..HEALTHY
+        };
+        assert_eq!(at_the_edge.limits(), []);
+    }
+
+    #[test]
+    fn lag_beyond_the_limit_is_named() {
+        let late = Health {
+            lag_p99_ns: 12_000_000,
+            ..HEALTHY
+        };
+        assert_eq!(late.limits(), [Limit::Lag { p99_ns: 12_000_000 }]);
+        assert_eq!(
+            late.limits()[0].to_string(),
+            "generator lag p99 12ms, more than 10ms"
+        );
+    }
+
+    #[test]
+    fn one_busy_thread_is_enough() {
+        let load = |busy| ThreadLoad {
+            busy,
+            waited: busy / 10.0,
+        };
+        let busy = Health {
+            threads: vec![load(0.2), load(0.95)],
+            ..HEALTHY
+        };
+        assert_eq!(busy.limits(), [Limit::Busy { share: 0.95 }]);
+        assert!((busy.waited_max() - 0.095).abs() < 1e-9);
+    }
+
+    #[test]
+    fn messages_that_the_broker_held_back_are_not_the_generators_fault() {
+        let held_back = Health {
+            sent: 600,
+            held_back: 400,
+            ..HEALTHY
+        };
+        assert_eq!(held_back.limits(), []);
+        let missing = Health {
+            sent: 600,
+            held_back: 300,
+            ..HEALTHY
+        };
+        assert_eq!(
+            missing.limits(),
+            [Limit::NotSent {
+                missing: 100,
+                offered: 1_000
+            }]
+        );
+    }
+}
