@@ -1,6 +1,6 @@
 //! One packet to bytes.
 //!
-//! The layout of each packet is written down once, as a function over a [`Sink`]: run over a
+//! The layout of each packet is written down once, as a function over a `Sink`: run over a
 //! counter it gives the length and every error, run over the output it cannot fail.
 //!
 //! The contents of strings are not looked at: what a broker sends was checked when it came in, and

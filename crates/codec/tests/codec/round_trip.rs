@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn decoding_an_encoded_packet_gives_it_back(choices in vec(any::<u8>(), 0..160), version in version()) {
+    fn decoding_an_encoded_packet_gives_it_back(choices in vec(any::<u8>(), 0..220), version in version()) {
         with_packet(&choices, version, |packet| {
             let bytes = encoded(packet, version);
             prop_assert_eq!(&decoded(&bytes, version), packet);
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_a_frame_is_no_frame_yet(choices in vec(any::<u8>(), 0..160), version in version()) {
+    fn a_part_of_a_frame_is_no_frame_yet(choices in vec(any::<u8>(), 0..220), version in version()) {
         with_packet(&choices, version, |packet| {
             let bytes = encoded(packet, version);
             for end in 0..bytes.len().min(600) {
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn bytes_behind_a_frame_are_left_alone(
-        choices in vec(any::<u8>(), 0..160),
+        choices in vec(any::<u8>(), 0..220),
         version in version(),
         tail in vec(any::<u8>(), 0..20),
     ) {
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn a_publish_is_the_same_however_it_is_written(choices in vec(any::<u8>(), 0..160), version in version()) {
+    fn a_publish_is_the_same_however_it_is_written(choices in vec(any::<u8>(), 0..220), version in version()) {
         // The first choice is the kind of packet; 0 is PUBLISH.
         let choices = [&[0][..], &choices].concat();
         with_packet(&choices, version, |packet| {
@@ -112,7 +112,7 @@ proptest! {
 
     #[test]
     fn a_changed_byte_never_makes_the_decoder_panic(
-        choices in vec(any::<u8>(), 0..160),
+        choices in vec(any::<u8>(), 0..220),
         version in version(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
