@@ -12,9 +12,14 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A clock that starts now.
-    #[expect(clippy::disallowed_methods, reason = "this module is where the clock is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this module is where the clock is read"
+    )]
     pub(crate) fn start() -> Self {
-        Self { epoch: Instant::now() }
+        Self {
+            epoch: Instant::now(),
+        }
     }
 
     /// The present moment. One `clock_gettime` in user space.

@@ -96,7 +96,11 @@ struct SharedGroup {
 
 impl Interest {
     pub(crate) fn new(strategy: Strategy) -> Self {
-        Self { table: RwLock::default(), generation: AtomicU64::new(1), strategy }
+        Self {
+            table: RwLock::default(),
+            generation: AtomicU64::new(1),
+            strategy,
+        }
     }
 
     /// Changes with every change of the table; a remembered route is valid for its generation.
@@ -106,12 +110,16 @@ impl Interest {
     }
 
     pub(crate) fn add_worker(&self, filter: &str, worker: WorkerId) {
-        self.write().index.insert(filter, Interested::Worker(worker));
+        self.write()
+            .index
+            .insert(filter, Interested::Worker(worker));
         self.changed();
     }
 
     pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
-        self.write().index.remove(filter, Interested::Worker(worker));
+        self.write()
+            .index
+            .remove(filter, Interested::Worker(worker));
         self.changed();
     }
 
@@ -123,14 +131,13 @@ impl Interest {
         let table = self.read();
         let generation = self.generation();
         table.index.matches(topic, scratch);
-        for filter in scratch.iter() {
-            for interested in table.index.destinations(*filter) {
-                match interested {
-                    Interested::Worker(worker) => route.workers |= worker.bit(),
-                    Interested::Group(group) => {
-                        route.groups.push((*group, Arc::clone(&table.groups[*group as usize].members)));
-                    }
-                }
+        let interested = scratch
+            .iter()
+            .flat_map(|filter| table.index.destinations(*filter));
+        for interested in interested {
+            match interested {
+                Interested::Worker(worker) => route.workers |= worker.bit(),
+                Interested::Group(group) => route.groups.push((*group, table.members(*group))),
             }
         }
         generation
@@ -185,7 +192,10 @@ impl Interest {
 
     /// The members of a group at this moment.
     pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
-        self.read().groups.get(group as usize).map(|shared| Arc::clone(&shared.members))
+        self.read()
+            .groups
+            .get(group as usize)
+            .map(|shared| Arc::clone(&shared.members))
     }
 
     fn changed(&self) {
@@ -202,6 +212,10 @@ impl Interest {
 }
 
 impl Table {
+    fn members(&self, group: GroupId) -> Arc<Group<Member>> {
+        Arc::clone(&self.groups[group as usize].members)
+    }
+
     fn new_group(&mut self, name: (Box<str>, Box<str>), strategy: Strategy) -> GroupId {
         let group = SharedGroup {
             name: name.0.clone(),

@@ -121,7 +121,10 @@ impl Mailbox {
 
     /// Swaps the queue for an empty one.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
-        debug_assert!(into.is_empty(), "mail must be processed before more is taken");
+        debug_assert!(
+            into.is_empty(),
+            "mail must be processed before more is taken"
+        );
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *queue, into);
         self.waiting.store(0, Ordering::Relaxed);

@@ -64,14 +64,20 @@ impl Row {
     #[inline]
     pub(crate) fn add(&self, counter: Counter, amount: u64) {
         let cell = &self.0[counter as usize];
-        cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+        cell.store(
+            cell.load(Ordering::Relaxed).wrapping_add(amount),
+            Ordering::Relaxed,
+        );
     }
 
     /// Takes away from a gauge; only for the owner of the row.
     #[inline]
     pub(crate) fn subtract(&self, counter: Counter, amount: u64) {
         let cell = &self.0[counter as usize];
-        cell.store(cell.load(Ordering::Relaxed).wrapping_sub(amount), Ordering::Relaxed);
+        cell.store(
+            cell.load(Ordering::Relaxed).wrapping_sub(amount),
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -83,7 +89,9 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(workers: usize) -> Self {
-        Self { rows: (0..workers).map(|_| Row::new()).collect() }
+        Self {
+            rows: (0..workers).map(|_| Row::new()).collect(),
+        }
     }
 
     pub(crate) fn row(&self, worker: usize) -> &Row {

@@ -90,7 +90,9 @@ impl Node {
 
     /// The mailbox of a worker.
     pub(crate) fn mailbox(&self, worker: WorkerId) -> &Mailbox {
-        self.mailboxes[worker.index()].get().expect("mailboxes are filled before workers start")
+        self.mailboxes[worker.index()]
+            .get()
+            .expect("mailboxes are filled before workers start")
     }
 
     /// Number of workers.
@@ -124,9 +126,18 @@ impl Broker {
         let count = worker_count(config.node.workers);
         let settings = Arc::new(Settings::new(&config));
         let bound = listener::bind_all(&config, count)?;
-        let node = Arc::new(Node::new(count, &settings, config.shared.strategy, bound.gates));
-        let mut broker =
-            Self { node, config, addresses: bound.addresses, threads: Vec::with_capacity(count) };
+        let node = Arc::new(Node::new(
+            count,
+            &settings,
+            config.shared.strategy,
+            bound.gates,
+        ));
+        let mut broker = Self {
+            node,
+            config,
+            addresses: bound.addresses,
+            threads: Vec::with_capacity(count),
+        };
         let mut parts = Vec::with_capacity(count);
         for (number, listeners) in bound.per_worker.into_iter().enumerate() {
             let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
@@ -138,7 +149,9 @@ impl Broker {
                 bytes: limits.mailbox_bytes as usize,
             };
             let mailbox = Mailbox::new(waker, capacity);
-            broker.node.mailboxes[number].set(mailbox).expect("each mailbox is set once");
+            broker.node.mailboxes[number]
+                .set(mailbox)
+                .expect("each mailbox is set once");
             parts.push((id, poll, listeners));
         }
         for (id, poll, mut listeners) in parts {
@@ -195,7 +208,10 @@ impl Broker {
     }
 
     /// Publishes the wills of all clients, disconnects them (0x8B) and ends the workers.
-    #[expect(clippy::disallowed_methods, reason = "runs on the program's own thread, no worker waits")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "runs on the program's own thread, no worker waits"
+    )]
     pub fn stop(mut self) {
         self.node.send_all(|| Mail::StopWills);
         std::thread::sleep(WILLS_GRACE);

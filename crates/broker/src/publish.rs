@@ -8,6 +8,7 @@ use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode};
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId};
 use thrum_protocol::{Message, Outgoing, Publication};
+use thrum_routing::FilterId;
 use thrum_routing::shared::{Choice, Group};
 
 use crate::interest::Member;
@@ -55,7 +56,12 @@ pub(crate) struct Match {
 
 impl Worker {
     /// A PUBLISH of a client, up to its PUBACK or PUBREC.
-    pub(crate) fn publish_from(&mut self, slot: u32, publish: &Publish<'_>, alias: Option<&Rc<str>>) {
+    pub(crate) fn publish_from(
+        &mut self,
+        slot: u32,
+        publish: &Publish<'_>,
+        alias: Option<&Rc<str>>,
+    ) {
         let topic = alias.map_or(publish.topic, |topic| topic);
         let client = &self.local.clients[slot as usize];
         let publication = Publication {
@@ -68,7 +74,10 @@ impl Worker {
             },
             qos: publish.qos,
             retain: publish.retain,
-            expires_at: publish.properties.message_expiry.map(|s| self.local.now.plus_secs(s)),
+            expires_at: publish
+                .properties
+                .message_expiry
+                .map(|s| self.local.now.plus_secs(s)),
             publisher: client.session.id(),
         };
         let row = self.local.row();
@@ -81,7 +90,9 @@ impl Worker {
         };
         if publish.qos != QoS::AtMostOnce {
             let (client, out) = self.local.client_and_output(slot);
-            client.session.publish_done(publish.qos, publish.packet_id, outcome, out);
+            client
+                .session
+                .publish_done(publish.qos, publish.packet_id, outcome, out);
         }
     }
 
@@ -115,15 +126,14 @@ impl Worker {
             self.hand_over(others, outgoing, &mut reach);
         }
         for (group, members) in &entry.route.groups {
-            let choice = Choice {
-                client_hash: outgoing.publication().publisher,
-                topic_hash: hash,
-                random: self.random(),
-            };
-            self.deliver_shared(*group, members, choice, outgoing, &mut reach);
+            reach.add(self.deliver_shared(*group, members, hash, outgoing));
         }
         self.routes.put(hash, entry);
-        if kept { reach.outcome() } else { ReasonCode::QuotaExceeded }
+        if kept {
+            reach.outcome()
+        } else {
+            ReasonCode::QuotaExceeded
+        }
     }
 
     /// A message from another worker: for this worker's own subscriptions only.
@@ -143,7 +153,10 @@ impl Worker {
             self.local.row().add(Counter::RetainedRefused, 1);
             if self.may_log() {
                 let topic = outgoing.publication().topic;
-                tracing::warn!(topic, "delivered but not retained: a limit of retained messages is reached");
+                tracing::warn!(
+                    topic,
+                    "delivered but not retained: a limit of retained messages is reached"
+                );
             }
         }
         kept
@@ -151,6 +164,10 @@ impl Worker {
 
     /// The topic's route, looked up again if filters came or went since it was remembered.
     #[inline]
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "the entry stays where it is; only its pointer moves"
+    )]
     fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         let mut entry = self.routes.take(topic, hash);
         if entry.node_generation != self.node.interest.generation() {
@@ -170,22 +187,35 @@ impl Worker {
     fn deliver_here(&mut self, entry: &Remembered, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
         match entry.local.as_slice() {
             [] => {}
-            [filter] => {
-                let published = *outgoing.publication();
-                for subscriber in self.index.destinations(*filter) {
-                    let Some(found) = self.local.matched(subscriber, &published) else { continue };
-                    let one = [found.identifier];
-                    let options = found.options(if found.identifier == 0 { &[] } else { &one });
-                    reach.add(self.local.deliver(found.slot, outgoing, options));
-                }
-            }
+            [filter] => self.deliver_to_all(*filter, outgoing, reach),
             _ => self.deliver_merged(entry, outgoing, reach),
+        }
+    }
+
+    /// The subscribers of the one filter that matched.
+    fn deliver_to_all(&mut self, filter: FilterId, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+        let published = *outgoing.publication();
+        for subscriber in self.index.destinations(filter) {
+            let Some(found) = self.local.matched(subscriber, &published) else {
+                continue;
+            };
+            let one = [found.identifier];
+            let identifiers = if found.identifier == 0 { &[][..] } else { &one };
+            reach.add(
+                self.local
+                    .deliver(found.slot, outgoing, found.options(identifiers)),
+            );
         }
     }
 
     /// Several filters matched: a session that is in more than one of them gets the message once,
     /// with the highest quality of service and all identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4] [MQTT3-3.3.5-1]
-    fn deliver_merged(&mut self, entry: &Remembered, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+    fn deliver_merged(
+        &mut self,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach,
+    ) {
         let mut matches = std::mem::take(&mut self.match_scratch);
         let mut identifiers = std::mem::take(&mut self.identifier_scratch);
         let published = *outgoing.publication();
@@ -200,11 +230,14 @@ impl Worker {
             for found in same {
                 merged.qos = merged.qos.max(found.qos);
                 merged.retain |= found.retain;
-                if found.identifier != 0 && !identifiers.contains(&found.identifier) {
-                    identifiers.push(found.identifier);
-                }
+                identifiers.extend((found.identifier != 0).then_some(found.identifier));
             }
-            reach.add(self.local.deliver(merged.slot, outgoing, merged.options(&identifiers)));
+            identifiers.sort_unstable();
+            identifiers.dedup();
+            reach.add(
+                self.local
+                    .deliver(merged.slot, outgoing, merged.options(&identifiers)),
+            );
         }
         matches.clear();
         self.match_scratch = matches;
@@ -226,25 +259,31 @@ impl Worker {
         &mut self,
         group: GroupId,
         members: &Group<Member>,
-        choice: Choice,
+        topic_hash: u64,
         outgoing: &mut Outgoing<'_>,
-        reach: &mut Reach,
-    ) {
+    ) -> Delivered {
         let here = self.local.id;
+        let client_hash = outgoing.publication().publisher;
+        let choice = Choice {
+            client_hash,
+            topic_hash,
+            random: self.random(),
+        };
         let mut exclude = None;
         for _ in 0..2 {
             let cursor = self.cursors.entry(group).or_default();
             let is_local = |member: &Member| member.session.worker == here;
-            let Some(member) = members.pick(cursor, choice, is_local, exclude) else { break };
+            let Some(member) = members.pick(cursor, choice, is_local, exclude) else {
+                break;
+            };
             let delivered = self.deliver_member(group, member, outgoing);
             if !matches!(delivered, Delivered::Dropped(_)) {
-                reach.add(delivered);
-                return;
+                return delivered;
             }
             exclude = Some(member.session.id);
         }
-        reach.matched += 1;
         self.local.row().add(Counter::DroppedNoSharedMember, 1);
+        Delivered::Dropped(DropReason::QueueFull)
     }
 
     fn deliver_member(
@@ -263,7 +302,12 @@ impl Worker {
             }
             let one = [member.identifier.unwrap_or(0)];
             let identifiers = if one[0] == 0 { &[][..] } else { &one };
-            let options = DeliveryOptions { qos, retain, identifiers, group: Some(group) };
+            let options = DeliveryOptions {
+                qos,
+                retain,
+                identifiers,
+                group: Some(group),
+            };
             return self.local.deliver(slot, outgoing, options);
         }
         let delivery = SharedDelivery {
@@ -314,12 +358,8 @@ impl Worker {
             return;
         };
         self.local.row().add(Counter::SharedRedispatched, 1);
-        let choice = Choice {
-            client_hash: outgoing.publication().publisher,
-            topic_hash: self.routes.hash(outgoing.publication().topic),
-            random: self.random(),
-        };
-        self.deliver_shared(group, &members, choice, outgoing, &mut Reach::default());
+        let topic_hash = self.routes.hash(outgoing.publication().topic);
+        self.deliver_shared(group, &members, topic_hash, outgoing);
     }
 }
 
@@ -347,7 +387,12 @@ impl crate::worker::Local {
 
 impl Match {
     fn options(self, identifiers: &[u32]) -> DeliveryOptions<'_> {
-        DeliveryOptions { qos: self.qos, retain: self.retain, identifiers, group: None }
+        DeliveryOptions {
+            qos: self.qos,
+            retain: self.retain,
+            identifiers,
+            group: None,
+        }
     }
 }
 

@@ -9,6 +9,10 @@ use crate::node::WorkerId;
 
 const SHARDS: usize = 64;
 
+/// Two hashes of a client identifier.
+type Key = (u64, u64);
+type Shard = Mutex<HashMap<Key, WorkerId>>;
+
 /// Client identifier to worker; touched when a client connects and when a session ends, never per message.
 ///
 /// Keyed by two independent 64-bit hashes instead of the text: a third copy of each identifier would
@@ -17,7 +21,7 @@ const SHARDS: usize = 64;
 pub(crate) struct Registry {
     hashers: (RandomState, RandomState),
     /// Each lock guards its map for one look-up or change.
-    shards: Box<[Mutex<HashMap<(u64, u64), WorkerId>>]>,
+    shards: Box<[Shard]>,
 }
 
 impl Registry {
@@ -31,24 +35,33 @@ impl Registry {
     /// The worker that owns the session; `candidate` becomes it if there is none.
     pub(crate) fn claim(&self, client_id: &str, candidate: WorkerId) -> WorkerId {
         let key = self.key(client_id);
-        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self
+            .shard(key)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *shard.entry(key).or_insert(candidate)
     }
 
     /// The session ended.
     pub(crate) fn release(&self, client_id: &str, owner: WorkerId) {
         let key = self.key(client_id);
-        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self
+            .shard(key)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if shard.get(&key) == Some(&owner) {
             shard.remove(&key);
         }
     }
 
-    fn key(&self, client_id: &str) -> (u64, u64) {
-        (self.hashers.0.hash_one(client_id), self.hashers.1.hash_one(client_id))
+    fn key(&self, client_id: &str) -> Key {
+        (
+            self.hashers.0.hash_one(client_id),
+            self.hashers.1.hash_one(client_id),
+        )
     }
 
-    fn shard(&self, key: (u64, u64)) -> &Mutex<HashMap<(u64, u64), WorkerId>> {
+    fn shard(&self, key: Key) -> &Shard {
         let shard = usize::try_from(key.0 % SHARDS as u64).unwrap_or(0);
         &self.shards[shard]
     }

@@ -9,9 +9,9 @@ use thrum_routing::Retained;
 /// Limits of the retained store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetainedLimits {
-    pub(crate) messages_max: usize,
-    pub(crate) bytes_max: usize,
-    pub(crate) payload_bytes_max: usize,
+    pub(crate) message_count: usize,
+    pub(crate) bytes: usize,
+    pub(crate) payload_bytes: usize,
 }
 
 /// The store and its size.
@@ -33,7 +33,13 @@ pub(crate) type ReplayCursor = thrum_routing::Position;
 
 impl RetainedStore {
     pub(crate) fn new(limits: RetainedLimits) -> Self {
-        Self { inner: RwLock::new(Inner { messages: Retained::new(), bytes: 0, limits }) }
+        Self {
+            inner: RwLock::new(Inner {
+                messages: Retained::new(),
+                bytes: 0,
+                limits,
+            }),
+        }
     }
 
     /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
@@ -42,7 +48,11 @@ impl RetainedStore {
     pub(crate) fn store(&self, message: &Arc<Message>) -> bool {
         let payload_bytes = message.publication().payload.len();
         let mut inner = self.write();
-        let Inner { messages, bytes, limits } = &mut *inner;
+        let Inner {
+            messages,
+            bytes,
+            limits,
+        } = &mut *inner;
         // [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT3-3.3.1-10] [MQTT3-3.3.1-11]
         if payload_bytes == 0 {
             if let Some(old) = messages.remove(message.topic()) {
@@ -50,13 +60,13 @@ impl RetainedStore {
             }
             return true;
         }
-        if payload_bytes > limits.payload_bytes_max {
+        if payload_bytes > limits.payload_bytes {
             return false;
         }
         let old = messages.get(message.topic()).map(|old| old.bytes_len());
         let count_after = messages.len() + usize::from(old.is_none());
         let bytes_after = *bytes - old.unwrap_or(0) + message.bytes_len();
-        if count_after > limits.messages_max || bytes_after > limits.bytes_max {
+        if count_after > limits.message_count || bytes_after > limits.bytes {
             return false;
         }
         // [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
@@ -73,26 +83,27 @@ impl RetainedStore {
         max: usize,
         into: &mut Vec<Arc<Message>>,
     ) -> Option<ReplayCursor> {
-        self.read().messages.next_page(filter, after, max, |message| into.push(Arc::clone(message)))
+        self.read()
+            .messages
+            .next_page(filter, after, max, |message| into.push(Arc::clone(message)))
     }
 
     /// Removes what has expired.
     pub(crate) fn sweep(&self, now: Time) {
         let mut expired = Vec::new();
-        for filter in ["#", "$SYS/#"] {
-            self.read().messages.for_each_match(filter, |message| {
-                if message.is_expired(now) {
-                    expired.push(Arc::clone(message));
-                }
-                ControlFlow::Continue(())
-            });
-        }
+        self.read().messages.for_each_match("#", |message| {
+            expired.extend(message.is_expired(now).then(|| Arc::clone(message)));
+            ControlFlow::Continue(())
+        });
         if expired.is_empty() {
             return;
         }
         let mut inner = self.write();
         for message in expired {
-            let same = inner.messages.get(message.topic()).is_some_and(|kept| Arc::ptr_eq(kept, &message));
+            let same = inner
+                .messages
+                .get(message.topic())
+                .is_some_and(|kept| Arc::ptr_eq(kept, &message));
             if same && let Some(old) = inner.messages.remove(message.topic()) {
                 inner.bytes -= old.bytes_len();
             }

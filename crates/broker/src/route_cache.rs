@@ -34,7 +34,10 @@ pub(crate) struct RouteCache {
 
 impl RouteCache {
     pub(crate) fn new() -> Self {
-        Self { hasher: DefaultHashBuilder::default(), slots: Vec::new() }
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            slots: Vec::new(),
+        }
     }
 
     /// The hash that shared groups use too.
@@ -44,6 +47,10 @@ impl RouteCache {
 
     /// Takes the entry of a topic out, to be put back with [`RouteCache::put`] when it was used.
     /// Its generations are 0 if the topic was not remembered.
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "the entry stays where it is; only its pointer moves"
+    )]
     pub(crate) fn take(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);

@@ -36,9 +36,9 @@ impl Settings {
             output_bytes: limits.output_bytes as usize,
             memory_bytes: limits.memory,
             retained: RetainedLimits {
-                messages_max: limits.retained_messages as usize,
-                bytes_max: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
-                payload_bytes_max: limits.retained_payload as usize,
+                message_count: limits.retained_messages as usize,
+                bytes: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
+                payload_bytes: limits.retained_payload as usize,
             },
             sys_interval: config.sys.interval,
         }

@@ -46,7 +46,7 @@ impl Worker {
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         // [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
-        for request in subscribe.requests.iter() {
+        for request in &subscribe.requests {
             codes.push(self.subscribe(slot, &request, identifier));
         }
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2]
@@ -103,16 +103,13 @@ impl Worker {
     }
 
     fn is_subscribed(&self, slot: u32, filter: TopicFilter<'_>) -> bool {
-        match filter.shared() {
-            Some(shared) => {
-                let group = self.node.interest.find_group(shared);
-                group.is_some_and(|group| self.local.clients[slot as usize].groups().contains(&group))
-            }
-            None => {
-                let found = self.index.find(filter.as_str());
-                found.is_some_and(|filter| self.index.destination(filter, slot).is_some())
-            }
+        if let Some(shared) = filter.shared() {
+            let groups = self.local.clients[slot as usize].groups();
+            let group = self.node.interest.find_group(shared);
+            return group.is_some_and(|group| groups.contains(&group));
         }
+        let found = self.index.find(filter.as_str());
+        found.is_some_and(|filter| self.index.destination(filter, slot).is_some())
     }
 
     fn index_filter(
@@ -123,13 +120,24 @@ impl Worker {
         identifier: u32,
     ) {
         // [MQTT-3.8.4-3] [MQTT3-3.8.4-3]: the same filter replaces the subscription.
-        let inserted = self.index.insert(filter.as_str(), Subscriber { slot, identifier, options });
+        let inserted = self.index.insert(
+            filter.as_str(),
+            Subscriber {
+                slot,
+                identifier,
+                options,
+            },
+        );
         if inserted.first {
-            self.node.interest.add_worker(filter.as_str(), self.local.id);
+            self.node
+                .interest
+                .add_worker(filter.as_str(), self.local.id);
         }
         let is_new = inserted.replaced.is_none();
         if is_new {
-            self.local.clients[slot as usize].subscriptions.push(inserted.filter);
+            self.local.clients[slot as usize]
+                .subscriptions
+                .push(inserted.filter);
             self.local.row().add(Counter::Subscriptions, 1);
         }
         // [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
@@ -139,12 +147,15 @@ impl Worker {
             RetainHandling::Never => false,
         };
         if wanted {
-            self.local.clients[slot as usize].rare_mut().replays.push_back(Replay {
-                filter: filter.as_str().into(),
-                qos: options.qos,
-                identifier: (identifier != 0).then_some(identifier),
-                after: None,
-            });
+            self.local.clients[slot as usize]
+                .rare_mut()
+                .replays
+                .push_back(Replay {
+                    filter: filter.as_str().into(),
+                    qos: options.qos,
+                    identifier: (identifier != 0).then_some(identifier),
+                    after: None,
+                });
         }
     }
 
@@ -156,11 +167,24 @@ impl Worker {
         options: SubscriptionOptions,
         identifier: u32,
     ) {
-        let Some(shared) = filter.shared() else { return };
+        let Some(shared) = filter.shared() else {
+            return;
+        };
         let client = &mut self.local.clients[slot as usize];
-        let session = SessionRef { worker: self.local.id, slot, id: client.session.id() };
+        let session = SessionRef {
+            worker: self.local.id,
+            slot,
+            id: client.session.id(),
+        };
         let identifier = (identifier != 0).then_some(identifier);
-        let joined = self.node.interest.join(shared, Member { session, options, identifier });
+        let joined = self.node.interest.join(
+            shared,
+            Member {
+                session,
+                options,
+                identifier,
+            },
+        );
         if !joined.existed {
             client.rare_mut().groups.push(joined.group);
             self.local.row().add(Counter::Subscriptions, 1);
@@ -173,10 +197,14 @@ impl Worker {
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
-        for filter in unsubscribe.filters.iter() {
+        for filter in &unsubscribe.filters {
             // [MQTT-3.10.4-1] [MQTT3-3.10.4-1]
             let existed = self.unsubscribe(slot, filter);
-            codes.push(if existed { ReasonCode::Success } else { ReasonCode::NoSubscriptionExisted });
+            codes.push(if existed {
+                ReasonCode::Success
+            } else {
+                ReasonCode::NoSubscriptionExisted
+            });
         }
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
         let (client, out) = self.local.client_and_output(slot);
@@ -186,9 +214,13 @@ impl Worker {
 
     fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
         if let Some(shared) = filter.shared() {
-            let Some(group) = self.node.interest.find_group(shared) else { return false };
+            let Some(group) = self.node.interest.find_group(shared) else {
+                return false;
+            };
             let client = &mut self.local.clients[slot as usize];
-            let Some(rare) = client.rare.as_deref_mut() else { return false };
+            let Some(rare) = client.rare.as_deref_mut() else {
+                return false;
+            };
             let Some(at) = rare.groups.iter().position(|joined| *joined == group) else {
                 return false;
             };
@@ -199,7 +231,9 @@ impl Worker {
             self.redispatch(messages);
             return true;
         }
-        let Some(found) = self.index.find(filter.as_str()) else { return false };
+        let Some(found) = self.index.find(filter.as_str()) else {
+            return false;
+        };
         if self.index.destination(found, slot).is_none() {
             return false;
         }
@@ -207,7 +241,8 @@ impl Worker {
         let client = &mut self.local.clients[slot as usize];
         client.subscriptions.retain(|id| *id != found);
         if let Some(rare) = client.rare.as_deref_mut() {
-            rare.replays.retain(|replay| *replay.filter != *filter.as_str());
+            rare.replays
+                .retain(|replay| *replay.filter != *filter.as_str());
         }
         true
     }
@@ -238,7 +273,12 @@ impl Worker {
             self.unindex(slot, filter);
         }
         let id = client.session.id();
-        for group in client.rare.take().map(|rare| rare.groups).unwrap_or_default() {
+        for group in client
+            .rare
+            .take()
+            .map(|rare| rare.groups)
+            .unwrap_or_default()
+        {
             self.leave(group, id);
         }
         let messages = client.session.take_shared(None);
@@ -249,7 +289,9 @@ impl Worker {
     pub(crate) fn set_groups_online(&mut self, slot: u32, online: bool) {
         let client = &self.local.clients[slot as usize];
         for group in client.groups() {
-            self.node.interest.set_online(*group, client.session.id(), online);
+            self.node
+                .interest
+                .set_online(*group, client.session.id(), online);
         }
     }
 
@@ -258,13 +300,21 @@ impl Worker {
         while let Some(mut replay) = self.next_replay(slot) {
             let mut page = std::mem::take(&mut self.page_scratch);
             let store = &self.node.retained;
-            replay.after = store.page(&replay.filter, replay.after.as_ref(), REPLAY_PAGE, &mut page);
+            replay.after = store.page(
+                &replay.filter,
+                replay.after.as_ref(),
+                REPLAY_PAGE,
+                &mut page,
+            );
             for message in page.drain(..) {
                 self.deliver_retained(slot, &replay, &message);
             }
             self.page_scratch = page;
             if replay.after.is_some() {
-                self.local.clients[slot as usize].rare_mut().replays.push_front(replay);
+                self.local.clients[slot as usize]
+                    .rare_mut()
+                    .replays
+                    .push_front(replay);
             }
         }
     }
@@ -284,7 +334,12 @@ impl Worker {
         replays.pop_front()
     }
 
-    fn deliver_retained(&mut self, slot: u32, replay: &Replay, message: &Arc<thrum_protocol::Message>) {
+    fn deliver_retained(
+        &mut self,
+        slot: u32,
+        replay: &Replay,
+        message: &Arc<thrum_protocol::Message>,
+    ) {
         if message.is_expired(self.local.now) {
             return;
         }

@@ -28,14 +28,20 @@ const COUNTS: [(&str, Counter); 24] = [
     ("publish/bytes/sent", Counter::PublishBytesSent),
     ("subscriptions/count", Counter::Subscriptions),
     ("shared_subscriptions/count", Counter::SharedSubscriptions),
-    ("shared_subscriptions/redispatched", Counter::SharedRedispatched),
+    (
+        "shared_subscriptions/redispatched",
+        Counter::SharedRedispatched,
+    ),
     ("connections/opened", Counter::ConnectionsOpened),
     ("connections/closed", Counter::ConnectionsClosed),
     ("connections/refused", Counter::ConnectionsRefused),
     ("connections/over_limit", Counter::ConnectionsOverLimit),
     ("connections/rate_deferred", Counter::ConnectRateDeferred),
     ("connections/connect_timeouts", Counter::ConnectTimeouts),
-    ("connections/keep_alive_timeouts", Counter::KeepAliveTimeouts),
+    (
+        "connections/keep_alive_timeouts",
+        Counter::KeepAliveTimeouts,
+    ),
     ("connections/violations", Counter::Violations),
     ("connections/takeovers", Counter::Takeovers),
     ("publishers/paused", Counter::PublishersPaused),
@@ -91,9 +97,15 @@ impl SysTopics {
     }
 
     /// Topics and values that changed since the last call.
-    fn changes(&mut self, metrics: &Metrics, retained: (usize, usize), now: Time) -> Vec<(String, String)> {
+    fn changes(
+        &mut self,
+        metrics: &Metrics,
+        retained: (usize, usize),
+        now: Time,
+    ) -> Vec<(String, String)> {
         let mut values = Vec::new();
-        let mut put = |topic: &str, value: String| values.push((format!("$SYS/broker/{topic}"), value));
+        let mut put =
+            |topic: &str, value: String| values.push((format!("$SYS/broker/{topic}"), value));
         put("version", VERSION.to_owned());
         put("uptime", format!("{} seconds", now.as_millis() / 1000));
         for (topic, counter) in COUNTS {
@@ -109,10 +121,16 @@ impl SysTopics {
         put("retained messages/count", retained.0.to_string());
         put("store/messages/count", retained.0.to_string());
         put("store/messages/bytes", retained.1.to_string());
-        let dropped: u64 = DROPS.iter().map(|(_, counter)| metrics.total(*counter)).sum();
+        let dropped: u64 = DROPS
+            .iter()
+            .map(|(_, counter)| metrics.total(*counter))
+            .sum();
         put("publish/messages/dropped", dropped.to_string());
         for (reason, counter) in DROPS {
-            put(&format!("publish/messages/dropped/{reason}"), metrics.total(counter).to_string());
+            put(
+                &format!("publish/messages/dropped/{reason}"),
+                metrics.total(counter).to_string(),
+            );
         }
         let elapsed = now.since(self.sampled_at);
         self.sampled_at = now;
@@ -135,7 +153,10 @@ impl Load {
         if seconds <= 0.0 {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people needs no 53 bits")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a rate for people needs no 53 bits"
+        )]
         let now = count.wrapping_sub(self.count) as f64 * 60.0 / seconds;
         self.count = count;
         for ((_, window), average) in WINDOWS.iter().zip(&mut self.per_minute) {
@@ -149,7 +170,9 @@ impl Worker {
     /// Publishes what changed, retained.
     pub(crate) fn publish_sys(&mut self) {
         let retained = self.node.retained.size();
-        let changes = self.sys.changes(&self.node.metrics, retained, self.local.now);
+        let changes = self
+            .sys
+            .changes(&self.node.metrics, retained, self.local.now);
         for (topic, value) in changes {
             let message = Message::new(&Publication {
                 topic: &topic,
@@ -174,10 +197,20 @@ mod tests {
         let metrics = Metrics::new(2);
         let mut sys = SysTopics::new();
         let first = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
-        assert!(first.iter().any(|(topic, _)| topic == "$SYS/broker/version"));
+        assert!(
+            first
+                .iter()
+                .any(|(topic, _)| topic == "$SYS/broker/version")
+        );
         metrics.row(1).add(Counter::PublishReceived, 5);
         let second = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
-        assert_eq!(second, [("$SYS/broker/publish/messages/received".to_owned(), "5".to_owned())]);
+        assert_eq!(
+            second,
+            [(
+                "$SYS/broker/publish/messages/received".to_owned(),
+                "5".to_owned()
+            )]
+        );
     }
 
     #[test]
@@ -187,7 +220,10 @@ mod tests {
             load.sample(second * 10, Duration::from_secs(1));
         }
         for average in load.per_minute {
-            assert!((average - 600.0).abs() < 15.0, "{average} per minute instead of 600");
+            assert!(
+                (average - 600.0).abs() < 15.0,
+                "{average} per minute instead of 600"
+            );
         }
     }
 }

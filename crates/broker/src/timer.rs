@@ -9,11 +9,11 @@ use thrum_protocol::Time;
 
 /// Length of a tick. Deadlines are seconds; a sixteenth of a second late is invisible there.
 const TICK_MILLIS: u64 = 64;
-const SLOT_BITS: u32 = 6;
+const SLOT_BITS: u64 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 4;
 /// The wheel reaches 64^4 ticks (12 days); later deadlines wait at its rim and are put in again.
-const REACH_TICKS: u64 = 1 << (SLOT_BITS as u64 * LEVELS as u64);
+const REACH_TICKS: u64 = 1 << (SLOT_BITS * LEVELS as u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
@@ -42,7 +42,10 @@ impl<T: Copy> TimerWheel<T> {
 
     /// Arms an entry; it fires at the deadline or up to one tick after it, never before.
     pub(crate) fn insert(&mut self, deadline: Time, target: T) {
-        let due = deadline.as_millis().div_ceil(TICK_MILLIS).max(self.tick + 1);
+        let due = deadline
+            .as_millis()
+            .div_ceil(TICK_MILLIS)
+            .max(self.tick + 1);
         self.len += 1;
         self.place(Entry { tick: due, target });
     }
@@ -52,7 +55,9 @@ impl<T: Copy> TimerWheel<T> {
         if self.len == 0 {
             return None;
         }
-        let due = (0..LEVELS).filter_map(|level| self.next_tick_of(level)).min()?;
+        let due = (0..LEVELS)
+            .filter_map(|level| self.next_tick_of(level))
+            .min()?;
         Some(Time::from_millis(due * TICK_MILLIS).since(now))
     }
 
@@ -60,7 +65,10 @@ impl<T: Copy> TimerWheel<T> {
     pub(crate) fn advance(&mut self, now: Time, fired: &mut Vec<T>) {
         let end = now.as_millis() / TICK_MILLIS;
         while self.tick < end {
-            let Some(next) = (0..LEVELS).filter_map(|level| self.next_tick_of(level)).min() else {
+            let Some(next) = (0..LEVELS)
+                .filter_map(|level| self.next_tick_of(level))
+                .min()
+            else {
                 self.tick = end;
                 return;
             };
@@ -75,7 +83,7 @@ impl<T: Copy> TimerWheel<T> {
 
     fn turn(&mut self, fired: &mut Vec<T>) {
         for level in (0..LEVELS).rev() {
-            let span = SLOT_BITS as u64 * level as u64;
+            let span = SLOT_BITS * level as u64;
             if level > 0 && self.tick & ((1 << span) - 1) != 0 {
                 continue;
             }
@@ -84,24 +92,31 @@ impl<T: Copy> TimerWheel<T> {
                 continue;
             }
             self.occupied[level] &= !(1 << slot);
-            let entries = std::mem::take(&mut self.levels[level][slot]);
-            for entry in entries {
-                if entry.tick <= self.tick {
-                    self.len -= 1;
-                    fired.push(entry.target);
-                } else {
-                    self.place(entry);
-                }
+            for entry in std::mem::take(&mut self.levels[level][slot]) {
+                self.fire_or_place(entry, fired);
             }
+        }
+    }
+
+    fn fire_or_place(&mut self, entry: Entry<T>, fired: &mut Vec<T>) {
+        if entry.tick <= self.tick {
+            self.len -= 1;
+            fired.push(entry.target);
+        } else {
+            self.place(entry);
         }
     }
 
     fn place(&mut self, entry: Entry<T>) {
         let distance = entry.tick.saturating_sub(self.tick);
-        let tick = if distance >= REACH_TICKS { self.tick + REACH_TICKS - 1 } else { entry.tick };
+        let tick = if distance >= REACH_TICKS {
+            self.tick + REACH_TICKS - 1
+        } else {
+            entry.tick
+        };
         let distance = tick - self.tick;
         let level = (0..LEVELS)
-            .find(|level| distance < 1 << (SLOT_BITS as u64 * (*level as u64 + 1)))
+            .find(|level| distance < 1 << (SLOT_BITS * (*level as u64 + 1)))
             .unwrap_or(LEVELS - 1);
         let slot = slot_of(tick, level);
         self.levels[level][slot].push(entry);
@@ -113,7 +128,7 @@ impl<T: Copy> TimerWheel<T> {
         if self.occupied[level] == 0 {
             return None;
         }
-        let span = SLOT_BITS as u64 * level as u64;
+        let span = SLOT_BITS * level as u64;
         let current = self.tick >> span;
         let shift = u32::try_from((current + 1) % SLOTS as u64).unwrap_or(0);
         let ahead = self.occupied[level].rotate_right(shift).trailing_zeros();
@@ -122,7 +137,7 @@ impl<T: Copy> TimerWheel<T> {
 }
 
 fn slot_of(tick: u64, level: usize) -> usize {
-    let shifted = (tick >> (SLOT_BITS as u64 * level as u64)) % SLOTS as u64;
+    let shifted = (tick >> (SLOT_BITS * level as u64)) % SLOTS as u64;
     usize::try_from(shifted).unwrap_or(0)
 }
 
@@ -130,7 +145,12 @@ fn slot_of(tick: u64, level: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn fired_between(wheel: &mut TimerWheel<u32>, from: u64, to: u64, step: u64) -> Vec<(u64, u32)> {
+    fn fired_between(
+        wheel: &mut TimerWheel<u32>,
+        from: u64,
+        to: u64,
+        step: u64,
+    ) -> Vec<(u64, u32)> {
         let mut result = Vec::new();
         let mut at = from;
         while at <= to {
@@ -146,16 +166,25 @@ mod tests {
     fn every_entry_fires_once_and_never_early() {
         let start = 987_654;
         let mut wheel = TimerWheel::new(Time::from_millis(start));
-        let delays = [0, 1, 63, 64, 65, 1000, 4095, 4096, 4097, 60_000, 262_143, 262_144, 300_000, 5_000_000];
+        let delays = [
+            0, 1, 63, 64, 65, 1000, 4095, 4096, 4097, 60_000, 262_143, 262_144, 300_000, 5_000_000,
+        ];
         for (number, delay) in delays.iter().enumerate() {
-            wheel.insert(Time::from_millis(start + delay), u32::try_from(number).unwrap());
+            wheel.insert(
+                Time::from_millis(start + delay),
+                u32::try_from(number).unwrap(),
+            );
         }
         let fired = fired_between(&mut wheel, start, start + 5_100_000, 10);
         assert_eq!(fired.len(), delays.len());
         for (at, number) in fired {
             let due = start + delays[number as usize];
             assert!(at >= due, "{number} fired {} ms early", due - at);
-            assert!(at - due <= 2 * TICK_MILLIS + 10, "{number} fired {} ms late", at - due);
+            assert!(
+                at - due <= 2 * TICK_MILLIS + 10,
+                "{number} fired {} ms late",
+                at - due
+            );
         }
         assert!(wheel.next_wait(Time::from_millis(start)).is_none());
     }

@@ -127,7 +127,7 @@ impl Default for LimitsConfig {
             topic_length: 4096,
             topic_levels: 128,
             max_qos: 2,
-            session_expiry: Duration::from_secs(7 * 24 * 3600),
+            session_expiry: Duration::from_hours(168),
             keep_alive_max: Duration::ZERO,
             retained_messages: 1_000_000,
             retained_bytes: 1024 * u64::from(MIB),

@@ -99,8 +99,8 @@ fn session_limits_follow_the_settings() {
     let limits = LimitsConfig {
         max_packet: 2048,
         max_qos: 1,
-        session_expiry: Duration::from_secs(60),
-        keep_alive_max: Duration::from_secs(300),
+        session_expiry: Duration::from_mins(1),
+        keep_alive_max: Duration::from_mins(5),
         ..LimitsConfig::default()
     }
     .session_limits();

@@ -82,7 +82,10 @@ pub(crate) fn bind_all(config: &Config, workers: usize) -> Result<Bound, StartEr
     };
     for (name, listener) in &config.listeners {
         let gate = u16::try_from(bound.gates.len()).unwrap_or(u16::MAX);
-        bound.gates.push(Gate { open: AtomicU32::new(0), connections_max: listener.max_connections });
+        bound.gates.push(Gate {
+            open: AtomicU32::new(0),
+            connections_max: listener.max_connections,
+        });
         for address in &listener.bind {
             let sockets = tcp::bind(*address, workers).map_err(|source| StartError::Bind {
                 listener: name.clone(),
@@ -90,7 +93,9 @@ pub(crate) fn bind_all(config: &Config, workers: usize) -> Result<Bound, StartEr
                 source,
             })?;
             let real = sockets.first().and_then(|socket| socket.local_addr().ok());
-            bound.addresses.push((name.clone(), real.unwrap_or(*address)));
+            bound
+                .addresses
+                .push((name.clone(), real.unwrap_or(*address)));
             for (socket, worker) in sockets.into_iter().zip(&mut bound.per_worker) {
                 worker.push(Listener { socket, gate });
             }

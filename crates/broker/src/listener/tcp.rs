@@ -31,7 +31,11 @@ pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpLis
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {

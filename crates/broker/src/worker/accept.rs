@@ -28,13 +28,12 @@ impl Worker {
                 Ok((stream, peer)) => self.open(stream, peer, gate),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The peer gave up while it waited.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    // The peer gave up while it waited; anything else is the system out of descriptors.
-                    if error.kind() != io::ErrorKind::ConnectionAborted {
-                        tracing::warn!(%error, "cannot accept connections; trying again in 100 ms");
-                        self.defer_accept(OUT_OF_FILES_PAUSE);
-                        return;
-                    }
+                    tracing::warn!(%error, "cannot accept connections; trying again in 100 ms");
+                    self.defer_accept(OUT_OF_FILES_PAUSE);
+                    return;
                 }
             }
         }
@@ -53,7 +52,8 @@ impl Worker {
     fn defer_accept(&mut self, pause: Duration) {
         if !self.accept_deferred {
             self.accept_deferred = true;
-            self.timers.insert(self.local.now.plus(pause), Target::Accept);
+            self.timers
+                .insert(self.local.now.plus(pause), Target::Accept);
         }
     }
 
@@ -80,7 +80,13 @@ impl Worker {
 
     fn open(&mut self, stream: mio::net::TcpStream, peer: std::net::SocketAddr, gate: u16) {
         let sockets = self.local.connections.len() as u64;
-        if sockets >= self.local.settings.connections_max.saturating_add(HANDSHAKES_SPARE) {
+        if sockets
+            >= self
+                .local
+                .settings
+                .connections_max
+                .saturating_add(HANDSHAKES_SPARE)
+        {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             return;
         }
@@ -96,7 +102,8 @@ impl Worker {
         if let Some(key) = self.register(Connection::new(stream, peer, gate, serial)) {
             self.local.row().add(Counter::ConnectionsOpened, 1);
             let deadline = self.local.now.plus(self.local.settings.connect_timeout);
-            self.timers.insert(deadline, Target::Connection { key, serial });
+            self.timers
+                .insert(deadline, Target::Connection { key, serial });
         }
     }
 

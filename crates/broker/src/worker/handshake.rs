@@ -26,7 +26,11 @@ impl Worker {
             self.refuse(key, connect.version, &violation);
             return Next::Stop;
         }
-        let assigned = if connect.client_id.is_empty() { self.new_client_id() } else { String::new() };
+        let assigned = if connect.client_id.is_empty() {
+            self.new_client_id()
+        } else {
+            String::new()
+        };
         let limits = &self.local.settings.session;
         let handshake = match Handshake::new(connect, &assigned, limits) {
             Ok(handshake) => handshake,
@@ -56,7 +60,9 @@ impl Worker {
         self.next_serial = self.next_serial.wrapping_add(1);
         let mut connection = Connection::new(handover.stream, handover.peer, handover.gate, serial);
         connection.version = handover.handshake.version();
-        let Some(key) = self.register(connection) else { return };
+        let Some(key) = self.register(connection) else {
+            return;
+        };
         self.local.row().add(Counter::Handovers, 1);
         self.attach(key, handover.handshake);
         if !handover.unread.is_empty() {
@@ -84,8 +90,16 @@ impl Worker {
             self.node.gates[usize::from(connection.gate)].leave();
             return;
         }
-        let Connection { stream, peer, gate, .. } = connection;
-        let handover = Handover { stream, peer, gate, handshake, unread };
+        let Connection {
+            stream, peer, gate, ..
+        } = connection;
+        let handover = Handover {
+            stream,
+            peer,
+            gate,
+            handshake,
+            unread,
+        };
         self.send(owner.index(), Mail::Adopt(Box::new(handover)));
     }
 
@@ -109,7 +123,8 @@ impl Worker {
                         (auth.anonymous in its configuration)";
             return Err(Violation::new(ReasonCode::NotAuthorized, what));
         }
-        if self.node.metrics.total(Counter::ClientsConnected) >= self.local.settings.connections_max {
+        if self.node.metrics.total(Counter::ClientsConnected) >= self.local.settings.connections_max
+        {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             let what = "the broker's limit of connections is reached (limits.connections)";
             return Err(Violation::new(ReasonCode::QuotaExceeded, what));
@@ -119,7 +134,11 @@ impl Worker {
 
     /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and not to be guessed by others.
     fn new_client_id(&mut self) -> String {
-        format!("thrum-{:016x}{:08x}", self.node.identity ^ self.random(), self.node.next_session_id())
+        format!(
+            "thrum-{:016x}{:08x}",
+            self.node.identity ^ self.random(),
+            self.node.next_session_id()
+        )
     }
 
     fn attach(&mut self, key: u32, handshake: Handshake) {
@@ -138,8 +157,20 @@ impl Worker {
         let (client, out) = self.local.client_and_output(slot);
         // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
         let session_present = resumed.is_some();
-        client.session.connect(handshake, Welcome { session_present, response_information: None }, now, out);
-        tracing::debug!(client_id = client.session.client_id(), session_present, "connected");
+        client.session.connect(
+            handshake,
+            Welcome {
+                session_present,
+                response_information: None,
+            },
+            now,
+            out,
+        );
+        tracing::debug!(
+            client_id = client.session.client_id(),
+            session_present,
+            "connected"
+        );
         self.local.collect_dropped(slot);
         self.local.wrote(key);
         if session_present {
@@ -157,7 +188,12 @@ impl Worker {
         if let Some(old) = client.connection_slot() {
             let key = u32::try_from(old).unwrap_or(u32::MAX);
             self.local.row().add(Counter::Takeovers, 1);
-            self.disconnect(key, ReasonCode::SessionTakenOver, "another connection uses this client identifier", Ending::TakenOver);
+            self.disconnect(
+                key,
+                ReasonCode::SessionTakenOver,
+                "another connection uses this client identifier",
+                Ending::TakenOver,
+            );
         }
         if !self.is_session(slot, id) {
             return None;
@@ -181,7 +217,11 @@ impl Worker {
             let peer = self.local.connections[key as usize].peer;
             tracing::info!(%peer, reason = violation.what, "connection refused");
         }
-        refuse(version, violation, &mut self.local.connections[key as usize].out);
+        refuse(
+            version,
+            violation,
+            &mut self.local.connections[key as usize].out,
+        );
         self.drain(key);
     }
 
@@ -209,7 +249,11 @@ impl Worker {
 fn answer_version(connect: &[u8]) -> Option<Version> {
     let name_len = usize::from(u16::from_be_bytes([*connect.first()?, *connect.get(1)?]));
     let level = *connect.get(2 + name_len)?;
-    Some(if level >= 5 { Version::V5 } else { Version::V311 })
+    Some(if level >= 5 {
+        Version::V5
+    } else {
+        Version::V311
+    })
 }
 
 fn is_loopback(address: IpAddr) -> bool {

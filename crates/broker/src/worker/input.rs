@@ -23,11 +23,22 @@ pub(super) enum Next {
     Stop,
 }
 
+/// What a read left in the socket. A short read leaves nothing but, at the end of the stream, the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Socket {
+    Empty,
+    MayHaveMore,
+}
+
 impl Worker {
     /// A socket has something: input, room for output, or its end.
     pub(super) fn socket_ready(&mut self, token: usize, event: &Event) {
-        let Ok(key) = u32::try_from(token) else { return };
-        let Some(connection) = self.local.connections.get_mut(token) else { return };
+        let Ok(key) = u32::try_from(token) else {
+            return;
+        };
+        let Some(connection) = self.local.connections.get_mut(token) else {
+            return;
+        };
         if event.is_writable() && connection.blocked {
             connection.blocked = false;
             if !connection.dirty {
@@ -42,20 +53,13 @@ impl Worker {
 
     /// Connections that had more than one buffer, and those that may be read again.
     pub(super) fn read_again(&mut self) {
-        if !self.again.is_empty() {
-            for key in std::mem::take(&mut self.again) {
-                if self.local.connections.contains(key as usize) {
-                    self.read(key, false);
-                }
-            }
+        for key in std::mem::take(&mut self.again) {
+            self.read(key, false);
         }
-        if !self.paused.is_empty() {
-            for key in std::mem::take(&mut self.paused) {
-                if let Some(connection) = self.local.connections.get_mut(key as usize)
-                    && std::mem::take(&mut connection.paused)
-                {
-                    self.read(key, false);
-                }
+        for key in std::mem::take(&mut self.paused) {
+            if let Some(connection) = self.local.connections.get_mut(key as usize) {
+                connection.paused = false;
+                self.read(key, false);
             }
         }
     }
@@ -63,44 +67,52 @@ impl Worker {
     fn read(&mut self, key: u32, is_last: bool) {
         let mut buffer = std::mem::take(&mut self.read_buffer);
         // At the end of the stream everything is read up to the end; it cannot be told from an edge again.
-        while let Some(connection) = self.local.connections.get_mut(key as usize) {
-            if connection.paused {
+        while self.read_once(key, &mut buffer) == Socket::MayHaveMore {
+            if !is_last {
                 break;
-            }
-            let outcome = connection.read(&mut buffer);
-            self.local.row().add(Counter::Reads, 1);
-            match outcome {
-                Ok(ReadOutcome::Drained(0)) => break,
-                Ok(ReadOutcome::Drained(len)) => {
-                    self.input(key, &buffer[..len]);
-                    if !is_last {
-                        break;
-                    }
-                }
-                Ok(ReadOutcome::Full(len)) => {
-                    self.input(key, &buffer[..len]);
-                    if !is_last {
-                        self.again.push(key);
-                        break;
-                    }
-                }
-                Ok(ReadOutcome::Closed) => {
-                    self.lost(key, Ending::ClosedByPeer);
-                    break;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "connection failed");
-                    self.lost(key, Ending::ClosedByPeer);
-                    break;
-                }
             }
         }
         self.read_buffer = buffer;
     }
 
+    fn read_once(&mut self, key: u32, buffer: &mut [u8]) -> Socket {
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return Socket::Empty;
+        };
+        if connection.paused {
+            return Socket::Empty;
+        }
+        let outcome = connection.read(buffer);
+        self.local.row().add(Counter::Reads, 1);
+        match outcome {
+            Ok(ReadOutcome::Drained(0)) => Socket::Empty,
+            Ok(ReadOutcome::Drained(len)) => {
+                self.input(key, &buffer[..len]);
+                Socket::MayHaveMore
+            }
+            Ok(ReadOutcome::Full(len)) => {
+                self.input(key, &buffer[..len]);
+                self.again.push(key);
+                Socket::MayHaveMore
+            }
+            Ok(ReadOutcome::Closed) => {
+                self.lost(key, Ending::ClosedByPeer);
+                Socket::Empty
+            }
+            Err(error) => {
+                tracing::debug!(%error, "connection failed");
+                self.lost(key, Ending::ClosedByPeer);
+                Socket::Empty
+            }
+        }
+    }
+
     /// Bytes of one connection: whole packets are handled, the rest is kept.
     pub(super) fn input(&mut self, key: u32, bytes: &[u8]) {
-        self.local.row().add(Counter::BytesReceived, bytes.len() as u64);
+        self.hold_back = false;
+        self.local
+            .row()
+            .add(Counter::BytesReceived, bytes.len() as u64);
         let connection = &mut self.local.connections[key as usize];
         if connection.phase == Phase::Draining {
             return;
@@ -124,7 +136,9 @@ impl Worker {
 
     fn after_input(&mut self, key: u32) {
         let held_back = std::mem::take(&mut self.hold_back);
-        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
         if held_back && !connection.paused {
             connection.paused = true;
             self.paused.push(key);
@@ -139,31 +153,31 @@ impl Worker {
         let mut used = 0;
         let packet_bytes_max = self.local.settings.session.packet_bytes_max;
         while used < bytes.len() {
-            match frame::split(&bytes[used..], packet_bytes_max) {
-                Ok(Some(frame)) => {
-                    used += frame.len;
-                    if self.frame(key, frame, &bytes[used..]) == Next::Stop {
-                        return (used, Next::Stop);
-                    }
-                }
-                Ok(None) => {
-                    let waits_for_connect =
-                        self.local.connections[key as usize].phase == Phase::Handshake;
-                    // [MQTT-3.1.0-1]: no need to wait for the rest of what is no CONNECT.
-                    if waits_for_connect && bytes[used] != CONNECT {
-                        let what = "the first packet must be CONNECT";
-                        self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
-                        return (used, Next::Stop);
-                    }
-                    return (used, Next::Frame);
-                }
+            let frame = match frame::split(&bytes[used..], packet_bytes_max) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return (used, self.partial_frame(key, bytes[used])),
                 Err(error) => {
                     self.violated(key, error.into());
                     return (used, Next::Stop);
                 }
+            };
+            used += frame.len;
+            if self.frame(key, frame, &bytes[used..]) == Next::Stop {
+                return (used, Next::Stop);
             }
         }
         (used, Next::Frame)
+    }
+
+    /// The beginning of a packet: what cannot become a CONNECT need not be waited for. [MQTT-3.1.0-1]
+    fn partial_frame(&mut self, key: u32, first: u8) -> Next {
+        let waits_for_connect = self.local.connections[key as usize].phase == Phase::Handshake;
+        if !waits_for_connect || first == CONNECT {
+            return Next::Frame;
+        }
+        let what = "the first packet must be CONNECT";
+        self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
+        Next::Stop
     }
 
     fn frame(&mut self, key: u32, frame: Frame<'_>, rest: &[u8]) -> Next {
@@ -189,6 +203,11 @@ impl Worker {
         }
     }
 
+    #[expect(
+        clippy::large_types_passed_by_value,
+        reason = "inlined into its one caller"
+    )]
+    #[inline]
     fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
         let now = self.local.now;
         let (client, out) = self.local.client_and_output(slot);
@@ -203,7 +222,11 @@ impl Worker {
             Action::None => self.after_acknowledgement(slot),
             Action::Publish { publish, alias } => {
                 self.publish_from(slot, &publish, alias.as_ref());
-                if self.node.pressure.load(std::sync::atomic::Ordering::Relaxed) {
+                if self
+                    .node
+                    .pressure
+                    .load(std::sync::atomic::Ordering::Relaxed)
+                {
                     self.hold_back = true;
                 }
             }
@@ -226,7 +249,11 @@ impl Worker {
     #[inline]
     fn after_acknowledgement(&mut self, slot: u32) {
         let client = &self.local.clients[slot as usize];
-        if client.rare.as_deref().is_some_and(|rare| !rare.replays.is_empty()) {
+        if client
+            .rare
+            .as_deref()
+            .is_some_and(|rare| !rare.replays.is_empty())
+        {
             self.replay(slot);
         }
     }

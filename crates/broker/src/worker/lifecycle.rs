@@ -42,14 +42,22 @@ impl Worker {
         self.local.row().add(Counter::Violations, 1);
         if self.may_log() {
             let connection = &self.local.connections[key as usize];
-            let client_id = connection
-                .session()
-                .map(|slot| self.local.clients[slot as usize].session.client_id().to_owned());
+            let client_id = connection.session().map(|slot| {
+                self.local.clients[slot as usize]
+                    .session
+                    .client_id()
+                    .to_owned()
+            });
             let peer = connection.peer;
             let client_id = client_id.as_deref().unwrap_or("");
             tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
         }
-        self.disconnect(key, violation.reason, violation.what, Ending::ClosedByServer);
+        self.disconnect(
+            key,
+            violation.reason,
+            violation.what,
+            Ending::ClosedByServer,
+        );
     }
 
     /// The server ends a connection. [MQTT-3.14.0-1]
@@ -83,7 +91,11 @@ impl Worker {
         let client = &mut self.local.clients[slot as usize];
         client.connection = AWAY;
         client.drops_logged = false;
-        tracing::debug!(client_id = client.session.client_id(), ?ending, "disconnected");
+        tracing::debug!(
+            client_id = client.session.client_id(),
+            ?ending,
+            "disconnected"
+        );
         let farewell = client.session.connection_lost(now);
         if farewell.session_ended {
             self.end_session(slot);
@@ -106,7 +118,9 @@ impl Worker {
         self.local.row().subtract(Counter::Sessions, 1);
         self.unsubscribe_all(slot, &mut client);
         if self.node.workers() > 1 {
-            self.node.registry.release(client.session.client_id(), self.local.id);
+            self.node
+                .registry
+                .release(client.session.client_id(), self.local.id);
         }
     }
 
@@ -120,12 +134,15 @@ impl Worker {
         self.local.connections[key as usize].phase = Phase::Draining;
         self.write(key);
         let now = self.local.now;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
         connection.partial = Vec::new();
         connection.paused = false;
         connection.shutdown_output();
         let serial = connection.serial;
-        self.timers.insert(now.plus(DRAIN), Target::Connection { key, serial });
+        self.timers
+            .insert(now.plus(DRAIN), Target::Connection { key, serial });
     }
 
     fn close(&mut self, key: u32) {
@@ -139,7 +156,9 @@ impl Worker {
 
     /// Too slow with CONNECT, or drained for long enough.
     pub(super) fn connection_timer(&mut self, key: u32, serial: u32) {
-        let Some(connection) = self.local.connections.get(key as usize) else { return };
+        let Some(connection) = self.local.connections.get(key as usize) else {
+            return;
+        };
         if connection.serial != serial {
             return;
         }
@@ -209,17 +228,27 @@ impl Worker {
         self.local.row().add(Counter::KeepAliveTimeouts, 1);
         if self.may_log() {
             let client_id = self.local.clients[slot as usize].session.client_id();
-            tracing::info!(client_id, "connection closed: nothing received for one and a half keep alives");
+            tracing::info!(
+                client_id,
+                "connection closed: nothing received for one and a half keep alives"
+            );
         }
         let what = "nothing received for one and a half times the keep alive";
-        self.disconnect(key, ReasonCode::KeepAliveTimeout, what, Ending::ClosedByServer);
+        self.disconnect(
+            key,
+            ReasonCode::KeepAliveTimeout,
+            what,
+            Ending::ClosedByServer,
+        );
     }
 
     /// First step of a stop: wills go out while their subscribers are still connected.
     pub(super) fn publish_all_wills(&mut self) {
         let slots: Vec<usize> = self.local.clients.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let Some(client) = self.local.clients.get_mut(slot) else { continue };
+            let Some(client) = self.local.clients.get_mut(slot) else {
+                continue;
+            };
             if client.connection_slot().is_some()
                 && let Some(will) = client.session.take_will()
             {
@@ -233,12 +262,16 @@ impl Worker {
         self.listeners.clear();
         let keys: Vec<usize> = self.local.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
-            let Some(connection) = self.local.connections.get(key) else { continue };
+            let Some(connection) = self.local.connections.get(key) else {
+                continue;
+            };
             let key = u32::try_from(key).unwrap_or(u32::MAX);
             if let Some(slot) = connection.session() {
                 let (client, out) = self.local.client_and_output(slot);
                 let what = Some("the broker is shutting down");
-                client.session.disconnect(ReasonCode::ServerShuttingDown, what, out);
+                client
+                    .session
+                    .disconnect(ReasonCode::ServerShuttingDown, what, out);
                 self.write(key);
             }
             if let Some(connection) = self.local.connections.get_mut(key as usize) {

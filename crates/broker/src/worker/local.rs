@@ -142,7 +142,9 @@ impl Local {
     }
 
     pub(crate) fn remove(&mut self, slot: u32) -> Client {
-        let hash = self.hasher.hash_one(self.clients[slot as usize].session.client_id());
+        let hash = self
+            .hasher
+            .hash_one(self.clients[slot as usize].session.client_id());
         if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
             entry.remove();
         }
@@ -183,7 +185,10 @@ impl Local {
 
     /// A buffer goes back to the pool.
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
-        debug_assert!(buffer.is_empty(), "a buffer with output in it must not be reused");
+        debug_assert!(
+            buffer.is_empty(),
+            "a buffer with output in it must not be reused"
+        );
         if self.pool.len() < POOL_MAX && buffer.capacity() <= POOLED_BYTES_MAX {
             self.pool.push(buffer);
         }

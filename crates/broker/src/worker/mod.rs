@@ -73,7 +73,8 @@ pub(crate) enum Target {
 pub(crate) fn watch_listeners(poll: &Poll, listeners: &mut [Listener]) -> io::Result<()> {
     for (number, listener) in listeners.iter_mut().enumerate() {
         let token = Token(FIRST_LISTENER - number);
-        poll.registry().register(&mut listener.socket, token, Interest::READABLE)?;
+        poll.registry()
+            .register(&mut listener.socket, token, Interest::READABLE)?;
     }
     Ok(())
 }
@@ -148,7 +149,8 @@ impl Worker {
             connects_left: 0,
             connects_since: Time::from_millis(0),
             next_serial: 0,
-            random_state: node.identity ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            random_state: node.identity
+                ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             client_logs: (now, 0),
             sys: SysTopics::new(),
             stopping: false,
@@ -160,7 +162,8 @@ impl Worker {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) {
         if self.local.id.index() == 0 {
-            self.timers.insert(self.local.now.plus(HOUSEKEEPING), Target::House);
+            self.timers
+                .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
             if !self.local.settings.sys_interval.is_zero() {
                 self.timers.insert(self.local.now, Target::Sys);
             }
@@ -263,20 +266,25 @@ impl Worker {
                 self.publish_sys();
                 let interval = self.local.settings.sys_interval;
                 if !interval.is_zero() {
-                    self.timers.insert(self.local.now.plus(interval), Target::Sys);
+                    self.timers
+                        .insert(self.local.now.plus(interval), Target::Sys);
                 }
             }
             Target::House => {
                 self.node.retained.sweep(self.local.now);
                 self.watch_memory();
-                self.timers.insert(self.local.now.plus(HOUSEKEEPING), Target::House);
+                self.timers
+                    .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
             }
         }
     }
 
     /// Whether a slot still holds the session of that number.
     pub(crate) fn is_session(&self, slot: u32, id: u64) -> bool {
-        self.local.clients.get(slot as usize).is_some_and(|client| client.session.id() == id)
+        self.local
+            .clients
+            .get(slot as usize)
+            .is_some_and(|client| client.session.id() == id)
     }
 
     /// A number nobody can guess from outside is not needed here, only an even spread.
@@ -305,7 +313,10 @@ impl Worker {
         let pressed = limit > 0 && resident_bytes().is_some_and(|bytes| bytes > limit);
         let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
         if pressed && !before {
-            tracing::warn!(limit, "memory is over limits.memory; publishers are read less");
+            tracing::warn!(
+                limit,
+                "memory is over limits.memory; publishers are read less"
+            );
         } else if before && !pressed {
             tracing::info!("memory is below limits.memory again");
         }

@@ -17,16 +17,20 @@ impl Worker {
             }
             let mut dirty = std::mem::take(&mut self.local.dirty);
             for key in dirty.drain(..) {
-                let connection = self.local.connections.get_mut(key as usize);
-                if connection.is_some_and(|connection| std::mem::take(&mut connection.dirty)) {
-                    self.write(key);
-                    self.refill(key);
-                }
+                self.write_and_refill(key);
             }
             if self.local.dirty.is_empty() {
                 // Keeps the memory of the list.
                 self.local.dirty = dirty;
             }
+        }
+    }
+
+    fn write_and_refill(&mut self, key: u32) {
+        let connection = self.local.connections.get_mut(key as usize);
+        if connection.is_some_and(|connection| std::mem::take(&mut connection.dirty)) {
+            self.write(key);
+            self.refill(key);
         }
     }
 
@@ -66,12 +70,16 @@ impl Worker {
     fn refill(&mut self, key: u32) {
         let limit = self.local.settings.output_bytes;
         let now = self.local.now;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else { return };
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
         if !connection.congested || connection.out.len() > limit / 2 {
             return;
         }
         connection.congested = false;
-        let Some(slot) = connection.session() else { return };
+        let Some(slot) = connection.session() else {
+            return;
+        };
         let (client, out) = self.local.client_and_output(slot);
         client.session.set_congested(false);
         let more = client.session.pump(now, limit, out);

@@ -12,13 +12,20 @@ const CLIENTS: usize = 24;
 #[test]
 fn a_message_reaches_subscribers_on_every_worker_once() {
     let (broker, address) = start(4, |_| {});
-    let mut subscribers: Vec<Peer> =
-        (0..CLIENTS).map(|number| Peer::connect(address, &format!("s{number}"))).collect();
+    let mut subscribers: Vec<Peer> = (0..CLIENTS)
+        .map(|number| Peer::connect(address, &format!("s{number}")))
+        .collect();
     for subscriber in &mut subscribers {
-        assert_eq!(subscriber.subscribe("a/+", QoS::AtLeastOnce), ReasonCode::GrantedQoS1);
+        assert_eq!(
+            subscriber.subscribe("a/+", QoS::AtLeastOnce),
+            ReasonCode::GrantedQoS1
+        );
     }
     let mut publisher = Peer::connect(address, "p");
-    assert_eq!(publisher.publish_acknowledged("a/b", b"one"), ReasonCode::Success);
+    assert_eq!(
+        publisher.publish_acknowledged("a/b", b"one"),
+        ReasonCode::Success
+    );
     for subscriber in &mut subscribers {
         assert_eq!(subscriber.message().payload, b"one");
         subscriber.assert_silent();
@@ -30,8 +37,9 @@ fn a_message_reaches_subscribers_on_every_worker_once() {
 #[test]
 fn order_of_one_publisher_is_kept_across_workers() {
     let (broker, address) = start(4, |_| {});
-    let mut subscribers: Vec<Peer> =
-        (0..CLIENTS).map(|number| Peer::connect(address, &format!("s{number}"))).collect();
+    let mut subscribers: Vec<Peer> = (0..CLIENTS)
+        .map(|number| Peer::connect(address, &format!("s{number}")))
+        .collect();
     for subscriber in &mut subscribers {
         subscriber.subscribe("order", QoS::AtMostOnce);
     }
@@ -77,7 +85,10 @@ fn an_absent_session_is_found_by_any_worker_with_what_it_missed() {
         peer.disconnect();
         let payload = format!("round {round}");
         // The DISCONNECT may still be on its way: the message is queued or sent, and acknowledged by nobody.
-        assert_eq!(publisher.publish_acknowledged("t", payload.as_bytes()), ReasonCode::Success);
+        assert_eq!(
+            publisher.publish_acknowledged("t", payload.as_bytes()),
+            ReasonCode::Success
+        );
         let present;
         (peer, present) = Peer::resume(address, "away");
         assert!(present);
@@ -92,10 +103,14 @@ fn an_absent_session_is_found_by_any_worker_with_what_it_missed() {
 #[test]
 fn a_shared_group_gets_each_message_once_over_all_workers() {
     let (broker, address) = start(4, |_| {});
-    let mut members: Vec<Peer> =
-        (0..8).map(|number| Peer::connect(address, &format!("m{number}"))).collect();
+    let mut members: Vec<Peer> = (0..8)
+        .map(|number| Peer::connect(address, &format!("m{number}")))
+        .collect();
     for member in &mut members {
-        assert_eq!(member.subscribe("$share/g/a/#", QoS::AtLeastOnce), ReasonCode::GrantedQoS1);
+        assert_eq!(
+            member.subscribe("$share/g/a/#", QoS::AtLeastOnce),
+            ReasonCode::GrantedQoS1
+        );
     }
     let mut publisher = Peer::connect(address, "p");
     for number in 0..80_u8 {
@@ -137,7 +152,10 @@ fn messages_of_a_group_member_that_leaves_go_to_another() {
 fn overlapping_subscriptions_deliver_once_with_the_highest_qos_and_all_identifiers() {
     let (broker, address) = start(1, |_| {});
     let mut peer = Peer::connect(address, "overlap");
-    let options = |qos| SubscriptionOptions { qos, ..Default::default() };
+    let options = |qos| SubscriptionOptions {
+        qos,
+        ..Default::default()
+    };
     peer.subscribe_with("a/#", options(QoS::AtMostOnce), Some(3));
     peer.subscribe_with("a/+", options(QoS::ExactlyOnce), Some(5));
     peer.subscribe_with("a/b", options(QoS::AtLeastOnce), None);
@@ -213,7 +231,12 @@ fn wills_reach_subscribers_when_the_broker_stops() {
     broker.stop();
     let mut topics: Vec<String> = (0..8).map(|_| watcher.message().topic).collect();
     topics.sort_unstable();
-    assert_eq!(topics, (0..8).map(|number| format!("wills/{number}")).collect::<Vec<_>>());
+    assert_eq!(
+        topics,
+        (0..8)
+            .map(|number| format!("wills/{number}"))
+            .collect::<Vec<_>>()
+    );
     assert_eq!(watcher.goodbye_reason(), ReasonCode::ServerShuttingDown);
     watcher.assert_closed();
 }
@@ -231,7 +254,10 @@ fn a_subscriber_that_does_not_read_costs_only_itself() {
     let mut publisher = Peer::connect(address, "p");
     let payload = vec![7; 16 * 1024];
     for _ in 0..1500 {
-        assert_eq!(publisher.publish_acknowledged("flood", &payload), ReasonCode::Success);
+        assert_eq!(
+            publisher.publish_acknowledged("flood", &payload),
+            ReasonCode::Success
+        );
         let message = healthy.message();
         assert_eq!(message.payload.len(), payload.len());
         healthy.acknowledge(message.id);
@@ -261,6 +287,9 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
     assert_eq!(waiting, ["listeners", "node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
-    assert_eq!(peer.subscribe("b", QoS::AtMostOnce), ReasonCode::QuotaExceeded);
+    assert_eq!(
+        peer.subscribe("b", QoS::AtMostOnce),
+        ReasonCode::QuotaExceeded
+    );
     broker.stop();
 }

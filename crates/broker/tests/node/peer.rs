@@ -12,6 +12,7 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{
     AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
+    WillProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 
@@ -26,7 +27,13 @@ pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, 
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
     let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-    config.listeners.insert("mqtt".to_owned(), ListenerConfig { bind, max_connections: 0 });
+    config.listeners.insert(
+        "mqtt".to_owned(),
+        ListenerConfig {
+            bind,
+            max_connections: 0,
+        },
+    );
     change(&mut config);
     let broker = Broker::start(config).expect("a free port on loopback");
     let address = broker.addresses()[0].1;
@@ -65,20 +72,33 @@ pub(crate) fn connect_packet(version: Version, client_id: &str) -> Connect<'_> {
 }
 
 pub(crate) fn will<'a>(topic: &'a str, payload: &'a [u8]) -> Will<'a> {
-    Will { topic, payload, qos: QoS::AtLeastOnce, retain: false, properties: Default::default() }
+    Will {
+        topic,
+        payload,
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        properties: WillProperties::default(),
+    }
 }
 
 impl Peer {
     pub(crate) fn open(address: SocketAddr, version: Version) -> Self {
         let stream = TcpStream::connect(address).expect("the broker listens");
-        stream.set_nodelay(true).unwrap();
-        Self { stream, version, unread: Vec::new() }
+        stream.set_nodelay(true).expect("a socket option");
+        Self {
+            stream,
+            version,
+            unread: Vec::new(),
+        }
     }
 
     /// Connects with a clean start and expects to be accepted.
     pub(crate) fn connect(address: SocketAddr, client_id: &str) -> Self {
         let mut peer = Self::open(address, Version::V5);
-        assert_eq!(peer.handshake(&connect_packet(Version::V5, client_id)), (ReasonCode::Success, false));
+        assert_eq!(
+            peer.handshake(&connect_packet(Version::V5, client_id)),
+            (ReasonCode::Success, false)
+        );
         peer
     }
 
@@ -109,7 +129,14 @@ impl Peer {
     }
 
     pub(crate) fn subscribe(&mut self, filter: &str, qos: QoS) -> ReasonCode {
-        self.subscribe_with(filter, SubscriptionOptions { qos, ..Default::default() }, None)
+        self.subscribe_with(
+            filter,
+            SubscriptionOptions {
+                qos,
+                ..Default::default()
+            },
+            None,
+        )
     }
 
     pub(crate) fn subscribe_with(
@@ -121,8 +148,11 @@ impl Peer {
         let filter = TopicFilter::parse(filter).expect("a filter of the test is valid");
         let requests = [SubscriptionRequest { filter, options }];
         self.send(&Packet::Subscribe(Subscribe {
-            packet_id: PacketId::new(77).unwrap(),
-            properties: SubscribeProperties { subscription_identifier: identifier, ..Default::default() },
+            packet_id: PacketId::new(77).expect("not zero"),
+            properties: SubscribeProperties {
+                subscription_identifier: identifier,
+                ..Default::default()
+            },
             requests: SubscriptionRequests::Listed(&requests),
         }));
         self.receive(|packet| match packet {
@@ -132,10 +162,18 @@ impl Peer {
     }
 
     pub(crate) fn publish(&mut self, topic: &str, payload: &[u8], qos: QoS, retain: bool) {
-        let packet_id = (qos != QoS::AtMostOnce).then(|| PacketId::new(9).unwrap());
+        let packet_id = (qos != QoS::AtMostOnce).then(|| PacketId::new(9).expect("not zero"));
         let properties = PublishProperties::default();
         let dup = false;
-        self.send(&Packet::Publish(Publish { dup, qos, retain, topic, packet_id, properties, payload }));
+        self.send(&Packet::Publish(Publish {
+            dup,
+            qos,
+            retain,
+            topic,
+            packet_id,
+            properties,
+            payload,
+        }));
     }
 
     /// Publishes with QoS 1 and returns the reason of the PUBACK.
@@ -150,7 +188,11 @@ impl Peer {
     pub(crate) fn acknowledge(&mut self, id: Option<PacketId>) {
         let packet_id = id.expect("only QoS 1 is acknowledged here");
         let properties = AckProperties::default();
-        self.send(&Packet::PubAck(Ack { packet_id, reason: ReasonCode::Success, properties }));
+        self.send(&Packet::PubAck(Ack {
+            packet_id,
+            reason: ReasonCode::Success,
+            properties,
+        }));
     }
 
     pub(crate) fn message(&mut self) -> Received {
@@ -177,20 +219,26 @@ impl Peer {
 
     pub(crate) fn disconnect(mut self) {
         let properties = DisconnectProperties::default();
-        self.send(&Packet::Disconnect(Disconnect { reason: ReasonCode::Success, properties }));
+        self.send(&Packet::Disconnect(Disconnect {
+            reason: ReasonCode::Success,
+            properties,
+        }));
     }
 
     /// The next packet, whatever it is.
     pub(crate) fn receive<R>(&mut self, look: impl FnOnce(Packet<'_>) -> R) -> R {
-        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout above zero");
         loop {
             if let Some(frame) = frame::split(&self.unread, u32::MAX).expect("a whole frame") {
-                let result = look(decode(frame, self.version).expect("the broker sends valid packets"));
+                let result =
+                    look(decode(frame, self.version).expect("the broker sends valid packets"));
                 let len = frame.len;
                 self.unread.drain(..len);
                 return result;
             }
-            let mut buffer = [0; 65536];
+            let mut buffer = [0; 8192];
             let len = self.stream.read(&mut buffer).expect("a packet in time");
             assert!(len > 0, "the broker closed the connection");
             self.unread.extend_from_slice(&buffer[..len]);
@@ -199,14 +247,23 @@ impl Peer {
 
     /// Nothing more comes, and the connection stays open.
     pub(crate) fn assert_silent(&mut self) {
-        assert!(self.unread.is_empty(), "unread packets: {:02x?}", self.unread);
-        self.stream.set_read_timeout(Some(SILENCE)).unwrap();
+        assert!(
+            self.unread.is_empty(),
+            "unread packets: {:02x?}",
+            self.unread
+        );
+        self.stream
+            .set_read_timeout(Some(SILENCE))
+            .expect("a timeout above zero");
         let mut buffer = [0; 64];
         match self.stream.read(&mut buffer) {
             Ok(0) => panic!("the broker closed the connection"),
             Ok(len) => panic!("unexpected bytes {:02x?}", &buffer[..len]),
             Err(error) => assert!(
-                matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
+                matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ),
                 "{error}"
             ),
         }
@@ -214,8 +271,12 @@ impl Peer {
 
     /// The broker closes the connection, after whatever else it sends.
     pub(crate) fn assert_closed(&mut self) {
-        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout above zero");
         let mut rest = Vec::new();
-        self.stream.read_to_end(&mut rest).expect("the connection is closed in order");
+        self.stream
+            .read_to_end(&mut rest)
+            .expect("the connection is closed in order");
     }
 }
