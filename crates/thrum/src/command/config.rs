@@ -1,0 +1,116 @@
+//! `thrum config`: write, check and show the configuration of a broker.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::Failure;
+use crate::config::{self, Loaded, Request};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum config init thrum.toml                   write a file with every key and its default
+  thrum config check -c thrum.toml               errors, or what differs from the defaults
+  thrum config show --origin -c thrum.toml       every value in force and who set it";
+
+/// Arguments of `thrum config`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write a commented file with every key and its default; an existing file is not touched.
+    Init {
+        /// The file to write; - is standard output.
+        #[arg(default_value = "thrum.toml")]
+        file: PathBuf,
+    },
+    /// Check files and variables: print all errors and exit with 2, or print what differs from the defaults.
+    Check {
+        #[command(flatten)]
+        source: SourceArgs,
+    },
+    /// Print every value in force.
+    Show {
+        /// Say for each who set it: default, file and line, variable.
+        #[arg(long)]
+        origin: bool,
+        #[command(flatten)]
+        source: SourceArgs,
+    },
+}
+
+/// Where to read from.
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Runs one of them.
+pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Init { file } => init(&file)?,
+        Action::Check { source } => check(&load(source)?)?,
+        Action::Show { origin, source } => {
+            let listing = config::listing(&load(source)?, origin);
+            std::io::stdout().write_all(listing.as_bytes())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(source: SourceArgs) -> anyhow::Result<Loaded> {
+    let request = Request { file: source.config, ..Request::default() };
+    config::load(&request).map_err(Failure::usage)
+}
+
+fn init(file: &Path) -> anyhow::Result<()> {
+    let text = config::commented_file();
+    if file == Path::new("-") {
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(());
+    }
+    let shown = file.display();
+    let mut target = match OpenOptions::new().write(true).create_new(true).open(file) {
+        Ok(target) => target,
+        Err(error) => {
+            let folder = file.parent().unwrap_or(Path::new("")).display();
+            let reason = match error.kind() {
+                ErrorKind::AlreadyExists => {
+                    "it exists; choose another name, or move it away".to_owned()
+                }
+                ErrorKind::NotFound => {
+                    format!("there is no directory {folder}; make it with: mkdir -p {folder}")
+                }
+                ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                _ => error.to_string(),
+            };
+            return Err(Failure::usage(format!("cannot write {shown}: {reason}")));
+        }
+    };
+    target.write_all(text.as_bytes())?;
+    writeln!(std::io::stderr(), "wrote {shown}; next: thrum serve -c {shown}")?;
+    Ok(())
+}
+
+fn check(loaded: &Loaded) -> anyhow::Result<()> {
+    let differences = config::differences(loaded);
+    let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
+    let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
+    let difference = match differences.is_empty() {
+        true => "everything is at its default",
+        false => "what differs from the defaults:",
+    };
+    writeln!(std::io::stderr(), "valid ({files} read); {difference}")?;
+    std::io::stdout().write_all(differences.as_bytes())?;
+    Ok(())
+}

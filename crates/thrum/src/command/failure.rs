@@ -1,0 +1,32 @@
+//! Failures with an exit code of their own.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Exit code of wrong usage and of a wrong configuration.
+const USAGE: u8 = 2;
+
+/// A failure that the user can mend: what, why and how, in one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+}
+
+impl Failure {
+    /// Wrong usage, a wrong configuration, or a machine that does not give what that asks for.
+    pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
+        anyhow::Error::new(Self { message: message.to_string() })
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(USAGE)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

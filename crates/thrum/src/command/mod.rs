@@ -1,0 +1,61 @@
+//! The commands: one file each, and the tree that leads to them.
+
+mod completion;
+mod config;
+mod failure;
+mod man;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use failure::Failure;
+
+/// Examples come first: most people look for a line to copy.
+const EXAMPLES: &str = "\
+Examples:
+  thrum serve --dev                              a broker to try things with, on this machine only
+  thrum serve -c /etc/thrum/thrum.toml           a broker with a configuration
+  thrum config init thrum.toml                   write a commented configuration";
+
+/// MQTT broker, benchmark and command-line clients in one program.
+#[derive(Debug, Parser)]
+#[command(name = "thrum", version, after_help = EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a broker.
+    Serve(serve::ServeArgs),
+    /// Write, check and show the configuration of a broker.
+    Config(config::ConfigArgs),
+    /// Print a completion script for a shell.
+    Completion(completion::CompletionArgs),
+    /// Print the manual page, in the form that man reads.
+    Man,
+    /// Print the version.
+    Version,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// What the command failed at; a [`Failure`] has its own exit code, everything else is 1.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Config(args) => config::run(args),
+        Command::Completion(args) => completion::run(&args),
+        Command::Man => man::run(),
+        Command::Version => version::run(),
+    }
+}

@@ -1,0 +1,155 @@
+//! What a broker says when it is ready: where it listens, in which mode, what to try.
+
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use thrum_broker::Config;
+use thrum_broker::config::Anonymous;
+
+use crate::command::version::VERSION;
+
+/// Port that the clients take by themselves.
+const DEFAULT_PORT: u16 = 1883;
+
+/// A broker that has just started.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    /// The settings in force.
+    pub(super) config: &'a Config,
+    /// Listener names and their real addresses.
+    pub(super) addresses: &'a [(String, SocketAddr)],
+    /// Started with `--dev`.
+    pub(super) dev: bool,
+}
+
+impl Start<'_> {
+    /// Prints it for people.
+    pub(super) fn print(&self, took: Duration) -> std::io::Result<()> {
+        std::io::stdout().write_all(self.text(took).as_bytes())
+    }
+
+    /// Logs it for machines.
+    pub(super) fn log(&self, took: Duration) {
+        for (listener, address) in self.addresses {
+            tracing::info!(%listener, %address, "listening");
+        }
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(
+            version = VERSION,
+            node = %self.config.node.name,
+            mode = self.mode(),
+            start_ms = millis,
+            "ready"
+        );
+    }
+
+    fn text(&self, took: Duration) -> String {
+        let mut text = String::new();
+        self.write(&mut text, took).expect("writing to a String does not fail");
+        text
+    }
+
+    fn write(&self, text: &mut String, took: Duration) -> fmt::Result {
+        let name = match self.config.node.name.as_str() {
+            "thrum" => String::new(),
+            name => format!(" ({name})"),
+        };
+        writeln!(text, "thrum {VERSION}{name} ready in {} ms", took.as_millis().max(1))?;
+        for (number, (listener, address)) in self.addresses.iter().enumerate() {
+            let label = if number == 0 { "Listening" } else { "" };
+            writeln!(text, "  {label:<9}  mqtt://{address}  ({listener})")?;
+        }
+        writeln!(text, "  Mode       {}", self.mode())?;
+        if let Some(target) = self.target() {
+            writeln!(text, "  Try        thrum sub{target} -t '#' -v")?;
+            writeln!(text, "             thrum pub{target} -t hello -m world")?;
+        }
+        Ok(())
+    }
+
+    fn mode(&self) -> &'static str {
+        match (self.dev, self.config.auth.anonymous) {
+            (true, _) => "dev: everyone who reaches it may connect, nothing is kept on disk",
+            (false, Anonymous::Everyone) => {
+                "everyone who reaches it may connect, nothing is kept on disk"
+            }
+            (false, Anonymous::Loopback) => {
+                "clients of this machine may connect (for others: auth.anonymous = true), nothing is kept on disk"
+            }
+            (false, Anonymous::Nobody) => {
+                "nobody may connect without credentials (auth.anonymous = false), nothing is kept on disk"
+            }
+        }
+    }
+
+    /// Options that lead a client on this machine here; nothing where its defaults do.
+    fn target(&self) -> Option<String> {
+        let reach = |address: &SocketAddr| match address.ip() {
+            ip if ip.is_loopback() || ip.is_unspecified() => 0,
+            _ => 1,
+        };
+        let addresses = self.addresses.iter().map(|(_, address)| address);
+        let address = addresses.min_by_key(|address| (reach(address), address.is_ipv6()))?;
+        let mut options = String::new();
+        let host = match address.ip() {
+            ip if reach(address) == 1 => Some(ip.to_string()),
+            IpAddr::V6(ip) => ip.is_loopback().then(|| ip.to_string()),
+            IpAddr::V4(_) => None,
+        };
+        if let Some(host) = host {
+            options.push_str(&format!(" -h {host}"));
+        }
+        if address.port() != DEFAULT_PORT {
+            options.push_str(&format!(" -p {}", address.port()));
+        }
+        Some(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(addresses: &[&str], dev: bool, expected: &str) {
+        let addresses: Vec<(String, SocketAddr)> = addresses
+            .iter()
+            .map(|address| ("mqtt".to_owned(), address.parse().unwrap()))
+            .collect();
+        let start = Start { config: &Config::default(), addresses: &addresses, dev };
+        let expected = expected.replace("VERSION", VERSION);
+        assert_eq!(start.text(Duration::from_millis(12)), expected);
+    }
+
+    #[test]
+    fn easy_mode_says_where_and_what_to_try() {
+        check(
+            &["127.0.0.1:1883", "[::1]:1883"],
+            true,
+            "\
+thrum VERSION ready in 12 ms
+  Listening  mqtt://127.0.0.1:1883  (mqtt)
+             mqtt://[::1]:1883  (mqtt)
+  Mode       dev: everyone who reaches it may connect, nothing is kept on disk
+  Try        thrum sub -t '#' -v
+             thrum pub -t hello -m world
+",
+        );
+    }
+
+    #[test]
+    fn commands_to_try_name_the_host_and_port_where_they_must() {
+        check(
+            &["10.0.0.5:2883"],
+            false,
+            "\
+thrum VERSION ready in 12 ms
+  Listening  mqtt://10.0.0.5:2883  (mqtt)
+  Mode       clients of this machine may connect (for others: auth.anonymous = true), nothing is kept on disk
+  Try        thrum sub -h 10.0.0.5 -p 2883 -t '#' -v
+             thrum pub -h 10.0.0.5 -p 2883 -t hello -m world
+",
+        );
+    }
+}

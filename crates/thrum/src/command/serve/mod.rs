@@ -1,0 +1,125 @@
+//! `thrum serve`: run a broker until a signal ends it.
+
+mod announce;
+mod open_files;
+mod preflight;
+mod signals;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use thrum_broker::config::LogFormat;
+use thrum_broker::config::units;
+
+use super::Failure;
+use crate::assemble;
+use crate::config::{self, Request};
+use crate::logging;
+use announce::Start;
+use signals::Signals;
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum serve --dev                              try things on this machine: no file, no users, nothing is kept
+  thrum serve                                    /etc/thrum/thrum.toml if it is there, else the defaults
+  thrum serve -c thrum.toml --listen 127.0.0.1:1884
+  THRUM_LIMITS__MAX_PACKET=2MB thrum serve       every key can be set by a variable
+
+Signals: SIGTERM and SIGINT stop gracefully, SIGHUP reads the configuration again.";
+
+/// Arguments of `thrum serve`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Easy mode: everyone who reaches it may connect, it listens on 127.0.0.1:1883 and [::1]:1883 unless told
+    /// otherwise, and /etc/thrum/thrum.toml is not read.
+    #[arg(long)]
+    dev: bool,
+    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address and port to listen on, or a port for all addresses; may be given more than once.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
+    listen: Vec<Listen>,
+    /// Worker threads: a number, or auto for one per core.
+    #[arg(long, value_name = "N")]
+    workers: Option<String>,
+    /// What is logged: error, warn, info, debug, trace, also by part: info,thrum_broker=debug.
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Form of a log line; with json nothing else is printed.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<Format>,
+}
+
+/// Form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Addresses that one `--listen` stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listen(Vec<SocketAddr>);
+
+/// Runs a broker until a signal ends it.
+#[expect(clippy::disallowed_methods, reason = "times the start of the program for its first line")]
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let request = args.request();
+    let mut loaded = config::load(&request).map_err(Failure::usage)?;
+    let level = logging::init(&loaded.config.log).map_err(Failure::usage)?;
+    let signals = Signals::new()?;
+    let files = open_files::raise();
+    open_files::bound(&mut loaded.config, files);
+    preflight::check(&mut loaded.config).map_err(Failure::usage)?;
+    let mut broker = assemble::start(loaded.config.clone()).map_err(Failure::usage)?;
+    let addresses = broker.addresses().to_vec();
+    let start = Start { config: &loaded.config, addresses: &addresses, dev: args.dev };
+    match loaded.config.log.format {
+        LogFormat::Text => start.print(began.elapsed())?,
+        LogFormat::Json => start.log(began.elapsed()),
+    }
+    signals.serve(&request, loaded, &level, files, &mut broker);
+    broker.stop();
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ServeArgs {
+    fn request(&self) -> Request {
+        let mut flags = Vec::new();
+        if !self.listen.is_empty() {
+            let addresses: Vec<String> = self
+                .listen
+                .iter()
+                .flat_map(|Listen(addresses)| addresses)
+                .map(|address| format!("{:?}", address.to_string()))
+                .collect();
+            let list = format!("[{}]", addresses.join(", "));
+            flags.push(("listeners.mqtt.bind", list, "--listen"));
+        }
+        let mut set = |key, value: Option<String>, flag| {
+            flags.extend(value.map(|value| (key, value, flag)));
+        };
+        set("node.workers", self.workers.clone(), "--workers");
+        set("log.level", self.log_level.clone(), "--log-level");
+        let format = self.log_format.map(|format| match format {
+            Format::Text => "text".to_owned(),
+            Format::Json => "json".to_owned(),
+        });
+        set("log.format", format, "--log-format");
+        Request { file: self.config.clone(), dev: self.dev, flags }
+    }
+}
+
+fn parse_listen(text: &str) -> Result<Listen, String> {
+    let expected = "expected address:port, such as 127.0.0.1:1883 or [::1]:1883, or a port";
+    units::parse_bind(text).map(Listen).ok_or_else(|| expected.to_owned())
+}

@@ -1,0 +1,140 @@
+//! Looks at every address before the broker starts, so that all that cannot work is said at once and in words.
+
+use std::fmt;
+use std::io::{Error, ErrorKind};
+use std::net::SocketAddr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use thrum_broker::Config;
+
+/// Ports below this one belong to root.
+const UNPRIVILEGED: u16 = 1024;
+
+/// Addresses that cannot be listened on; never empty.
+#[derive(Debug)]
+pub(super) struct Refused(Vec<(SocketAddr, Error)>);
+
+/// Tries all addresses. An address of a family that this machine does not have is left out with a log line, if its
+/// listener has another one.
+///
+/// # Errors
+/// The addresses that are busy, forbidden or not of this machine.
+pub(super) fn check(config: &mut Config) -> Result<(), Refused> {
+    let mut refused = Vec::new();
+    for (name, listener) in &mut config.listeners {
+        let mut usable = Vec::with_capacity(listener.bind.len());
+        let mut absent = Vec::new();
+        for address in &listener.bind {
+            match listen(*address) {
+                Ok(()) => usable.push(*address),
+                Err(error) if is_family_absent(*address, &error) => absent.push((*address, error)),
+                Err(error) => refused.push((*address, error)),
+            }
+        }
+        if usable.is_empty() {
+            refused.append(&mut absent);
+        }
+        for (address, error) in absent {
+            tracing::info!(listener = %name, %address, %error, "not listening, no IPv6 here");
+        }
+        listener.bind = usable;
+    }
+    if refused.is_empty() { Ok(()) } else { Err(Refused(refused)) }
+}
+
+/// Listens for a moment, without sharing the port: a second broker must not slip in beside the first.
+fn listen(address: SocketAddr) -> Result<(), Error> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(1)
+}
+
+/// Whether an address fails because the machine has no IPv6: the family is unknown, or has no such address although
+/// every machine with IPv6 has it.
+fn is_family_absent(address: SocketAddr, error: &Error) -> bool {
+    let everywhere = address.ip().is_loopback() || address.ip().is_unspecified();
+    let unknown = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+    let absent = unknown || error.kind() == ErrorKind::AddrNotAvailable;
+    address.is_ipv6() && everywhere && absent
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (address, error)) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\nerror: " };
+            write!(formatter, "{separator}cannot listen on {address}: {}", Reason(*address, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why an address is refused and what to do.
+struct Reason<'a>(SocketAddr, &'a Error);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(address, error) = self;
+        match error.kind() {
+            ErrorKind::AddrInUse => formatter.write_str(
+                "address already in use; another broker? stop it or choose another port with --listen",
+            ),
+            ErrorKind::PermissionDenied if address.port() < UNPRIVILEGED => write!(
+                formatter,
+                "permission denied; ports below {UNPRIVILEGED} need root or CAP_NET_BIND_SERVICE, \
+                 choose another port with --listen"
+            ),
+            ErrorKind::AddrNotAvailable => formatter
+                .write_str("this machine has no such address; choose one of its own with --listen"),
+            _ => write!(formatter, "{error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_reason(address: &str, kind: ErrorKind, expected: &str) {
+        let refused = Refused(vec![(address.parse().unwrap(), Error::from(kind))]);
+        assert_eq!(refused.to_string(), expected);
+    }
+
+    #[test]
+    fn a_busy_port_is_said_with_what_to_do() {
+        check_reason(
+            "0.0.0.0:1883",
+            ErrorKind::AddrInUse,
+            "cannot listen on 0.0.0.0:1883: address already in use; another broker? stop it or choose \
+             another port with --listen",
+        );
+    }
+
+    #[test]
+    fn a_port_of_root_is_said_with_what_to_do() {
+        check_reason(
+            "127.0.0.1:83",
+            ErrorKind::PermissionDenied,
+            "cannot listen on 127.0.0.1:83: permission denied; ports below 1024 need root or \
+             CAP_NET_BIND_SERVICE, choose another port with --listen",
+        );
+    }
+
+    #[test]
+    fn only_addresses_that_every_machine_has_show_that_ipv6_is_absent() {
+        let absent = Error::from(ErrorKind::AddrNotAvailable);
+        for (address, expected) in [
+            ("[::1]:1883", true),
+            ("[::]:1883", true),
+            ("[fd00::1]:1883", false),
+            ("127.0.0.1:1883", false),
+        ] {
+            assert_eq!(is_family_absent(address.parse().unwrap(), &absent), expected, "{address}");
+        }
+        let busy = Error::from(ErrorKind::AddrInUse);
+        assert!(!is_family_absent("[::1]:1883".parse().unwrap(), &busy));
+    }
+}

@@ -1,0 +1,206 @@
+//! One source of settings, taken apart into values with the place each comes from.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use toml_edit::{Document, InlineTable, Item, TableLike, Value};
+
+use super::problem::{Place, Problem, Source};
+use super::schema::{Key, Kind};
+use super::suggest::nearest;
+
+/// What the names of variables that set keys begin with.
+const PREFIX: &str = "THRUM_";
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A file, and the line in it.
+    File(PathBuf, usize),
+    /// A variable of the environment.
+    Env(String),
+    /// A flag of the command line.
+    Flag(&'static str),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::File(path, line) => write!(formatter, "{}:{line}", path.display()),
+            Self::Env(name) => write!(formatter, "env {name}"),
+            Self::Flag(name) => write!(formatter, "flag {name}"),
+        }
+    }
+}
+
+/// A key that a source sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// The key, name by name.
+    pub(crate) path: Vec<String>,
+    /// Its value.
+    pub(crate) value: Value,
+    /// Who set it.
+    pub(crate) origin: Origin,
+    /// The value's place, if it is in a file.
+    pub(crate) place: Option<Place>,
+}
+
+/// Reads settings against the tree of keys and collects what is wrong with them.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    /// The keys there are.
+    pub(crate) keys: &'a Key,
+    /// What was read, in the order of its layers.
+    pub(crate) settings: Vec<Setting>,
+    /// What is wrong with it.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Reads a file.
+    pub(crate) fn file(&mut self, source: &Rc<Source>) {
+        match Document::parse(source.text.as_str()) {
+            Ok(document) => self.table(source, self.keys, &mut Vec::new(), document.as_table()),
+            Err(error) => {
+                let place = Place::new(source, error.span().unwrap_or(0..0));
+                let message = error.message().replace('\n', ", ");
+                self.report(Some(place), String::new(), message);
+            }
+        }
+    }
+
+    /// Reads a variable, if its name is that of a key: `THRUM_LIMITS__MAX_PACKET` is `limits.max_packet`. Names
+    /// without `__` belong to others (`THRUM_SERVICE_HOST` of an orchestrator).
+    pub(crate) fn variable(&mut self, name: &str, text: &str) {
+        let path: Vec<String> = match name.strip_prefix(PREFIX) {
+            Some(key) if key.contains("__") => {
+                key.split("__").map(str::to_ascii_lowercase).collect()
+            }
+            _ if name == "RUST_LOG" => vec!["log".to_owned(), "level".to_owned()],
+            _ => return,
+        };
+        self.text(path, text, Origin::Env(name.to_owned()));
+    }
+
+    /// Takes a value as the user wrote it outside a file: as TOML if the key takes that, else as plain text.
+    pub(crate) fn text(&mut self, path: Vec<String>, text: &str, origin: Origin) {
+        let Some(key) = self.keys.at(&path) else {
+            let message = self.unknown_variable(&path);
+            return self.report(None, origin.to_string(), message);
+        };
+        let Kind::Value(leaf) = &key.kind else {
+            let message = "is a table of keys, not a value".to_owned();
+            return self.report(None, origin.to_string(), message);
+        };
+        let parsed = text.parse().ok().filter(|value| leaf.check(&path, value).is_ok());
+        let value = parsed.unwrap_or_else(|| Value::from(text));
+        match leaf.check(&path, &value) {
+            Ok(()) => self.settings.push(Setting { path, value, origin, place: None }),
+            Err(message) => self.report(None, origin.to_string(), message),
+        }
+    }
+
+    fn table(
+        &mut self,
+        source: &Rc<Source>,
+        keys: &Key,
+        path: &mut Vec<String>,
+        table: &dyn TableLike,
+    ) {
+        for (name, item) in table.iter() {
+            let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
+            let place = Place::new(source, span.unwrap_or(0..0));
+            path.push(name.to_owned());
+            match keys.child(name) {
+                Some(key) => self.item(source, key, path, item, place),
+                None => {
+                    let message = self.unknown_key(keys, path);
+                    self.report(Some(place), String::new(), message);
+                }
+            }
+            path.pop();
+        }
+    }
+
+    fn item(
+        &mut self,
+        source: &Rc<Source>,
+        key: &Key,
+        path: &mut Vec<String>,
+        item: &Item,
+        place: Place,
+    ) {
+        if let Kind::Value(leaf) = &key.kind {
+            let value = match item {
+                Item::Value(value) => value.clone(),
+                _ => InlineTable::new().into(),
+            };
+            let place = item.span().map_or(place, |span: Range<usize>| Place::new(source, span));
+            match leaf.check(path, &value) {
+                Ok(()) => {
+                    let origin = Origin::File(place.path().clone(), place.line());
+                    let path = path.clone();
+                    self.settings.push(Setting { path, value, origin, place: Some(place) });
+                }
+                Err(message) => {
+                    let message = format!("{}: {message}", path.join("."));
+                    self.report(Some(place), String::new(), message);
+                }
+            }
+        } else if let Some(table) = item.as_table_like() {
+            self.table(source, key, path, table);
+        } else {
+            let example = match &key.kind {
+                Kind::Named(_) => " with a table for each, such as mqtt = { bind = 1883 }",
+                Kind::Table(_) | Kind::Value(_) => "",
+            };
+            let message = format!("{}: expected a table{example}", path.join("."));
+            self.report(Some(place), String::new(), message);
+        }
+    }
+
+    fn unknown_key(&self, parent: &Key, path: &[String]) -> String {
+        let [above @ .., name] = path else { return String::new() };
+        if matches!(parent.kind, Kind::Named(_)) {
+            return format!("listener name {name:?}: use the letters a-z, 0-9, _ and - only");
+        }
+        let within = match above {
+            [] => String::new(),
+            above => format!(" in [{}]", above.join(".")),
+        };
+        let mut elsewhere = Vec::new();
+        self.keys.find(name, "", &mut elsewhere);
+        let meant = nearest(name, parent.names()).map(str::to_owned).or_else(|| elsewhere.pop());
+        let hint = meant.map_or_else(
+            || format!("; keys here are {}", parent.names().collect::<Vec<_>>().join(", ")),
+            |meant| format!(", did you mean {meant:?}?"),
+        );
+        format!("unknown key {name:?}{within}{hint}")
+    }
+
+    fn unknown_variable(&self, path: &[String]) -> String {
+        let mut corrected: Vec<String> = Vec::new();
+        let mut keys = self.keys;
+        for name in path {
+            let known = match keys.child(name) {
+                Some(_) => Some(name.as_str()),
+                None => nearest(name, keys.names()),
+            };
+            let Some((known, child)) = known.and_then(|name| Some((name, keys.child(name)?))) else {
+                return "no such key".to_owned();
+            };
+            corrected.push(known.to_ascii_uppercase());
+            keys = child;
+        }
+        format!("no such key, did you mean {PREFIX}{}?", corrected.join("__"))
+    }
+
+    fn report(&mut self, place: Option<Place>, origin: String, message: String) {
+        self.problems.push(Problem { place, origin, message });
+    }
+}

@@ -1,0 +1,214 @@
+//! From files, variables and flags to one configuration that knows where each of its values comes from.
+//!
+//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, variables of the
+//! environment, flags. All that is wrong is reported at once, each with its place.
+
+mod layer;
+mod problem;
+mod reference;
+mod schema;
+mod show;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use thrum_broker::Config;
+use toml_edit::DocumentMut;
+use tracing_subscriber::EnvFilter;
+
+use layer::{Reader, Setting};
+use problem::{Problem, Source};
+
+pub(crate) use layer::Origin;
+pub(crate) use problem::Problems;
+pub(crate) use reference::commented_file;
+pub(crate) use show::{changed_keys, differences, listing};
+
+/// The file that is read if none is named.
+pub(crate) const DEFAULT_FILE: &str = "/etc/thrum/thrum.toml";
+
+/// Where to take a configuration from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// The file named by the user.
+    pub(crate) file: Option<PathBuf>,
+    /// Easy mode: everyone may connect, loopback only unless a listener is named, no default file.
+    pub(crate) dev: bool,
+    /// Keys set by flags: the key, its value as text, the flag.
+    pub(crate) flags: Vec<(&'static str, String, &'static str)>,
+}
+
+/// A configuration and the origins of its values.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The settings in force.
+    pub(crate) config: Config,
+    /// Who set each key that is not at its default.
+    origins: BTreeMap<String, Origin>,
+    /// The files that were read.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Loaded {
+    /// Who set a key, given by its dotted name.
+    pub(crate) fn origin(&self, key: &str) -> &Origin {
+        self.origins.get(key).unwrap_or(&Origin::Default)
+    }
+}
+
+/// Reads everything that the request and the environment name.
+///
+/// # Errors
+/// All that is wrong with files, variables and flags.
+pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
+    let sources = read_sources(request)?;
+    // Names and values that are no text belong to nobody here.
+    let variables = std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
+    compose(&sources, variables.collect(), request)
+}
+
+/// Puts the layers together.
+fn compose(
+    sources: &[Rc<Source>],
+    mut variables: Vec<(String, String)>,
+    request: &Request,
+) -> Result<Loaded, Problems> {
+    let keys = schema::keys();
+    let mut reader = Reader { keys: &keys, settings: Vec::new(), problems: Vec::new() };
+    for source in sources {
+        reader.file(source);
+    }
+    // RUST_LOG, which every Rust program understands, comes first, so that the own name wins.
+    variables.sort_by_key(|(name, _)| (name != "RUST_LOG", name.clone()));
+    for (name, text) in &variables {
+        reader.variable(name, text);
+    }
+    if request.dev {
+        reader.text(path("auth.anonymous"), "true", Origin::Flag("--dev"));
+        if !reader.settings.iter().any(is_listener) {
+            reader.text(path("listeners.mqtt.bind"), "localhost:1883", Origin::Flag("--dev"));
+        }
+    }
+    for (key, text, flag) in &request.flags {
+        reader.text(path(key), text, Origin::Flag(flag));
+    }
+    let Reader { settings, mut problems, .. } = reader;
+    let config = merge(&settings);
+    let settings: BTreeMap<String, Setting> =
+        settings.into_iter().map(|setting| (setting.path.join("."), setting)).collect();
+    verify(&config, &settings, &mut problems);
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    let origins = settings.into_iter().map(|(key, setting)| (key, setting.origin)).collect();
+    let files = sources.iter().map(|source| source.path.clone()).collect();
+    Ok(Loaded { config, origins, files })
+}
+
+/// The defaults with the settings over them; the last setting of a key wins.
+fn merge(settings: &[Setting]) -> Config {
+    let mut document = schema::document(&Config::default());
+    if settings.iter().any(is_listener) {
+        document.remove("listeners");
+        document.insert("listeners", toml_edit::Item::Value(toml_edit::InlineTable::new().into()));
+    }
+    for setting in settings {
+        schema::insert(document.as_table_mut(), &setting.path, setting.value.clone());
+    }
+    from_document(document)
+}
+
+fn from_document(document: DocumentMut) -> Config {
+    toml_edit::de::from_document(document).expect("each value was checked on its own")
+}
+
+fn is_listener(setting: &Setting) -> bool {
+    setting.path.first().is_some_and(|section| section == "listeners")
+}
+
+/// Checks what can only be seen with all layers together.
+fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut Vec<Problem>) {
+    let mut report = |key: &str, message: String| {
+        let setting = settings.get(key).or_else(|| {
+            settings.iter().find(|(name, _)| name.starts_with(key)).map(|(_, setting)| setting)
+        });
+        problems.push(Problem {
+            place: setting.and_then(|setting| setting.place.clone()),
+            origin: setting.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string()),
+            message,
+        });
+    };
+    if let Err(error) = EnvFilter::builder().parse(&config.log.level) {
+        let level = &config.log.level;
+        report("log.level", format!("log.level: {level:?} is no log level: {error}"));
+    }
+    let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
+    for (name, listener) in &config.listeners {
+        if listener.bind.is_empty() {
+            let message = format!("listener {name:?} has no address: set listeners.{name}.bind");
+            report(&format!("listeners.{name}"), message);
+        }
+        for address in listener.bind.iter().filter(|address| address.port() != 0) {
+            let Some(other) = taken.insert(*address, name) else { continue };
+            let message = format!("{address} is already used by the listener {other:?}");
+            report(&format!("listeners.{name}.bind"), message);
+        }
+    }
+}
+
+fn path(key: &str) -> Vec<String> {
+    key.split('.').map(str::to_owned).collect()
+}
+
+/// Reads the file and what is in `conf.d` beside it.
+fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
+    let default = Path::new(DEFAULT_FILE);
+    let main = match &request.file {
+        Some(file) => file.as_path(),
+        None if request.dev || !default.exists() => return Ok(Vec::new()),
+        None => default,
+    };
+    let mut files = vec![main.to_owned()];
+    let extra = main.parent().unwrap_or(Path::new("")).join("conf.d");
+    files.extend(parts(&extra).map_err(|error| unreadable(&extra, &error))?);
+    let read = |path: PathBuf| match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Rc::new(Source { path, text })),
+        Err(error) => Err(unreadable(&path, &error)),
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// The `.toml` files of a folder by name; none if there is no such folder.
+fn parts(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Problems {
+    let hint = match error.kind() {
+        ErrorKind::NotFound => "no such file; write one with: thrum config init FILE".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::InvalidData => "not text in UTF-8".to_owned(),
+        _ => error.to_string(),
+    };
+    let origin = format!("cannot read {}", path.display());
+    Problems(vec![Problem { place: None, origin, message: hint }])
+}

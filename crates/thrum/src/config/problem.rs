@@ -1,0 +1,96 @@
+//! What is wrong with a configuration, and where.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// A configuration file as it was read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Where it was read.
+    pub(crate) path: PathBuf,
+    /// Its content.
+    pub(crate) text: String,
+}
+
+/// A piece of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    source: Rc<Source>,
+    span: Range<usize>,
+}
+
+impl Place {
+    pub(crate) fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
+        Self { source: Rc::clone(source), span }
+    }
+
+    /// The line it begins on, from 1.
+    pub(crate) fn line(&self) -> usize {
+        self.before().matches('\n').count() + 1
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &PathBuf {
+        &self.source.path
+    }
+
+    fn before(&self) -> &str {
+        self.source.text.get(..self.span.start).unwrap_or(&self.source.text)
+    }
+
+    fn line_start(&self) -> usize {
+        self.before().rfind('\n').map_or(0, |newline| newline + 1)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The place in a file, if it is in one.
+    pub(crate) place: Option<Place>,
+    /// Where else it comes from: a variable, a flag.
+    pub(crate) origin: String,
+    /// What is wrong and what is expected.
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(place) = &self.place else {
+            return write!(formatter, "{}: {}", self.origin, self.message);
+        };
+        let text = &place.source.text;
+        let start = place.line_start();
+        let line = text[start..].lines().next().unwrap_or_default();
+        let lead = text[start..].get(..place.span.start - start).unwrap_or_default();
+        let column = lead.chars().count() + 1;
+        let marked = text.get(place.span.clone()).unwrap_or_default();
+        let carets = marked.lines().next().map_or(1, |first| first.chars().count()).max(1);
+        let number = place.line();
+        let margin = " ".repeat(number.to_string().len());
+        // Tabs stay tabs, so that the caret stands under its text.
+        let indent: String =
+            lead.chars().map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
+        writeln!(formatter, "{}:{number}:{column}: {}", place.path().display(), self.message)?;
+        writeln!(formatter, "  {number} | {line}")?;
+        write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
+    }
+}
+
+/// Everything that is wrong; never empty.
+#[derive(Debug)]
+pub(crate) struct Problems(pub(crate) Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\nerror: " };
+            write!(formatter, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

@@ -1,0 +1,67 @@
+//! The commented configuration file, made from the settings' own texts.
+
+use thrum_broker::Config;
+
+use super::schema::{self, Key, Kind};
+use super::show;
+
+/// Width that comments are wrapped at.
+const WIDTH: usize = 100;
+
+/// A file with every key at its default, commented out, under the text that explains it. Lines that begin with `# `
+/// are prose, lines that begin with `#` and no space are settings.
+pub(crate) fn commented_file() -> String {
+    let mut file = String::from(
+        "# Configuration of thrum. Everything is optional: a line without its leading # sets a key, and the\n\
+         # values shown are the defaults. Variables win over this file (THRUM_LIMITS__MAX_PACKET=2MB), flags\n\
+         # win over both. Check it with: thrum config check -c FILE\n",
+    );
+    let keys = schema::keys();
+    let mut section = String::new();
+    for (path, value) in show::values(&Config::default()) {
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        if table != section {
+            file.push('\n');
+            begin_section(&mut file, &keys, table);
+            table.clone_into(&mut section);
+        }
+        comment(&mut file, description(&keys, &path));
+        file.push_str(&format!("#{name} = {value}\n"));
+    }
+    file
+}
+
+fn begin_section(file: &mut String, keys: &Key, table: &str) {
+    let described = match table.split_once('.') {
+        Some((first, _)) if is_named(keys, first) => first,
+        _ => table,
+    };
+    comment(file, description(keys, described));
+    // A table of the user's own choice would count as set.
+    let mark = if described == table { "" } else { "#" };
+    file.push_str(&format!("{mark}[{table}]\n"));
+}
+
+fn is_named(keys: &Key, name: &str) -> bool {
+    keys.child(name).is_some_and(|key| matches!(key.kind, Kind::Named(_)))
+}
+
+fn description<'a>(keys: &'a Key, path: &str) -> &'a str {
+    let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+    keys.at(&path).map_or("", |key| key.description.as_str())
+}
+
+fn comment(file: &mut String, text: &str) {
+    let mut line = String::from("#");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            file.push_str(&line);
+            file.push('\n');
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    file.push_str(&line);
+    file.push('\n');
+}

@@ -1,0 +1,221 @@
+//! The keys there are: names, types, ranges and texts, all taken from the settings' own definition.
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value as Json;
+use thrum_broker::Config;
+use thrum_broker::config::units;
+use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
+
+/// A place in the tree of keys.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// What it is for.
+    pub(crate) description: String,
+    /// What it holds.
+    pub(crate) kind: Kind,
+}
+
+/// What a key holds.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Keys with fixed names, in the order of their definition.
+    Table(Vec<(String, Key)>),
+    /// Tables with names of the user's choice, all of the same keys.
+    Named(Box<Key>),
+    /// A value.
+    Value(Leaf),
+}
+
+/// A value's range, and what it may be in words.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    format: String,
+    expected: String,
+    minimum: u64,
+    maximum: u64,
+}
+
+/// The tree of all keys.
+pub(crate) fn keys() -> Key {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<Config>();
+    let order = document(&Config::default());
+    key(schema.as_value(), Some(order.as_table()))
+}
+
+/// A configuration as a document, its keys in the order of their definition.
+pub(crate) fn document(config: &Config) -> DocumentMut {
+    toml_edit::ser::to_document(config).expect("settings are texts, numbers and tables of them")
+}
+
+impl Key {
+    /// The key below this one.
+    pub(crate) fn child(&self, name: &str) -> Option<&Self> {
+        match &self.kind {
+            Kind::Table(children) => {
+                children.iter().find(|(known, _)| known == name).map(|(_, child)| child)
+            }
+            Kind::Named(child) => is_listener_name(name).then_some(child),
+            Kind::Value(_) => None,
+        }
+    }
+
+    /// The key at a path.
+    pub(crate) fn at(&self, path: &[String]) -> Option<&Self> {
+        path.iter().try_fold(self, |key, name| key.child(name))
+    }
+
+    /// Names below this one that are fixed.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let children = match &self.kind {
+            Kind::Table(children) => children.as_slice(),
+            Kind::Named(_) | Kind::Value(_) => &[],
+        };
+        children.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Dotted paths of all values with that last name.
+    pub(crate) fn find(&self, name: &str, prefix: &str, found: &mut Vec<String>) {
+        let Kind::Table(children) = &self.kind else { return };
+        for (known, child) in children {
+            let path = if prefix.is_empty() { known.clone() } else { format!("{prefix}.{known}") };
+            if known == name && matches!(child.kind, Kind::Value(_)) {
+                found.push(path.clone());
+            }
+            child.find(name, &path, found);
+        }
+    }
+}
+
+impl Leaf {
+    fn new(schema: &Json) -> Self {
+        let format = schema["format"].as_str().unwrap_or_default().to_owned();
+        let minimum = schema["minimum"].as_u64().unwrap_or(0);
+        let widest = match format.as_str() {
+            "uint8" => u64::from(u8::MAX),
+            "uint16" => u64::from(u16::MAX),
+            "uint32" => u64::from(u32::MAX),
+            _ => u64::MAX,
+        };
+        let maximum = schema["maximum"].as_u64().unwrap_or(widest);
+        let expected = schema["x-expected"].as_str().map_or_else(
+            || match choices(schema) {
+                Some(choices) => format!("one of {choices}"),
+                None if schema["type"] == "integer" => {
+                    format!("a whole number from {minimum} to {maximum}")
+                }
+                None => "a text in quotes".to_owned(),
+            },
+            str::to_owned,
+        );
+        Self { format, expected, minimum, maximum }
+    }
+
+    /// Checks a value for the key at `path`.
+    ///
+    /// # Errors
+    /// What was expected and what was found.
+    pub(crate) fn check(&self, path: &[String], value: &Value) -> Result<(), String> {
+        let expected = |expected: &str| Err(format!("expected {expected}, found {}", found(value)));
+        let mut document = DocumentMut::new();
+        insert(document.as_table_mut(), path, value.clone());
+        if toml_edit::de::from_document::<Config>(document).is_err() {
+            return expected(&self.expected);
+        }
+        let number = self.number(value).unwrap_or(self.minimum);
+        if number < self.minimum {
+            return expected(&format!("at least {}", self.written(self.minimum)));
+        }
+        if number > self.maximum {
+            return expected(&format!("at most {}", self.written(self.maximum)));
+        }
+        Ok(())
+    }
+
+    fn number(&self, value: &Value) -> Option<u64> {
+        match value {
+            Value::Integer(number) => u64::try_from(*number.value()).ok(),
+            Value::String(text) if self.format == "size" => units::parse_size(text.value()),
+            Value::String(text) if self.format == "duration" => {
+                units::parse_duration(text.value()).map(|duration| duration.as_secs())
+            }
+            _ => None,
+        }
+    }
+
+    fn written(&self, number: u64) -> String {
+        let written = match self.format.as_str() {
+            "size" => units::format_size(number),
+            "duration" => units::format_duration(std::time::Duration::from_secs(number)),
+            _ => None,
+        };
+        written.unwrap_or_else(|| number.to_string())
+    }
+}
+
+/// Names of listeners can stand in a variable's name and in a log without quotes.
+fn is_listener_name(name: &str) -> bool {
+    let allowed = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_' || letter == '-'
+    };
+    !name.is_empty() && name.chars().all(allowed)
+}
+
+/// Puts a value at a path, with the tables that lead there.
+pub(crate) fn insert(table: &mut dyn TableLike, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [name] => drop(table.insert(name, Item::Value(value))),
+        [name, rest @ ..] => {
+            let child = table.entry(name).or_insert_with(|| Item::Value(InlineTable::new().into()));
+            if let Some(child) = child.as_table_like_mut() {
+                insert(child, rest, value);
+            }
+        }
+    }
+}
+
+fn key(schema: &Json, order: Option<&dyn TableLike>) -> Key {
+    let description = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let below = |name: &str| order.and_then(|order| order.get(name)).and_then(Item::as_table_like);
+    let kind = if let Some(properties) = schema["properties"].as_object() {
+        let mut children: Vec<(String, Key)> = properties
+            .iter()
+            .map(|(name, child)| (name.clone(), key(child, below(name))))
+            .collect();
+        children.sort_by_key(|(name, _)| {
+            order.and_then(|order| order.iter().position(|(known, _)| known == name))
+        });
+        Kind::Table(children)
+    } else if schema["additionalProperties"].is_object() {
+        let first = order.and_then(|order| order.iter().next());
+        let below = first.and_then(|(_, item)| item.as_table_like());
+        Kind::Named(Box::new(key(&schema["additionalProperties"], below)))
+    } else {
+        Kind::Value(Leaf::new(schema))
+    };
+    Key { description, kind }
+}
+
+/// The words of a choice: an `enum`, or a list of `const` with a text each.
+fn choices(schema: &Json) -> Option<String> {
+    let words: Vec<String> = match (schema["enum"].as_array(), schema["oneOf"].as_array()) {
+        (Some(words), _) => words.iter().map(Json::to_string).collect(),
+        (None, Some(words)) => words.iter().map(|word| word["const"].to_string()).collect(),
+        (None, None) => return None,
+    };
+    Some(words.join(", "))
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::InlineTable(_) => "a table".to_owned(),
+        value => {
+            let text = value.clone().decorated("", "").to_string();
+            match text.char_indices().nth(60) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! "Did you mean": the known name nearest to an unknown one.
+
+/// The candidate with the fewest edits to `name`, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(edits, _)| *edits <= allowed)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (row, letter) in left.iter().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, other) in right.iter().enumerate() {
+            let replaced = above[column] + usize::from(letter != other);
+            let mut edits = replaced.min(above[column + 1] + 1).min(current[column] + 1);
+            let swapped = row > 0
+                && column > 0
+                && left[row - 1] == *other
+                && *letter == right[column - 1];
+            if swapped {
+                edits = edits.min(before[column - 1] + 1);
+            }
+            current.push(edits);
+        }
+        before = std::mem::replace(&mut above, current);
+    }
+    above[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        for (left, right, edits) in
+            [("", "", 0), ("abc", "", 3), ("bind", "bnid", 1), ("queue", "que", 2), ("a", "b", 1)]
+        {
+            assert_eq!(distance(left, right), edits, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        let known = ["max_packet", "max_qos", "memory"];
+        assert_eq!(nearest("max_paket", known), Some("max_packet"));
+        assert_eq!(nearest("memroy", known), Some("memory"));
+        assert_eq!(nearest("colour", known), None);
+    }
+}
