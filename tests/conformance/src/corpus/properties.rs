@@ -279,12 +279,7 @@ fn of_property(place: Place, property: &Property) -> Vec<Case> {
         let what = format!("the misplaced {name}");
         return vec![case(place, &what, &once, misplaced(place, property))];
     }
-    let mut cases = vec![case(
-        place,
-        name.to_owned(),
-        &once,
-        accepted(place, property),
-    )];
+    let mut cases = vec![case(place, name, &once, accepted(place, property))];
     let twice = if name == "user property" {
         accepted(place, property)
     } else {
@@ -292,7 +287,7 @@ fn of_property(place: Place, property: &Property) -> Vec<Case> {
     };
     cases.push(case(
         place,
-        format!("{name} twice"),
+        &format!("{name} twice"),
         &join(&[&once, &once]),
         twice,
     ));
@@ -301,7 +296,7 @@ fn of_property(place: Place, property: &Property) -> Vec<Case> {
         let expect = refused(place, reasons);
         cases.push(case(
             place,
-            what,
+            &what,
             &join(&[&[property.identifier], value]),
             expect,
         ));
@@ -323,15 +318,15 @@ fn of_blocks(place: Place) -> Vec<Case> {
         let what = format!("the unknown property {identifier:#04x}");
         cases.push(case(
             place,
-            what,
+            &what,
             &[identifier, 0, 0, 0, 0],
             refused(place, MALFORMED),
         ));
     }
-    let what = "a property identifier of two bytes";
+    let what = "a property identifier of two bytes".to_owned();
     cases.push(case(
         place,
-        what,
+        &what,
         &[0xA6, 0x01, 0, 0, 0, 0],
         refused(place, MALFORMED),
     ));
