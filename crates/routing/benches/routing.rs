@@ -1,3 +1,214 @@
-//! Speed and memory of the index.
+//! Speed and memory of the index: a million filters, half of them with wildcards.
 
-fn main() {}
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use thrum_routing::{Destination, Index, Retained};
+
+const FILTERS: u32 = 1_000_000;
+/// Filters of the timed build.
+const BUILT: u32 = 200_000;
+/// Topics of a steady load: warm, but more than the first cache holds.
+const WARM_TOPICS: u32 = 1_000;
+/// Spreads consecutive numbers over all filters.
+const STRIDE: u32 = 7_919;
+
+/// As large as a session with the options of its subscription.
+#[expect(dead_code, reason = "only the size of the options counts here")]
+struct Subscriber {
+    session: u32,
+    subscription_identifier: u32,
+    options: u8,
+}
+
+impl Destination for Subscriber {
+    type Key = u32;
+
+    fn key(&self) -> u32 {
+        self.session
+    }
+}
+
+fn subscriber(session: u32) -> Subscriber {
+    Subscriber {
+        session,
+        subscription_identifier: 0,
+        options: 1,
+    }
+}
+
+fn topic(number: u32) -> String {
+    format!("site/{}/device/{number}", number % 1_000)
+}
+
+/// Every second one with a wildcard: `#` below a device, or `+` in place of the site.
+fn filter(number: u32) -> String {
+    match number % 4 {
+        0 => format!("{}/#", topic(number)),
+        2 => format!("site/+/device/{number}"),
+        _ => topic(number),
+    }
+}
+
+fn filled(filters: &[String]) -> Index<Subscriber> {
+    let mut index = Index::with_seed(1);
+    for (session, filter) in (0..).zip(filters) {
+        index.insert(filter, subscriber(session));
+    }
+    index
+}
+
+/// Name, number of topics and the topic of a number.
+type Case = (&'static str, u32, fn(u32) -> String);
+
+fn bench_match(criterion: &mut Criterion, index: &Index<Subscriber>) {
+    let mut group = criterion.benchmark_group("match of 1M filters");
+    let cases: [Case; 6] = [
+        ("exact hit, warm", WARM_TOPICS, |number| {
+            topic(4 * number + 1)
+        }),
+        ("exact hit, cold", 200_000, |number| {
+            topic(4 * (number * STRIDE % 250_000) + 1)
+        }),
+        ("wildcard hit, warm", WARM_TOPICS, |number| {
+            topic(2 * number)
+        }),
+        ("wildcard hit, cold", 200_000, |number| {
+            topic(2 * (number * STRIDE % 500_000))
+        }),
+        ("miss, same beginning", WARM_TOPICS, |number| {
+            topic(FILTERS + number)
+        }),
+        ("miss, other beginning", WARM_TOPICS, |number| {
+            format!("plant/{number}/state")
+        }),
+    ];
+    for (name, count, topic) in cases {
+        let topics: Vec<_> = (0..count).map(topic).collect();
+        let mut next = topics.iter().cycle();
+        let mut found = Vec::new();
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                found.clear();
+                index.matches(next.next().map_or("", String::as_str), &mut found);
+                black_box(found.len())
+            });
+        });
+    }
+    group.finish();
+}
+
+fn bench_changes(criterion: &mut Criterion, index: &mut Index<Subscriber>, filters: &[String]) {
+    let mut group = criterion.benchmark_group("change of 1M filters");
+    let mut numbers = (0..FILTERS)
+        .map(|number| number.wrapping_mul(STRIDE) % FILTERS)
+        .cycle();
+    group.bench_function("remove and insert a filter", |bencher| {
+        bencher.iter(|| {
+            let number = numbers.next().unwrap_or_default();
+            let filter = &filters[number as usize];
+            black_box(index.remove(filter, number));
+            black_box(index.insert(filter, subscriber(number)));
+        });
+    });
+    let crowd = index.insert("crowd", subscriber(0)).filter;
+    for session in 1..100_000 {
+        index.insert("crowd", subscriber(session));
+    }
+    let mut sessions = (0..100_000_u32)
+        .map(|session| session * 31 % 100_000)
+        .cycle();
+    group.bench_function("remove and insert one of 100k subscribers", |bencher| {
+        bencher.iter(|| {
+            let session = sessions.next().unwrap_or_default();
+            black_box(index.remove_by_id(crowd, session));
+            black_box(index.insert("crowd", subscriber(session)));
+        });
+    });
+    group.finish();
+}
+
+fn bench_retained(criterion: &mut Criterion) {
+    let mut retained = Retained::new();
+    for number in 0..200_000 {
+        retained.insert(&topic(number), u64::from(number));
+    }
+    let mut group = criterion.benchmark_group("retained, 200k topics");
+    let mut numbers = (0..200_000_u32)
+        .map(|number| number.wrapping_mul(STRIDE) % 200_000)
+        .cycle();
+    group.bench_function("replace", |bencher| {
+        bencher.iter(|| {
+            let number = numbers.next().unwrap_or_default();
+            black_box(retained.insert(&topic(number), u64::from(number)))
+        });
+    });
+    let mut position = None;
+    group.bench_function("page of 100 of site/#", |bencher| {
+        bencher.iter(|| {
+            let mut sum = 0;
+            position = retained.next_page("site/#", position.as_ref(), 100, |message| {
+                sum += *message;
+            });
+            black_box(sum)
+        });
+    });
+    group.bench_function("200 matches of site/7/#", |bencher| {
+        bencher.iter(|| {
+            let mut sum = 0;
+            retained.for_each_match("site/7/#", |message| {
+                sum += *message;
+                std::ops::ControlFlow::Continue(())
+            });
+            black_box(sum)
+        });
+    });
+    group.finish();
+}
+
+/// Pages of this process in memory, in bytes.
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or_default() * 4096
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn report(line: &str) {
+    println!("{line}");
+}
+
+fn routing(criterion: &mut Criterion) {
+    let filters: Vec<_> = (0..FILTERS).map(filter).collect();
+    let before = resident_bytes();
+    let mut index = filled(&filters);
+    let resident = resident_bytes() - before;
+    report(&format!(
+        "{FILTERS} filters: {} bytes each by count, {} resident",
+        index.memory_bytes() / filters.len(),
+        resident / filters.len(),
+    ));
+    let mut group = criterion.benchmark_group("build");
+    group.throughput(Throughput::Elements(u64::from(BUILT)));
+    group.bench_function("200k filters", |bencher| {
+        bencher.iter_with_large_drop(|| filled(&filters[..BUILT as usize]));
+    });
+    group.finish();
+    bench_match(criterion, &index);
+    bench_changes(criterion, &mut index, &filters);
+    bench_retained(criterion);
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(500));
+    targets = routing
+}
+criterion_main!(benches);

@@ -16,7 +16,7 @@ const UNMAP_LENGTH: usize = SCAN_LENGTH_MAX / 2;
 const NOWHERE: u32 = u32::MAX;
 
 /// Elements in a slice, in no lasting order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KeyedList<T> {
     elements: Vec<T>,
     /// Position of each element, hashed by its key.
@@ -145,4 +145,62 @@ fn move_entry(positions: &mut HashTable<u32>, hash: u64, from: u32, to: u32) {
 
 fn as_position(index: usize) -> u32 {
     u32::try_from(index).expect("a list of 2^32 elements would not fit the memory of a node")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyedList, SCAN_LENGTH_MAX};
+    use crate::destination::Destination;
+    use crate::hashing::Hashing;
+
+    impl Destination for u32 {
+        type Key = Self;
+
+        fn key(&self) -> Self {
+            *self
+        }
+    }
+
+    fn check(list: &KeyedList<u32>, hashing: Hashing) {
+        for (position, &key) in list.as_slice().iter().enumerate() {
+            assert_eq!(list.position(key, hashing), Some(position));
+        }
+    }
+
+    #[test]
+    fn positions_are_right_through_growth_swaps_and_removals() {
+        let hashing = Hashing::with_seed(1);
+        let mut list = KeyedList::new();
+        for key in 0..1_000 {
+            list.push(key, hashing);
+        }
+        assert!(list.positions.is_some());
+        check(&list, hashing);
+        for position in 0..500 {
+            list.swap(position, 999 - position, hashing);
+        }
+        check(&list, hashing);
+        while list.as_slice().len() > 1 {
+            let position = list.as_slice().len() / 3;
+            let key = list.as_slice()[position];
+            assert_eq!(list.swap_remove(position, hashing), Some(key));
+            assert_eq!(list.position(key, hashing), None);
+            check(&list, hashing);
+        }
+        assert!(list.positions.is_none());
+        assert!(list.heap_bytes() <= 16 * size_of::<u32>());
+        assert_eq!(list.swap_remove(1, hashing), None);
+        assert!(list.take_only().is_some() && list.as_slice().is_empty());
+    }
+
+    #[test]
+    fn short_list_has_no_map() {
+        let hashing = Hashing::with_seed(1);
+        let mut list = KeyedList::new();
+        for key in 0..u32::try_from(SCAN_LENGTH_MAX).unwrap() {
+            list.push(key, hashing);
+        }
+        assert!(list.positions.is_none());
+        check(&list, hashing);
+    }
 }

@@ -91,6 +91,12 @@ impl Levels {
         self.texts[id.index()].text.as_str()
     }
 
+    /// Texts in use.
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.texts.len()
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let heap: usize = self.texts.iter().map(|level| level.text.heap_bytes()).sum();
         heap + self.texts.memory_bytes() + self.ids.memory_bytes()

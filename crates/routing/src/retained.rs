@@ -337,3 +337,38 @@ impl<'a, M> Walk<'a, M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::Retained;
+
+    #[test]
+    fn levels_go_with_the_last_topic_that_needs_them() {
+        let mut retained = Retained::new();
+        retained.insert("stays", 0);
+        let sizes = |retained: &Retained<i32>| {
+            (
+                retained.nodes.len(),
+                retained.edges.len(),
+                retained.levels.len(),
+            )
+        };
+        let before = sizes(&retained);
+        for number in 0..100 {
+            retained.insert(&format!("a/{number}/b"), number);
+            retained.insert(&format!("a/{number}"), number);
+        }
+        assert_ne!(sizes(&retained), before);
+        let memory = retained.nodes.memory_bytes();
+        for number in 0..100 {
+            retained.remove(&format!("a/{number}"));
+            assert_eq!(retained.get(&format!("a/{number}/b")), Some(&number));
+            retained.remove(&format!("a/{number}/b"));
+        }
+        assert_eq!(sizes(&retained), before);
+        retained.remove("stays");
+        assert!(retained.nodes.memory_bytes() < memory / 8);
+    }
+}

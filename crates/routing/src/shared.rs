@@ -127,7 +127,7 @@ impl<K> Default for Cursor<K> {
 ///
 /// Choosing costs the same however many members there are, but for the hash strategies, which weigh
 /// each online member (a few nanoseconds each), and `local`, which passes over members elsewhere.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group<M> {
     strategy: Strategy,
     hashing: Hashing,
@@ -136,7 +136,7 @@ pub struct Group<M> {
     online_count: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry<M> {
     member: M,
     /// Hash of the key, the same in every process of one build.

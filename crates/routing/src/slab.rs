@@ -110,3 +110,28 @@ impl<T> ops::IndexMut<u32> for Slab<T> {
             .expect("an id kept inside the crate names a live slot")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Slab;
+
+    #[test]
+    fn vacant_slots_are_used_again_and_read_as_nothing() {
+        let mut slab = Slab::new();
+        let indices = ["a", "b", "c"].map(|value| slab.insert(value));
+        assert_eq!(slab.remove(indices[1]), Some("b"));
+        assert_eq!(
+            (slab.remove(indices[1]), slab.get(indices[1])),
+            (None, None)
+        );
+        assert_eq!(slab.remove(indices[0]), Some("a"));
+        assert_eq!(slab.iter().collect::<alloc::vec::Vec<_>>(), [&"c"]);
+        let again = [slab.insert("d"), slab.insert("e")];
+        assert_eq!(again, [indices[0], indices[1]]);
+        assert_eq!((slab.len(), slab.get(indices[1])), (3, Some(&"e")));
+        for index in indices {
+            slab.remove(index);
+        }
+        assert_eq!(slab.memory_bytes(), 0);
+    }
+}

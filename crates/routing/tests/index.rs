@@ -301,17 +301,44 @@ fn memory_goes_back_when_the_filters_go() {
 }
 
 #[test]
+fn filter_costs_at_most_120_bytes() {
+    let filters = 100_000;
+    let mut index = Index::new();
+    for number in 0..filters {
+        let site = number % 100;
+        let filter = match number % 4 {
+            0 => format!("site/{site}/device/{number}/#"),
+            2 => format!("site/+/device/{number}"),
+            _ => format!("site/{site}/device/{number}"),
+        };
+        index.insert(&filter, session(1));
+    }
+    assert_eq!(index.filter_count(), filters);
+    assert!(
+        index.memory_bytes() <= 120 * filters,
+        "{} bytes",
+        index.memory_bytes()
+    );
+}
+
+#[test]
 fn memory_of_removed_filters_is_used_again() {
     let mut index = index(&["stays/+", "stays"]);
     let churn = |index: &mut Index<Subscriber>, round: u32| {
-        for number in 0..1_000 {
-            index.insert(&format!("{round}/{number}/+"), session(1));
-            index.insert(&format!("{round}/{number}"), session(1));
+        let filters: Vec<_> = (0..1_000)
+            .flat_map(|number| {
+                [
+                    format!("{round}/{round}-{number}/+"),
+                    format!("{round}/{number}"),
+                ]
+            })
+            .collect();
+        for filter in &filters {
+            index.insert(filter, session(1));
         }
         let full = index.memory_bytes();
-        for number in 0..1_000 {
-            index.remove(&format!("{round}/{number}/+"), 1);
-            index.remove(&format!("{round}/{number}"), 1);
+        for filter in &filters {
+            index.remove(filter, 1);
         }
         full
     };
@@ -370,6 +397,12 @@ fn apply(index: &mut Index<Subscriber>, plain: &mut Plain, filters: &[String], c
     assert_eq!(index.generation() == generation, same_filters);
 }
 
+fn compare_all(index: &Index<Subscriber>, plain: &Plain, topics: &[String]) {
+    for topic in topics {
+        compare(index, plain, topic);
+    }
+}
+
 fn compare(index: &Index<Subscriber>, plain: &Plain, topic: &str) {
     let mut ids = Vec::new();
     index.matches(topic, &mut ids);
@@ -402,10 +435,10 @@ proptest! {
         for (number, change) in changes.iter().enumerate() {
             apply(&mut index, &mut plain, &filters, change);
             if number % 50 == 0 {
-                topics.iter().for_each(|topic| compare(&index, &plain, topic));
+                compare_all(&index, &plain, &topics);
             }
         }
-        topics.iter().for_each(|topic| compare(&index, &plain, topic));
+        compare_all(&index, &plain, &topics);
         prop_assert_eq!(index.filter_count(), plain.len());
         prop_assert_eq!(index.destination_count(), plain.values().map(BTreeMap::len).sum());
         for (filter, known) in &plain {
@@ -429,10 +462,10 @@ proptest! {
         for filter in 0..filters.len() {
             apply(&mut index, &mut plain, &filters, &Change::Insert(filter, session(1)));
         }
-        topics.iter().for_each(|topic| compare(&index, &plain, topic));
+        compare_all(&index, &plain, &topics);
         for filter in (0..filters.len()).filter(|&filter| gone[filter]) {
             apply(&mut index, &mut plain, &filters, &Change::Remove(filter, 1));
         }
-        topics.iter().for_each(|topic| compare(&index, &plain, topic));
+        compare_all(&index, &plain, &topics);
     }
 }

@@ -34,7 +34,7 @@ fn paged_matches<M: Clone + Ord>(retained: &Retained<M>, filter: &str, max: usiz
     loop {
         let before = found.len();
         position = retained.next_page(filter, position.as_ref(), max, |message| {
-            found.push(message.clone())
+            found.push(message.clone());
         });
         assert!(found.len() - before <= max);
         if position.is_none() {

@@ -16,7 +16,7 @@ const LEVELS: [&str; 7] = [
 ];
 
 /// Matches level by level, as section 4.7 tells it.
-pub fn matches(filter: &str, topic: &str) -> bool {
+pub(crate) fn matches(filter: &str, topic: &str) -> bool {
     if topic.starts_with('$') && filter.starts_with(['+', '#']) {
         return false;
     }
@@ -38,7 +38,7 @@ fn levels_match(filter: &[&str], topic: &[&str]) -> bool {
 }
 
 /// A topic name.
-pub fn topic() -> impl Strategy<Value = String> {
+pub(crate) fn topic() -> impl Strategy<Value = String> {
     vec(select(&LEVELS[..]), 1..5)
         .prop_map(|levels| levels.join("/"))
         .prop_filter("a topic has at least one character", |topic| {
@@ -47,7 +47,7 @@ pub fn topic() -> impl Strategy<Value = String> {
 }
 
 /// A topic filter, with wildcards more often than not.
-pub fn filter() -> impl Strategy<Value = String> {
+pub(crate) fn filter() -> impl Strategy<Value = String> {
     let level = prop_oneof![3 => select(&LEVELS[..]), 1 => Just("+")];
     (vec(level, 0..5), any::<bool>())
         .prop_map(|(mut levels, multi_level)| {
