@@ -69,7 +69,8 @@ fn the_same_client_identifier_takes_over_wherever_it_connects() {
         current.assert_closed();
         current = next;
     }
-    Peer::connect(address, "p").publish_acknowledged("t", b"still subscribed");
+    let mut publisher = Peer::connect(address, "p");
+    publisher.publish_acknowledged("t", b"still subscribed");
     assert_eq!(current.message().payload, b"still subscribed");
     assert_eq!(broker.clients_connected(), 2);
     broker.stop();
