@@ -159,7 +159,6 @@ pub(super) fn connack(frame: Frame<'_>, version: Version) -> Result<ConnAck<'_>,
     };
     let (reason, properties) = match version {
         Version::V31 | Version::V311 => {
-            // [MQTT3-3.2.2-6]
             let reason = ReasonCode::from_return_code(reader.u8()?)
                 .ok_or(DecodeError::Protocol("reserved connect return code"))?;
             (reason, ConnAckProperties::default())

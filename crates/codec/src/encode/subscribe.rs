@@ -44,7 +44,6 @@ pub(super) fn suback(suback: &SubAck<'_>, version: Version, out: &mut dyn Sink) 
             Version::V31 | Version::V311 | Version::V5 => code.as_u8(),
         });
     }
-    // [MQTT-3.8.4-6] [MQTT3-3.8.4-5]
     if suback.codes.is_empty() {
         out.fail(EncodeError::Incomplete);
     }

@@ -248,7 +248,6 @@ fn connack_of_a_refusal_never_tells_of_a_session() {
     check_written(V5, Packet::ConnAck(refused), b"\x20\x03\x00\x87\x00");
 }
 
-/// [MQTT3-3.2.2-6]
 #[test]
 fn connack_return_codes_of_3_x_are_reason_codes() {
     let codes = [

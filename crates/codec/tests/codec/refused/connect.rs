@@ -209,7 +209,6 @@ fn session_present_in_a_refusal() {
     );
 }
 
-/// [MQTT3-3.2.2-6]
 #[test]
 fn reserved_return_code() {
     let error = protocol("reserved connect return code");
