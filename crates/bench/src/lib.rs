@@ -12,6 +12,7 @@ pub mod pacing;
 pub mod plan;
 pub mod preflight;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod scenario;
 mod swarm;

@@ -135,9 +135,12 @@ impl Worker {
         }
         let is_new = inserted.replaced.is_none();
         if is_new {
-            self.local.clients[slot as usize]
-                .subscriptions
-                .push(inserted.filter);
+            let subscriptions = &mut self.local.clients[slot as usize].subscriptions;
+            if subscriptions.is_empty() {
+                // Most clients have one subscription: the first step of growth would be four.
+                subscriptions.reserve_exact(1);
+            }
+            subscriptions.push(inserted.filter);
             self.local.row().add(Counter::Subscriptions, 1);
         }
         // [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
@@ -311,12 +314,11 @@ impl Worker {
             }
             self.page_scratch = page;
             if replay.after.is_some() {
-                self.local.clients[slot as usize]
-                    .rare_mut()
-                    .replays
-                    .push_front(replay);
+                let rare = self.local.clients[slot as usize].rare_mut();
+                rare.replays.push_front(replay);
             }
         }
+        self.local.clients[slot as usize].drop_unused();
     }
 
     fn next_replay(&mut self, slot: u32) -> Option<Replay> {

@@ -32,7 +32,10 @@ pub(crate) fn init(config: &LogConfig) -> anyhow::Result<Level> {
         LogFormat::Text => lines.with_ansi(is_colour_wanted()).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    tracing_subscriber::registry().with(filter).with(lines).try_init()?;
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()?;
     Ok(Level(handle))
 }
 

@@ -23,7 +23,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // Without a standard error there is nobody left to tell.
             writeln!(std::io::stderr(), "error: {error:#}").ok();
-            error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, Failure::exit_code)
+            error
+                .downcast_ref::<Failure>()
+                .map_or(ExitCode::FAILURE, Failure::exit_code)
         }
     }
 }

@@ -77,6 +77,19 @@ impl Client {
         self.rare.as_deref().map_or(&[], |rare| &rare.groups)
     }
 
+    /// Gives memory back once all replays are done.
+    pub(crate) fn drop_unused(&mut self) {
+        let Some(rare) = self.rare.as_deref_mut() else {
+            return;
+        };
+        if rare.replays.is_empty() {
+            rare.replays = VecDeque::new();
+            if rare.groups.is_empty() {
+                self.rare = None;
+            }
+        }
+    }
+
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -259,5 +272,16 @@ impl Local {
         for (reason, count) in self.clients[slot as usize].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_client_stays_small() {
+        assert!(size_of::<Client>() <= 320, "a client takes {} bytes", size_of::<Client>());
+        assert!(size_of::<Connection>() <= 120, "a connection takes {} bytes", size_of::<Connection>());
     }
 }

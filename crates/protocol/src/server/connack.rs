@@ -86,9 +86,7 @@ pub(super) fn append_welcome(
 ) {
     let unless_default = |available: bool| if available { None } else { Some(false) };
     let properties = ConnAckProperties {
-        session_expiry: handshake
-            .is_session_expiry_ours
-            .then_some(handshake.session_expiry),
+        session_expiry: handshake.changed_session_expiry,
         receive_maximum: NonZeroU16::new(limits.receive_maximum)
             .filter(|maximum| *maximum != NonZeroU16::MAX),
         // [MQTT-3.2.2-9]
@@ -100,7 +98,7 @@ pub(super) fn append_welcome(
         topic_alias_maximum: Some(limits.topic_alias_maximum).filter(|maximum| *maximum > 0),
         wildcard_subscription_available: unless_default(limits.wildcard_available),
         shared_subscription_available: unless_default(limits.shared_available),
-        server_keep_alive: handshake.is_keep_alive_ours.then_some(handshake.keep_alive),
+        server_keep_alive: handshake.server_keep_alive,
         // [MQTT-3.1.2-28]
         response_information: welcome
             .response_information

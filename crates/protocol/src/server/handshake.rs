@@ -16,12 +16,12 @@ pub struct Handshake {
     pub(super) clean_start: bool,
     /// Seconds that hold for the connection; 0 turns keep alive off.
     pub(super) keep_alive: u16,
-    /// The client has to be told the keep alive.
-    pub(super) is_keep_alive_ours: bool,
+    /// The same if it is not what the client asked for.
+    pub(super) server_keep_alive: Option<u16>,
     /// Seconds that hold for the session; 0 ends it with the connection, `u32::MAX` never.
     pub(super) session_expiry: u32,
-    /// The client has to be told the session expiry.
-    pub(super) is_session_expiry_ours: bool,
+    /// The same if it is not what the client asked for.
+    pub(super) changed_session_expiry: Option<u32>,
     pub(super) receive_maximum: u16,
     pub(super) packet_bytes_max: u32,
     pub(super) topic_alias_maximum: u16,
@@ -64,9 +64,9 @@ impl Handshake {
             version: connect.version,
             clean_start: connect.clean_start,
             keep_alive,
-            is_keep_alive_ours: keep_alive != connect.keep_alive,
+            server_keep_alive: Some(keep_alive).filter(|seconds| *seconds != connect.keep_alive),
             session_expiry,
-            is_session_expiry_ours: session_expiry != asked_expiry,
+            changed_session_expiry: Some(session_expiry).filter(|seconds| *seconds != asked_expiry),
             receive_maximum: properties
                 .receive_maximum
                 .map_or(u16::MAX, core::num::NonZeroU16::get),

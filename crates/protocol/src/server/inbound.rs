@@ -353,7 +353,7 @@ impl Session {
     }
 }
 
-fn answer<'a>(packet_id: PacketId, codes: &'a [ReasonCode]) -> SubAck<'a> {
+fn answer(packet_id: PacketId, codes: &[ReasonCode]) -> SubAck<'_> {
     SubAck {
         packet_id,
         // [MQTT-3.1.2-29] [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]

@@ -1,4 +1,4 @@
-//! Messages with QoS 1 and 2 on their way to the client, in the order they were sent first.
+//! Messages with `QoS` 1 and 2 on their way to the client, in the order they were sent first.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -41,6 +41,10 @@ struct Entry {
 pub(super) struct Inflight {
     entries: VecDeque<Entry>,
     /// The messages of `entries`, place for place, if any of them must be kept for redelivery.
+    #[expect(
+        clippy::box_collection,
+        reason = "absent for most clients, so it is one pointer"
+    )]
     held: Option<Box<VecDeque<Option<Held>>>>,
     unanswered: usize,
     unsent: usize,
@@ -213,7 +217,7 @@ impl Inflight {
         }
     }
 
-    /// Ends the QoS 1 messages of shared groups and hands them out: the session is over.
+    /// Ends the `QoS` 1 messages of shared groups and hands them out: the session is over.
     pub(super) fn take_shared(&mut self, taken: &mut Vec<(GroupId, Arc<Message>)>) {
         for place in 0..self.entries.len() {
             // [MQTT-4.8.2-5]

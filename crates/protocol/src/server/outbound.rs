@@ -146,7 +146,8 @@ impl Session {
             return Delivered::Dropped(DropReason::SlowConsumer);
         }
         // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
-        if self.send(outgoing, options, None, now, out) {
+        let form = self.first_form(options, None);
+        if self.send(outgoing, form, now, out) {
             Delivered::Sent
         } else {
             Delivered::Dropped(DropReason::TooLarge)
@@ -164,7 +165,8 @@ impl Session {
             return self.enqueue(outgoing, options, now);
         };
         // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
-        if !self.send(outgoing, options, Some(packet_id), now, out) {
+        let form = self.first_form(options, Some(packet_id));
+        if !self.send(outgoing, form, now, out) {
             return Delivered::Dropped(DropReason::TooLarge);
         }
         let must_keep = self.must_keep(options.group.is_some());
@@ -173,47 +175,47 @@ impl Session {
         Delivered::Sent
     }
 
-    /// Appends the first PUBLISH of a message; false if the client does not take a packet that large.
+    fn first_form<'a>(
+        &self,
+        options: &DeliveryOptions<'a>,
+        packet_id: Option<PacketId>,
+    ) -> Form<'a> {
+        Form {
+            version: self.version,
+            qos: options.qos,
+            retain: options.retain,
+            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3] [MQTT3-4.3.2-1] [MQTT3-4.3.3-1]
+            dup: false,
+            packet_id,
+            identifiers: options.identifiers,
+            alias: None,
+        }
+    }
+
+    /// Appends a PUBLISH; false if the client does not take a packet that large.
     fn send(
         &mut self,
         outgoing: &mut Outgoing<'_>,
-        options: &DeliveryOptions<'_>,
-        packet_id: Option<PacketId>,
+        mut form: Form<'_>,
         now: Time,
         out: &mut Vec<u8>,
     ) -> bool {
         let topic = outgoing.publication().topic;
-        let alias = self.outbound_aliases.choose(topic);
-        let form = Form {
-            version: self.version,
-            qos: options.qos,
-            retain: options.retain,
-            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3]
-            dup: false,
-            packet_id,
-            identifiers: options.identifiers,
-            alias,
-        };
-        let is_sent = outgoing
-            .append(&form, self.packet_bytes_max, now, out)
-            .is_ok();
-        if let Some((alias, false)) = alias.filter(|_| is_sent) {
-            self.outbound_aliases.set(topic, alias);
-        }
-        is_sent
+        form.alias = self.outbound_aliases.choose(topic);
+        let sent = outgoing.append(&form, self.packet_bytes_max, now, out);
+        self.outbound_aliases.sent(topic, form.alias, sent.is_ok());
+        sent.is_ok()
     }
 
-    /// Appends a message that the session held, new or once more; as [`Self::send`].
+    /// Appends a message that the session held; as [`Self::send`].
     fn send_held(
         &mut self,
         held: &Held,
-        packet_id: PacketId,
-        dup: bool,
+        (packet_id, dup): (PacketId, bool),
         now: Time,
         out: &mut Vec<u8>,
     ) -> bool {
         let publication = held.message.publication();
-        let alias = self.outbound_aliases.choose(publication.topic);
         let form = Form {
             version: self.version,
             qos: held.qos,
@@ -221,15 +223,12 @@ impl Session {
             dup,
             packet_id: Some(packet_id),
             identifiers: held.identifiers.as_slice(),
-            alias,
+            alias: self.outbound_aliases.choose(publication.topic),
         };
-        let is_sent = form
-            .append(&publication, self.packet_bytes_max, now, out)
-            .is_ok();
-        if let Some((alias, false)) = alias.filter(|_| is_sent) {
-            self.outbound_aliases.set(publication.topic, alias);
-        }
-        is_sent
+        let sent = form.append(&publication, self.packet_bytes_max, now, out);
+        self.outbound_aliases
+            .sent(publication.topic, form.alias, sent.is_ok());
+        sent.is_ok()
     }
 
     /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
@@ -269,7 +268,7 @@ impl Session {
     fn redeliver_next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
-        if self.send_held(&held, packet_id, true, now, out) {
+        if self.send_held(&held, (packet_id, true), now, out) {
             self.inflight.put_back(place, held);
         } else {
             // [MQTT-3.1.2-25]
@@ -290,7 +289,7 @@ impl Session {
         }
         // The window is open, so fewer identifiers are in use than there are.
         let packet_id = self.next_packet_id()?;
-        if !self.send_held(&held, packet_id, false, now, out) {
+        if !self.send_held(&held, (packet_id, false), now, out) {
             self.count_dropped().too_large += 1;
             return Some(());
         }

@@ -1,4 +1,4 @@
-//! Messages with QoS 1 and 2 that wait for the client or for room in its window.
+//! Messages with `QoS` 1 and 2 that wait for the client or for room in its window.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -98,7 +98,7 @@ impl Queue {
     }
 
     fn give_back(&mut self) {
-        if self.len() == 0 {
+        if self.front().is_none() {
             self.0 = None;
         }
     }

@@ -1,4 +1,4 @@
-//! QoS 2 messages of the client between PUBLISH and PUBREL.
+//! `QoS` 2 messages of the client between PUBLISH and PUBREL.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,6 +22,10 @@ pub(super) struct Exchange {
 #[derive(Debug, Default)]
 pub(super) struct Received {
     /// Ascending by identifier: clients count upwards, so most changes are at the ends.
+    #[expect(
+        clippy::box_collection,
+        reason = "absent for most clients, so it is one pointer"
+    )]
     exchanges: Option<Box<VecDeque<Exchange>>>,
 }
 

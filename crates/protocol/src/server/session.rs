@@ -31,6 +31,7 @@ pub struct Session {
     /// Seconds; 0 turns it off.
     pub(super) keep_alive: u16,
     /// Seconds; 0 ends the session with the connection, `u32::MAX` never.
+    #[expect(clippy::struct_field_names, reason = "the specification's word")]
     pub(super) session_expiry: u32,
     /// While connected the last sign of life, while away the end of the connection.
     pub(super) seen: Time,

@@ -15,6 +15,10 @@ const TOPIC_BYTES_MIN: usize = 9;
 
 /// Aliases that the client set, up to the maximum it was told.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::box_collection,
+    reason = "absent for most clients, so it is one pointer"
+)]
 pub(super) struct InboundAliases(Option<Box<Vec<Option<Rc<str>>>>>);
 
 impl InboundAliases {
@@ -96,10 +100,13 @@ impl OutboundAliases {
             .map(|alias| (alias, false))
     }
 
-    /// The client has been sent topic and alias together.
-    pub(super) fn set(&mut self, topic: &str, alias: NonZeroU16) {
-        self.by_topic
-            .get_or_insert_default()
-            .insert(topic.into(), alias);
+    /// What came of the choice: a new alias that was sent with its topic is known from now on.
+    pub(super) fn sent(&mut self, topic: &str, chosen: Option<(NonZeroU16, bool)>, is_sent: bool) {
+        if let Some((alias, false)) = chosen
+            && is_sent
+        {
+            let by_topic = self.by_topic.get_or_insert_default();
+            by_topic.insert(topic.into(), alias);
+        }
     }
 }

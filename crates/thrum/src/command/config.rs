@@ -12,9 +12,9 @@ use crate::config::{self, Loaded, Request};
 
 const EXAMPLES: &str = "\
 Examples:
-  thrum config init thrum.toml                   write a file with every key and its default
-  thrum config check -c thrum.toml               errors, or what differs from the defaults
-  thrum config show --origin -c thrum.toml       every value in force and who set it";
+  thrum config init thrum.toml             write a file with every key
+  thrum config check -c thrum.toml         errors, or what is not at its default
+  thrum config show --origin               every value in force and who set it";
 
 /// Arguments of `thrum config`.
 #[derive(Debug, Args)]
@@ -69,7 +69,10 @@ pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn load(source: SourceArgs) -> anyhow::Result<Loaded> {
-    let request = Request { file: source.config, ..Request::default() };
+    let request = Request {
+        file: source.config,
+        ..Request::default()
+    };
     config::load(&request).map_err(Failure::usage)
 }
 
@@ -83,7 +86,7 @@ fn init(file: &Path) -> anyhow::Result<()> {
     let mut target = match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(target) => target,
         Err(error) => {
-            let folder = file.parent().unwrap_or(Path::new("")).display();
+            let folder = file.parent().unwrap_or_else(|| Path::new("")).display();
             let reason = match error.kind() {
                 ErrorKind::AlreadyExists => {
                     "it exists; choose another name, or move it away".to_owned()
@@ -98,17 +101,29 @@ fn init(file: &Path) -> anyhow::Result<()> {
         }
     };
     target.write_all(text.as_bytes())?;
-    writeln!(std::io::stderr(), "wrote {shown}; next: thrum serve -c {shown}")?;
+    writeln!(
+        std::io::stderr(),
+        "wrote {shown}; next: thrum serve -c {shown}"
+    )?;
     Ok(())
 }
 
 fn check(loaded: &Loaded) -> anyhow::Result<()> {
     let differences = config::differences(loaded);
-    let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
-    let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-    let difference = match differences.is_empty() {
-        true => "everything is at its default",
-        false => "what differs from the defaults:",
+    let files: Vec<String> = loaded
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let files = if files.is_empty() {
+        "no file".to_owned()
+    } else {
+        files.join(", ")
+    };
+    let difference = if differences.is_empty() {
+        "everything is at its default"
+    } else {
+        "what differs from the defaults:"
     };
     writeln!(std::io::stderr(), "valid ({files} read); {difference}")?;
     std::io::stdout().write_all(differences.as_bytes())?;

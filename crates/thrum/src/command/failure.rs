@@ -15,7 +15,9 @@ pub(crate) struct Failure {
 impl Failure {
     /// Wrong usage, a wrong configuration, or a machine that does not give what that asks for.
     pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
-        anyhow::Error::new(Self { message: message.to_string() })
+        anyhow::Error::new(Self {
+            message: message.to_string(),
+        })
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

@@ -19,7 +19,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 
 fn render(command: &clap::Command, pages: &mut Vec<u8>) -> std::io::Result<()> {
     clap_mangen::Man::new(command.clone()).render(pages)?;
-    for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
+    for child in command
+        .get_subcommands()
+        .filter(|child| !child.is_hide_set())
+    {
         render(child, pages)?;
     }
     Ok(())

@@ -18,14 +18,18 @@ pub(crate) use failure::Failure;
 /// Examples come first: most people look for a line to copy.
 const EXAMPLES: &str = "\
 Examples:
-  thrum serve --dev                              a broker to try things with, on this machine only
-  thrum serve -c /etc/thrum/thrum.toml           a broker with a configuration
-  thrum config init thrum.toml                   write a commented configuration";
+  thrum serve --dev                        a broker to try things with
+  thrum config init thrum.toml             write a commented configuration
+  thrum serve -c thrum.toml                a broker with that configuration";
 
 /// MQTT broker, benchmark and command-line clients in one program.
 #[derive(Debug, Parser)]
 #[command(name = "thrum", version, after_help = EXAMPLES)]
-#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -1,13 +1,12 @@
 //! One source of settings, taken apart into values with the place each comes from.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
 use super::problem::{Place, Problem, Source};
-use super::schema::{Key, Kind};
+use super::schema::{Key, Kind, Leaf};
 use super::suggest::nearest;
 
 /// What the names of variables that set keys begin with.
@@ -65,7 +64,14 @@ impl Reader<'_> {
     /// Reads a file.
     pub(crate) fn file(&mut self, source: &Rc<Source>) {
         match Document::parse(source.text.as_str()) {
-            Ok(document) => self.table(source, self.keys, &mut Vec::new(), document.as_table()),
+            Ok(document) => {
+                let keys = self.keys;
+                FileReader {
+                    reader: self,
+                    source,
+                }
+                .table(keys, &mut Vec::new(), document.as_table());
+            }
             Err(error) => {
                 let place = Place::new(source, error.span().unwrap_or(0..0));
                 let message = error.message().replace('\n', ", ");
@@ -97,75 +103,26 @@ impl Reader<'_> {
             let message = "is a table of keys, not a value".to_owned();
             return self.report(None, origin.to_string(), message);
         };
-        let parsed = text.parse().ok().filter(|value| leaf.check(&path, value).is_ok());
+        let parsed = text
+            .parse()
+            .ok()
+            .filter(|value| leaf.check(&path, value).is_ok());
         let value = parsed.unwrap_or_else(|| Value::from(text));
         match leaf.check(&path, &value) {
-            Ok(()) => self.settings.push(Setting { path, value, origin, place: None }),
+            Ok(()) => self.settings.push(Setting {
+                path,
+                value,
+                origin,
+                place: None,
+            }),
             Err(message) => self.report(None, origin.to_string(), message),
         }
     }
 
-    fn table(
-        &mut self,
-        source: &Rc<Source>,
-        keys: &Key,
-        path: &mut Vec<String>,
-        table: &dyn TableLike,
-    ) {
-        for (name, item) in table.iter() {
-            let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
-            let place = Place::new(source, span.unwrap_or(0..0));
-            path.push(name.to_owned());
-            match keys.child(name) {
-                Some(key) => self.item(source, key, path, item, place),
-                None => {
-                    let message = self.unknown_key(keys, path);
-                    self.report(Some(place), String::new(), message);
-                }
-            }
-            path.pop();
-        }
-    }
-
-    fn item(
-        &mut self,
-        source: &Rc<Source>,
-        key: &Key,
-        path: &mut Vec<String>,
-        item: &Item,
-        place: Place,
-    ) {
-        if let Kind::Value(leaf) = &key.kind {
-            let value = match item {
-                Item::Value(value) => value.clone(),
-                _ => InlineTable::new().into(),
-            };
-            let place = item.span().map_or(place, |span: Range<usize>| Place::new(source, span));
-            match leaf.check(path, &value) {
-                Ok(()) => {
-                    let origin = Origin::File(place.path().clone(), place.line());
-                    let path = path.clone();
-                    self.settings.push(Setting { path, value, origin, place: Some(place) });
-                }
-                Err(message) => {
-                    let message = format!("{}: {message}", path.join("."));
-                    self.report(Some(place), String::new(), message);
-                }
-            }
-        } else if let Some(table) = item.as_table_like() {
-            self.table(source, key, path, table);
-        } else {
-            let example = match &key.kind {
-                Kind::Named(_) => " with a table for each, such as mqtt = { bind = 1883 }",
-                Kind::Table(_) | Kind::Value(_) => "",
-            };
-            let message = format!("{}: expected a table{example}", path.join("."));
-            self.report(Some(place), String::new(), message);
-        }
-    }
-
     fn unknown_key(&self, parent: &Key, path: &[String]) -> String {
-        let [above @ .., name] = path else { return String::new() };
+        let [above @ .., name] = path else {
+            return String::new();
+        };
         if matches!(parent.kind, Kind::Named(_)) {
             return format!("listener name {name:?}: use the letters a-z, 0-9, _ and - only");
         }
@@ -175,9 +132,16 @@ impl Reader<'_> {
         };
         let mut elsewhere = Vec::new();
         self.keys.find(name, "", &mut elsewhere);
-        let meant = nearest(name, parent.names()).map(str::to_owned).or_else(|| elsewhere.pop());
+        let meant = nearest(name, parent.names())
+            .map(str::to_owned)
+            .or_else(|| elsewhere.pop());
         let hint = meant.map_or_else(
-            || format!("; keys here are {}", parent.names().collect::<Vec<_>>().join(", ")),
+            || {
+                format!(
+                    "; keys here are {}",
+                    parent.names().collect::<Vec<_>>().join(", ")
+                )
+            },
             |meant| format!(", did you mean {meant:?}?"),
         );
         format!("unknown key {name:?}{within}{hint}")
@@ -191,16 +155,95 @@ impl Reader<'_> {
                 Some(_) => Some(name.as_str()),
                 None => nearest(name, keys.names()),
             };
-            let Some((known, child)) = known.and_then(|name| Some((name, keys.child(name)?))) else {
+            let Some((known, child)) = known.and_then(|name| Some((name, keys.child(name)?)))
+            else {
                 return "no such key".to_owned();
             };
             corrected.push(known.to_ascii_uppercase());
             keys = child;
         }
-        format!("no such key, did you mean {PREFIX}{}?", corrected.join("__"))
+        format!(
+            "no such key, did you mean {PREFIX}{}?",
+            corrected.join("__")
+        )
     }
 
     fn report(&mut self, place: Option<Place>, origin: String, message: String) {
-        self.problems.push(Problem { place, origin, message });
+        self.problems.push(Problem {
+            place,
+            origin,
+            message,
+        });
+    }
+}
+
+/// Reads one file.
+#[derive(Debug)]
+struct FileReader<'r, 'k> {
+    reader: &'r mut Reader<'k>,
+    source: &'r Rc<Source>,
+}
+
+impl FileReader<'_, '_> {
+    fn table(&mut self, keys: &Key, path: &mut Vec<String>, table: &dyn TableLike) {
+        for (name, item) in table.iter() {
+            let span = table
+                .key(name)
+                .and_then(toml_edit::Key::span)
+                .or_else(|| item.span());
+            let place = Place::new(self.source, span.unwrap_or(0..0));
+            path.push(name.to_owned());
+            match (keys.child(name), item.as_table_like()) {
+                (None, _) => {
+                    let message = self.reader.unknown_key(keys, path);
+                    self.report(place, message);
+                }
+                (
+                    Some(Key {
+                        kind: Kind::Value(leaf),
+                        ..
+                    }),
+                    _,
+                ) => self.value(leaf, path, item, place),
+                (Some(_), Some(child))
+                    if child.is_empty() && matches!(keys.kind, Kind::Named(_)) =>
+                {
+                    let name = path.join(".");
+                    self.report(place, format!("{name} has no address, set {name}.bind"));
+                }
+                (Some(key), Some(child)) => self.table(key, path, child),
+                (Some(_), None) => {
+                    self.report(place, format!("{}: expected a table", path.join(".")));
+                }
+            }
+            path.pop();
+        }
+    }
+
+    fn value(&mut self, leaf: &Leaf, path: &[String], item: &Item, key: Place) {
+        let value = item
+            .as_value()
+            .cloned()
+            .unwrap_or_else(|| InlineTable::new().into());
+        let place = item
+            .span()
+            .map_or(key, |span| Place::new(self.source, span));
+        match leaf.check(path, &value) {
+            Ok(()) => {
+                let origin = Origin::File(place.path().clone(), place.line());
+                let path = path.to_vec();
+                self.reader.settings.push(Setting {
+                    path,
+                    value,
+                    origin,
+                    place: Some(place),
+                });
+            }
+            Err(message) => self.report(place, format!("{}: {message}", path.join("."))),
+        }
+    }
+
+    fn report(&mut self, place: Place, message: String) {
+        self.reader.report(Some(place), String::new(), message);
     }
 }

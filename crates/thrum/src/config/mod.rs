@@ -81,7 +81,11 @@ fn compose(
     request: &Request,
 ) -> Result<Loaded, Problems> {
     let keys = schema::keys();
-    let mut reader = Reader { keys: &keys, settings: Vec::new(), problems: Vec::new() };
+    let mut reader = Reader {
+        keys: &keys,
+        settings: Vec::new(),
+        problems: Vec::new(),
+    };
     for source in sources {
         reader.file(source);
     }
@@ -93,23 +97,40 @@ fn compose(
     if request.dev {
         reader.text(path("auth.anonymous"), "true", Origin::Flag("--dev"));
         if !reader.settings.iter().any(is_listener) {
-            reader.text(path("listeners.mqtt.bind"), "localhost:1883", Origin::Flag("--dev"));
+            reader.text(
+                path("listeners.mqtt.bind"),
+                "localhost:1883",
+                Origin::Flag("--dev"),
+            );
         }
     }
     for (key, text, flag) in &request.flags {
         reader.text(path(key), text, Origin::Flag(flag));
     }
-    let Reader { settings, mut problems, .. } = reader;
+    let Reader {
+        settings,
+        mut problems,
+        ..
+    } = reader;
     let config = merge(&settings);
-    let settings: BTreeMap<String, Setting> =
-        settings.into_iter().map(|setting| (setting.path.join("."), setting)).collect();
+    let settings: BTreeMap<String, Setting> = settings
+        .into_iter()
+        .map(|setting| (setting.path.join("."), setting))
+        .collect();
     verify(&config, &settings, &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
-    let origins = settings.into_iter().map(|(key, setting)| (key, setting.origin)).collect();
+    let origins = settings
+        .into_iter()
+        .map(|(key, setting)| (key, setting.origin))
+        .collect();
     let files = sources.iter().map(|source| source.path.clone()).collect();
-    Ok(Loaded { config, origins, files })
+    Ok(Loaded {
+        config,
+        origins,
+        files,
+    })
 }
 
 /// The defaults with the settings over them; the last setting of a key wins.
@@ -117,10 +138,17 @@ fn merge(settings: &[Setting]) -> Config {
     let mut document = schema::document(&Config::default());
     if settings.iter().any(is_listener) {
         document.remove("listeners");
-        document.insert("listeners", toml_edit::Item::Value(toml_edit::InlineTable::new().into()));
+        document.insert(
+            "listeners",
+            toml_edit::Item::Value(toml_edit::InlineTable::new().into()),
+        );
     }
     for setting in settings {
-        schema::insert(document.as_table_mut(), &setting.path, setting.value.clone());
+        schema::insert(
+            document.as_table_mut(),
+            &setting.path,
+            setting.value.clone(),
+        );
     }
     from_document(document)
 }
@@ -130,14 +158,20 @@ fn from_document(document: DocumentMut) -> Config {
 }
 
 fn is_listener(setting: &Setting) -> bool {
-    setting.path.first().is_some_and(|section| section == "listeners")
+    setting
+        .path
+        .first()
+        .is_some_and(|section| section == "listeners")
 }
 
 /// Checks what can only be seen with all layers together.
 fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut Vec<Problem>) {
     let mut report = |key: &str, message: String| {
         let setting = settings.get(key).or_else(|| {
-            settings.iter().find(|(name, _)| name.starts_with(key)).map(|(_, setting)| setting)
+            settings
+                .iter()
+                .find(|(name, _)| name.starts_with(key))
+                .map(|(_, setting)| setting)
         });
         problems.push(Problem {
             place: setting.and_then(|setting| setting.place.clone()),
@@ -147,16 +181,21 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
     };
     if let Err(error) = EnvFilter::builder().parse(&config.log.level) {
         let level = &config.log.level;
-        report("log.level", format!("log.level: {level:?} is no log level: {error}"));
+        report(
+            "log.level",
+            format!("log.level: {level:?} is no log level: {error}"),
+        );
     }
     let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
     for (name, listener) in &config.listeners {
         if listener.bind.is_empty() {
-            let message = format!("listener {name:?} has no address: set listeners.{name}.bind");
+            let message = format!("listeners.{name} has no address, set listeners.{name}.bind");
             report(&format!("listeners.{name}"), message);
         }
         for address in listener.bind.iter().filter(|address| address.port() != 0) {
-            let Some(other) = taken.insert(*address, name) else { continue };
+            let Some(other) = taken.insert(*address, name) else {
+                continue;
+            };
             let message = format!("{address} is already used by the listener {other:?}");
             report(&format!("listeners.{name}.bind"), message);
         }
@@ -176,7 +215,10 @@ fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
         None => default,
     };
     let mut files = vec![main.to_owned()];
-    let extra = main.parent().unwrap_or(Path::new("")).join("conf.d");
+    let extra = main
+        .parent()
+        .unwrap_or_else(|| Path::new(""))
+        .join("conf.d");
     files.extend(parts(&extra).map_err(|error| unreadable(&extra, &error))?);
     let read = |path: PathBuf| match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Rc::new(Source { path, text })),
@@ -197,7 +239,10 @@ fn parts(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<std::io::Result<_>>()?;
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
     files.sort();
     Ok(files)
 }
@@ -210,5 +255,9 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Problems {
         _ => error.to_string(),
     };
     let origin = format!("cannot read {}", path.display());
-    Problems(vec![Problem { place: None, origin, message: hint }])
+    Problems(vec![Problem {
+        place: None,
+        origin,
+        message: hint,
+    }])
 }

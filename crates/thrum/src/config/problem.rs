@@ -23,7 +23,10 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
-        Self { source: Rc::clone(source), span }
+        Self {
+            source: Rc::clone(source),
+            span,
+        }
     }
 
     /// The line it begins on, from 1.
@@ -37,7 +40,10 @@ impl Place {
     }
 
     fn before(&self) -> &str {
-        self.source.text.get(..self.span.start).unwrap_or(&self.source.text)
+        self.source
+            .text
+            .get(..self.span.start)
+            .unwrap_or(&self.source.text)
     }
 
     fn line_start(&self) -> usize {
@@ -64,16 +70,29 @@ impl fmt::Display for Problem {
         let text = &place.source.text;
         let start = place.line_start();
         let line = text[start..].lines().next().unwrap_or_default();
-        let lead = text[start..].get(..place.span.start - start).unwrap_or_default();
+        let lead = text[start..]
+            .get(..place.span.start - start)
+            .unwrap_or_default();
         let column = lead.chars().count() + 1;
         let marked = text.get(place.span.clone()).unwrap_or_default();
-        let carets = marked.lines().next().map_or(1, |first| first.chars().count()).max(1);
+        let carets = marked
+            .lines()
+            .next()
+            .map_or(1, |first| first.chars().count())
+            .max(1);
         let number = place.line();
         let margin = " ".repeat(number.to_string().len());
         // Tabs stay tabs, so that the caret stands under its text.
-        let indent: String =
-            lead.chars().map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
-        writeln!(formatter, "{}:{number}:{column}: {}", place.path().display(), self.message)?;
+        let indent: String = lead
+            .chars()
+            .map(|letter| if letter == '\t' { '\t' } else { ' ' })
+            .collect();
+        writeln!(
+            formatter,
+            "{}:{number}:{column}: {}",
+            place.path().display(),
+            self.message
+        )?;
         writeln!(formatter, "  {number} | {line}")?;
         write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
     }

@@ -3,7 +3,7 @@
 use thrum_broker::Config;
 
 use super::schema::{self, Key, Kind};
-use super::show;
+use super::show::{self, push_line};
 
 /// Width that comments are wrapped at.
 const WIDTH: usize = 100;
@@ -26,7 +26,7 @@ pub(crate) fn commented_file() -> String {
             table.clone_into(&mut section);
         }
         comment(&mut file, description(&keys, &path));
-        file.push_str(&format!("#{name} = {value}\n"));
+        push_line(&mut file, &format!("#{name} = {value}"));
     }
     file
 }
@@ -39,11 +39,12 @@ fn begin_section(file: &mut String, keys: &Key, table: &str) {
     comment(file, description(keys, described));
     // A table of the user's own choice would count as set.
     let mark = if described == table { "" } else { "#" };
-    file.push_str(&format!("{mark}[{table}]\n"));
+    push_line(file, &format!("{mark}[{table}]"));
 }
 
 fn is_named(keys: &Key, name: &str) -> bool {
-    keys.child(name).is_some_and(|key| matches!(key.kind, Kind::Named(_)))
+    keys.child(name)
+        .is_some_and(|key| matches!(key.kind, Kind::Named(_)))
 }
 
 fn description<'a>(keys: &'a Key, path: &str) -> &'a str {

@@ -1,5 +1,7 @@
 //! The keys there are: names, types, ranges and texts, all taken from the settings' own definition.
 
+use std::time::Duration;
+
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 use thrum_broker::Config;
@@ -37,7 +39,8 @@ pub(crate) struct Leaf {
 
 /// The tree of all keys.
 pub(crate) fn keys() -> Key {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<Config>();
     let order = document(&Config::default());
     key(schema.as_value(), Some(order.as_table()))
@@ -52,9 +55,10 @@ impl Key {
     /// The key below this one.
     pub(crate) fn child(&self, name: &str) -> Option<&Self> {
         match &self.kind {
-            Kind::Table(children) => {
-                children.iter().find(|(known, _)| known == name).map(|(_, child)| child)
-            }
+            Kind::Table(children) => children
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, child)| child),
             Kind::Named(child) => is_listener_name(name).then_some(child),
             Kind::Value(_) => None,
         }
@@ -76,9 +80,15 @@ impl Key {
 
     /// Dotted paths of all values with that last name.
     pub(crate) fn find(&self, name: &str, prefix: &str, found: &mut Vec<String>) {
-        let Kind::Table(children) = &self.kind else { return };
+        let Kind::Table(children) = &self.kind else {
+            return;
+        };
         for (known, child) in children {
-            let path = if prefix.is_empty() { known.clone() } else { format!("{prefix}.{known}") };
+            let path = if prefix.is_empty() {
+                known.clone()
+            } else {
+                format!("{prefix}.{known}")
+            };
             if known == name && matches!(child.kind, Kind::Value(_)) {
                 found.push(path.clone());
             }
@@ -108,7 +118,12 @@ impl Leaf {
             },
             str::to_owned,
         );
-        Self { format, expected, minimum, maximum }
+        Self {
+            format,
+            expected,
+            minimum,
+            maximum,
+        }
     }
 
     /// Checks a value for the key at `path`.
@@ -122,14 +137,13 @@ impl Leaf {
         if toml_edit::de::from_document::<Config>(document).is_err() {
             return expected(&self.expected);
         }
-        let number = self.number(value).unwrap_or(self.minimum);
-        if number < self.minimum {
-            return expected(&format!("at least {}", self.written(self.minimum)));
+        match self.number(value) {
+            Some(number) if number < self.minimum => {
+                expected(&self.bound("at least", self.minimum))
+            }
+            Some(number) if number > self.maximum => expected(&self.bound("at most", self.maximum)),
+            _ => Ok(()),
         }
-        if number > self.maximum {
-            return expected(&format!("at most {}", self.written(self.maximum)));
-        }
-        Ok(())
     }
 
     fn number(&self, value: &Value) -> Option<u64> {
@@ -143,13 +157,15 @@ impl Leaf {
         }
     }
 
-    fn written(&self, number: u64) -> String {
+    /// The words for a value out of range.
+    fn bound(&self, side: &str, number: u64) -> String {
         let written = match self.format.as_str() {
             "size" => units::format_size(number),
-            "duration" => units::format_duration(std::time::Duration::from_secs(number)),
-            _ => None,
+            "duration" => units::format_duration(Duration::from_secs(number)),
+            // Plain numbers are described with their whole range.
+            _ => return self.expected.clone(),
         };
-        written.unwrap_or_else(|| number.to_string())
+        format!("{side} {}", written.unwrap_or_else(|| number.to_string()))
     }
 }
 
@@ -167,7 +183,9 @@ pub(crate) fn insert(table: &mut dyn TableLike, path: &[String], value: Value) {
         [] => {}
         [name] => drop(table.insert(name, Item::Value(value))),
         [name, rest @ ..] => {
-            let child = table.entry(name).or_insert_with(|| Item::Value(InlineTable::new().into()));
+            let child = table
+                .entry(name)
+                .or_insert_with(|| Item::Value(InlineTable::new().into()));
             if let Some(child) = child.as_table_like_mut() {
                 insert(child, rest, value);
             }
@@ -176,8 +194,15 @@ pub(crate) fn insert(table: &mut dyn TableLike, path: &[String], value: Value) {
 }
 
 fn key(schema: &Json, order: Option<&dyn TableLike>) -> Key {
-    let description = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
-    let below = |name: &str| order.and_then(|order| order.get(name)).and_then(Item::as_table_like);
+    let description = schema["description"]
+        .as_str()
+        .unwrap_or_default()
+        .replace('\n', " ");
+    let below = |name: &str| {
+        order
+            .and_then(|order| order.get(name))
+            .and_then(Item::as_table_like)
+    };
     let kind = if let Some(properties) = schema["properties"].as_object() {
         let mut children: Vec<(String, Key)> = properties
             .iter()

@@ -23,9 +23,11 @@ pub(crate) fn listing(loaded: &Loaded, origin: bool) -> String {
             table.clone_into(&mut section);
         }
         let line = format!("{name} = {value}");
-        match origin {
-            true => push_line(&mut text, &format!("{line:<ORIGIN_COLUMN$} # {}", loaded.origin(&path))),
-            false => push_line(&mut text, &line),
+        if origin {
+            let origin = loaded.origin(&path);
+            push_line(&mut text, &format!("{line:<ORIGIN_COLUMN$} # {origin}"));
+        } else {
+            push_line(&mut text, &line);
         }
     }
     text
@@ -36,12 +38,18 @@ pub(crate) fn differences(loaded: &Loaded) -> String {
     let defaults = values(&Config::default());
     let mut text = String::new();
     for (path, value) in values(&loaded.config) {
-        let default = defaults.iter().find(|(key, _)| *key == path).map(|(_, default)| default);
+        let default = defaults
+            .iter()
+            .find(|(key, _)| *key == path)
+            .map(|(_, default)| default);
         if default == Some(&value) {
             continue;
         }
         let was = default.map_or_else(String::new, |default| format!(" (default {default})"));
-        push_line(&mut text, &format!("{path} = {value}{was}  # {}", loaded.origin(&path)));
+        push_line(
+            &mut text,
+            &format!("{path} = {value}{was}  # {}", loaded.origin(&path)),
+        );
     }
     text
 }
@@ -70,7 +78,11 @@ pub(crate) fn values(config: &Config) -> Vec<(String, String)> {
 
 fn collect(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, String)>) {
     for (name, item) in table.iter() {
-        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        let path = if prefix.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{prefix}.{name}")
+        };
         match (item.as_table_like(), item) {
             (Some(child), _) => collect(child, &path, found),
             (None, Item::Value(value)) => found.push((path, written(value))),
@@ -83,6 +95,6 @@ fn written(value: &Value) -> String {
     value.clone().decorated("", "").to_string()
 }
 
-fn push_line(text: &mut String, line: &str) {
+pub(super) fn push_line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("writing to a String does not fail");
 }

@@ -25,10 +25,8 @@ fn distance(left: &str, right: &str) -> usize {
         for (column, other) in right.iter().enumerate() {
             let replaced = above[column] + usize::from(letter != other);
             let mut edits = replaced.min(above[column + 1] + 1).min(current[column] + 1);
-            let swapped = row > 0
-                && column > 0
-                && left[row - 1] == *other
-                && *letter == right[column - 1];
+            let swapped =
+                row > 0 && column > 0 && left[row - 1] == *other && *letter == right[column - 1];
             if swapped {
                 edits = edits.min(before[column - 1] + 1);
             }
@@ -45,9 +43,13 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        for (left, right, edits) in
-            [("", "", 0), ("abc", "", 3), ("bind", "bnid", 1), ("queue", "que", 2), ("a", "b", 1)]
-        {
+        for (left, right, edits) in [
+            ("", "", 0),
+            ("abc", "", 3),
+            ("bind", "bnid", 1),
+            ("queue", "que", 2),
+            ("a", "b", 1),
+        ] {
             assert_eq!(distance(left, right), edits, "{left} {right}");
         }
     }

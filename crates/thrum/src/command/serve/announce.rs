@@ -47,7 +47,8 @@ impl Start<'_> {
 
     fn text(&self, took: Duration) -> String {
         let mut text = String::new();
-        self.write(&mut text, took).expect("writing to a String does not fail");
+        self.write(&mut text, took)
+            .expect("writing to a String does not fail");
         text
     }
 
@@ -56,7 +57,11 @@ impl Start<'_> {
             "thrum" => String::new(),
             name => format!(" ({name})"),
         };
-        writeln!(text, "thrum {VERSION}{name} ready in {} ms", took.as_millis().max(1))?;
+        writeln!(
+            text,
+            "thrum {VERSION}{name} ready in {} ms",
+            took.as_millis().max(1)
+        )?;
         for (number, (listener, address)) in self.addresses.iter().enumerate() {
             let label = if number == 0 { "Listening" } else { "" };
             writeln!(text, "  {label:<9}  mqtt://{address}  ({listener})")?;
@@ -117,7 +122,11 @@ mod tests {
             .iter()
             .map(|address| ("mqtt".to_owned(), address.parse().unwrap()))
             .collect();
-        let start = Start { config: &Config::default(), addresses: &addresses, dev };
+        let start = Start {
+            config: &Config::default(),
+            addresses: &addresses,
+            dev,
+        };
         let expected = expected.replace("VERSION", VERSION);
         assert_eq!(start.text(Duration::from_millis(12)), expected);
     }

@@ -1,8 +1,9 @@
 //! `thrum serve`: run a broker until a signal ends it.
 
 mod announce;
-mod open_files;
+mod host;
 mod preflight;
+mod reload;
 mod signals;
 
 use std::net::SocketAddr;
@@ -19,23 +20,28 @@ use crate::assemble;
 use crate::config::{self, Request};
 use crate::logging;
 use announce::Start;
+use host::Host;
+use reload::Reload;
 use signals::Signals;
 
 const EXAMPLES: &str = "\
 Examples:
-  thrum serve --dev                              try things on this machine: no file, no users, nothing is kept
-  thrum serve                                    /etc/thrum/thrum.toml if it is there, else the defaults
+  thrum serve --dev                        try things, on this machine only
+  thrum serve                              with /etc/thrum/thrum.toml, if any
   thrum serve -c thrum.toml --listen 127.0.0.1:1884
-  THRUM_LIMITS__MAX_PACKET=2MB thrum serve       every key can be set by a variable
+  THRUM_LIMITS__MAX_PACKET=2MB thrum serve
 
-Signals: SIGTERM and SIGINT stop gracefully, SIGHUP reads the configuration again.";
+Signals: SIGTERM and SIGINT stop gracefully, SIGHUP reloads the configuration.";
+
+const LOG_LEVEL: &str =
+    "What is logged: error, warn, info, debug or trace, also by part: info,thrum_broker=debug";
 
 /// Arguments of `thrum serve`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Easy mode: everyone who reaches it may connect, it listens on 127.0.0.1:1883 and [::1]:1883 unless told
-    /// otherwise, and /etc/thrum/thrum.toml is not read.
+    /// Easy mode: everyone who reaches it may connect, it listens on port 1883 of this machine's loopback addresses
+    /// unless told otherwise, and no file is read unless named.
     #[arg(long)]
     dev: bool,
     /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it.
@@ -47,8 +53,8 @@ pub(crate) struct ServeArgs {
     /// Worker threads: a number, or auto for one per core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// What is logged: error, warn, info, debug, trace, also by part: info,thrum_broker=debug.
-    #[arg(long, value_name = "LEVEL")]
+    /// What is logged: error, warn, info, debug or trace, also by part.
+    #[arg(long, value_name = "LEVEL", long_help = LOG_LEVEL)]
     log_level: Option<String>,
     /// Form of a log line; with json nothing else is printed.
     #[arg(long, value_name = "FORMAT", value_enum)]
@@ -69,24 +75,31 @@ enum Format {
 struct Listen(Vec<SocketAddr>);
 
 /// Runs a broker until a signal ends it.
-#[expect(clippy::disallowed_methods, reason = "times the start of the program for its first line")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times the start of the program for its first line"
+)]
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let request = args.request();
     let mut loaded = config::load(&request).map_err(Failure::usage)?;
     let level = logging::init(&loaded.config.log).map_err(Failure::usage)?;
     let signals = Signals::new()?;
-    let files = open_files::raise();
-    open_files::bound(&mut loaded.config, files);
-    preflight::check(&mut loaded.config).map_err(Failure::usage)?;
+    let host = Host::new(&loaded.config).map_err(Failure::usage)?;
+    host.fit(&mut loaded);
     let mut broker = assemble::start(loaded.config.clone()).map_err(Failure::usage)?;
     let addresses = broker.addresses().to_vec();
-    let start = Start { config: &loaded.config, addresses: &addresses, dev: args.dev };
+    let start = Start {
+        config: &loaded.config,
+        addresses: &addresses,
+        dev: args.dev,
+    };
     match loaded.config.log.format {
         LogFormat::Text => start.print(began.elapsed())?,
         LogFormat::Json => start.log(began.elapsed()),
     }
-    signals.serve(&request, loaded, &level, files, &mut broker);
+    let mut reload = Reload::new(request, host, loaded.config, level);
+    signals.serve(|| reload.run(&mut broker));
     broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -115,11 +128,17 @@ impl ServeArgs {
             Format::Json => "json".to_owned(),
         });
         set("log.format", format, "--log-format");
-        Request { file: self.config.clone(), dev: self.dev, flags }
+        Request {
+            file: self.config.clone(),
+            dev: self.dev,
+            flags,
+        }
     }
 }
 
 fn parse_listen(text: &str) -> Result<Listen, String> {
     let expected = "expected address:port, such as 127.0.0.1:1883 or [::1]:1883, or a port";
-    units::parse_bind(text).map(Listen).ok_or_else(|| expected.to_owned())
+    units::parse_bind(text)
+        .map(Listen)
+        .ok_or_else(|| expected.to_owned())
 }

@@ -14,37 +14,44 @@ const UNPRIVILEGED: u16 = 1024;
 #[derive(Debug)]
 pub(super) struct Refused(Vec<(SocketAddr, Error)>);
 
-/// Tries all addresses. An address of a family that this machine does not have is left out with a log line, if its
-/// listener has another one.
+/// Tries all addresses. Returns those of a family that this machine does not have, if their listener has another.
 ///
 /// # Errors
 /// The addresses that are busy, forbidden or not of this machine.
-pub(super) fn check(config: &mut Config) -> Result<(), Refused> {
+pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
     let mut refused = Vec::new();
-    for (name, listener) in &mut config.listeners {
-        let mut usable = Vec::with_capacity(listener.bind.len());
+    let mut without_family = Vec::new();
+    for (name, listener) in &config.listeners {
         let mut absent = Vec::new();
         for address in &listener.bind {
             match listen(*address) {
-                Ok(()) => usable.push(*address),
+                Ok(()) => {}
                 Err(error) if is_family_absent(*address, &error) => absent.push((*address, error)),
                 Err(error) => refused.push((*address, error)),
             }
         }
-        if usable.is_empty() {
+        if absent.len() == listener.bind.len() {
             refused.append(&mut absent);
         }
         for (address, error) in absent {
             tracing::info!(listener = %name, %address, %error, "not listening, no IPv6 here");
+            without_family.push(address);
         }
-        listener.bind = usable;
     }
-    if refused.is_empty() { Ok(()) } else { Err(Refused(refused)) }
+    if refused.is_empty() {
+        Ok(without_family)
+    } else {
+        Err(Refused(refused))
+    }
 }
 
 /// Listens for a moment, without sharing the port: a second broker must not slip in beside the first.
 fn listen(address: SocketAddr) -> Result<(), Error> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -66,7 +73,11 @@ impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (address, error)) in self.0.iter().enumerate() {
             let separator = if number == 0 { "" } else { "\nerror: " };
-            write!(formatter, "{separator}cannot listen on {address}: {}", Reason(*address, error))?;
+            write!(
+                formatter,
+                "{separator}cannot listen on {address}: {}",
+                Reason(*address, error)
+            )?;
         }
         Ok(())
     }
@@ -132,7 +143,11 @@ mod tests {
             ("[fd00::1]:1883", false),
             ("127.0.0.1:1883", false),
         ] {
-            assert_eq!(is_family_absent(address.parse().unwrap(), &absent), expected, "{address}");
+            assert_eq!(
+                is_family_absent(address.parse().unwrap(), &absent),
+                expected,
+                "{address}"
+            );
         }
         let busy = Error::from(ErrorKind::AddrInUse);
         assert!(!is_family_absent("[::1]:1883".parse().unwrap(), &busy));
