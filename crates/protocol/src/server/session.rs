@@ -166,6 +166,10 @@ impl Session {
         }
         // [MQTT-3.14.4-1]
         self.link = Link::Closing;
+        // "Do not send the will message" is what 0x00 means from either side.
+        if reason == ReasonCode::Success {
+            self.will = None;
+        }
         if self.version != Version::V5 {
             return;
         }

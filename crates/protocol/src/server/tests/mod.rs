@@ -1,0 +1,382 @@
+//! The session from outside: packets in as bytes, replies out as one line of text each.
+
+mod handshake;
+mod inbound;
+mod inbound_limits;
+mod outbound;
+mod queue;
+mod redelivery;
+mod refusal;
+mod requests;
+mod shared;
+mod timeouts;
+mod wills;
+
+extern crate std;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+use thrum_codec::frame::split;
+use thrum_codec::packet::{Ack, Connect, Disconnect, Packet, Publish, Subscribe, Unsubscribe};
+use thrum_codec::properties::{
+    AckProperties, ConnectProperties, DisconnectProperties, PublishProperties,
+};
+use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, encode};
+
+use super::*;
+use crate::message::FrameCache;
+use crate::{Limits, Message, Outgoing, Publication, Time, Violation};
+
+const QOS0: QoS = QoS::AtMostOnce;
+const QOS1: QoS = QoS::AtLeastOnce;
+const QOS2: QoS = QoS::ExactlyOnce;
+
+const VERSIONS: [Version; 3] = [Version::V31, Version::V311, Version::V5];
+
+/// One session with its connection, clock and node.
+struct Peer {
+    session: Session,
+    now: Time,
+    frames: FrameCache,
+    /// Topics and payloads handed to the node, as `topic=payload`.
+    routed: Vec<String>,
+    /// What the node says of a publish; none leaves it open.
+    outcome: Option<ReasonCode>,
+}
+
+impl Peer {
+    /// A new session; returns it with the replies to CONNECT.
+    fn with(limits: Limits, connect: &Connect<'_>) -> (Self, Vec<String>) {
+        let limits = Arc::new(limits);
+        let handshake = Handshake::new(connect, "assigned-1", &limits).unwrap();
+        let mut peer = Self {
+            session: Session::new(9, &handshake, &limits),
+            now: Time::from_millis(1_000_000),
+            frames: FrameCache::default(),
+            routed: Vec::new(),
+            outcome: Some(ReasonCode::Success),
+        };
+        let mut out = Vec::new();
+        let welcome = Welcome {
+            session_present: false,
+            response_information: None,
+        };
+        peer.session.connect(handshake, welcome, peer.now, &mut out);
+        (peer, lines(&out, connect.version))
+    }
+
+    fn new(connect: &Connect<'_>) -> Self {
+        Self::with(Limits::default(), connect).0
+    }
+
+    /// Another connection of the same client; returns the lines behind CONNACK.
+    fn reconnect(&mut self, connect: &Connect<'_>) -> Vec<String> {
+        let mut out = Vec::new();
+        self.reconnect_into(connect, &mut out);
+        let mut lines = lines(&out, connect.version);
+        assert!(lines.remove(0).starts_with("CONNACK"));
+        lines
+    }
+
+    fn reconnect_into(&mut self, connect: &Connect<'_>, out: &mut Vec<u8>) {
+        let handshake = Handshake::new(connect, "assigned-1", &self.session.limits).unwrap();
+        let welcome = Welcome {
+            session_present: true,
+            response_information: None,
+        };
+        self.session.connect(handshake, welcome, self.now, out);
+    }
+
+    fn lose(&mut self) -> Farewell {
+        self.session.connection_lost(self.now)
+    }
+
+    fn advance_millis(&mut self, millis: u64) {
+        self.now = Time::from_millis(self.now.as_millis() + millis);
+    }
+
+    /// Sends a packet over the wire and returns the replies.
+    fn send(&mut self, packet: &Packet<'_>) -> Result<Vec<String>, Violation> {
+        let mut out = Vec::new();
+        self.send_into(packet, &mut out)?;
+        Ok(lines(&out, self.session.version()))
+    }
+
+    fn send_into(&mut self, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<(), Violation> {
+        let version = self.session.version();
+        let mut wire = Vec::new();
+        encode(packet, version, &mut wire).unwrap();
+        let frame = split(&wire, u32::MAX).unwrap().unwrap();
+        let packet = decode(frame, version)?;
+        match self.session.handle_packet(packet, self.now, out)? {
+            Action::Publish { publish, alias } => {
+                let topic = alias.as_deref().unwrap_or(publish.topic);
+                let payload = String::from_utf8_lossy(publish.payload);
+                self.routed.push(format!("{topic}={payload}"));
+                if let Some(outcome) = self.outcome {
+                    let Publish { qos, packet_id, .. } = publish;
+                    self.session.publish_done(qos, packet_id, outcome, out);
+                }
+            }
+            Action::Subscribe(Subscribe {
+                packet_id,
+                requests,
+                ..
+            }) => {
+                let codes: Vec<_> = requests
+                    .iter()
+                    .map(|request| request.options.qos.granted())
+                    .collect();
+                self.session.suback(packet_id, &codes, out);
+            }
+            Action::Unsubscribe(Unsubscribe {
+                packet_id, filters, ..
+            }) => {
+                let codes: Vec<_> = filters.iter().map(|_| ReasonCode::Success).collect();
+                self.session.unsuback(packet_id, &codes, out);
+            }
+            Action::None | Action::Disconnected | Action::Authenticate(_) => {}
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, qos: QoS, packet_id: u16, outcome: ReasonCode) -> Vec<String> {
+        let mut out = Vec::new();
+        self.session
+            .publish_done(qos, Some(id(packet_id)), outcome, &mut out);
+        lines(&out, self.session.version())
+    }
+
+    /// Delivers `payload` on topic `t` and returns what became of it and what was sent.
+    fn deliver(&mut self, qos: QoS, payload: &str) -> (Delivered, Vec<String>) {
+        self.deliver_publication(&publication("t", payload), &options(qos))
+    }
+
+    fn deliver_publication(
+        &mut self,
+        publication: &Publication<'_>,
+        options: &DeliveryOptions<'_>,
+    ) -> (Delivered, Vec<String>) {
+        let mut out = Vec::new();
+        let mut outgoing = Outgoing::new(*publication, &mut self.frames);
+        let delivered = self
+            .session
+            .deliver(&mut outgoing, *options, self.now, &mut out);
+        (delivered, lines(&out, self.session.version()))
+    }
+
+    /// Delivers and demands that it was sent at once.
+    fn sent(&mut self, qos: QoS, payload: &str) -> String {
+        let (delivered, mut lines) = self.deliver(qos, payload);
+        assert_eq!(delivered, Delivered::Sent);
+        assert_eq!(lines.len(), 1);
+        lines.remove(0)
+    }
+
+    /// Delivers and demands that it waits.
+    fn queued(&mut self, qos: QoS, payload: &str) {
+        assert_eq!(self.deliver(qos, payload), (Delivered::Queued, [].to_vec()));
+    }
+
+    fn pump(&mut self, bytes_max: usize) -> (bool, Vec<String>) {
+        let mut out = Vec::new();
+        let more = self.session.pump(self.now, bytes_max, &mut out);
+        (more, lines(&out, self.session.version()))
+    }
+
+    fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>) -> Vec<String> {
+        let mut out = Vec::new();
+        self.session.disconnect(reason, what, &mut out);
+        lines(&out, self.session.version())
+    }
+}
+
+/// A clean session without anything special.
+fn connect(version: Version) -> Connect<'static> {
+    Connect {
+        version,
+        clean_start: true,
+        keep_alive: 60,
+        client_id: "client",
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties::default(),
+    }
+}
+
+/// A session that outlives its connection.
+fn persistent(version: Version) -> Connect<'static> {
+    let session_expiry = (version == Version::V5).then_some(3600);
+    Connect {
+        clean_start: false,
+        properties: ConnectProperties {
+            session_expiry,
+            ..ConnectProperties::default()
+        },
+        ..connect(version)
+    }
+}
+
+/// A persistent 5.0 session whose client takes `receive_maximum` messages at a time.
+fn windowed(receive_maximum: u16) -> Connect<'static> {
+    let mut connect = persistent(Version::V5);
+    connect.properties.receive_maximum = NonZeroU16::new(receive_maximum);
+    connect
+}
+
+fn id(value: u16) -> PacketId {
+    PacketId::new(value).unwrap()
+}
+
+fn publish<'a>(qos: QoS, packet_id: u16, topic: &'a str, payload: &'a str) -> Publish<'a> {
+    Publish {
+        dup: false,
+        qos,
+        retain: false,
+        topic,
+        packet_id: PacketId::new(packet_id),
+        properties: PublishProperties::default(),
+        payload: payload.as_bytes(),
+    }
+}
+
+fn ack(packet_id: u16) -> Ack<'static> {
+    ack_with(packet_id, ReasonCode::Success)
+}
+
+fn ack_with(packet_id: u16, reason: ReasonCode) -> Ack<'static> {
+    Ack {
+        packet_id: id(packet_id),
+        reason,
+        properties: AckProperties::default(),
+    }
+}
+
+fn puback(packet_id: u16) -> Packet<'static> {
+    Packet::PubAck(ack(packet_id))
+}
+
+fn pubrec(packet_id: u16) -> Packet<'static> {
+    Packet::PubRec(ack(packet_id))
+}
+
+fn pubrel(packet_id: u16) -> Packet<'static> {
+    Packet::PubRel(ack(packet_id))
+}
+
+fn pubcomp(packet_id: u16) -> Packet<'static> {
+    Packet::PubComp(ack(packet_id))
+}
+
+fn goodbye(reason: ReasonCode) -> Packet<'static> {
+    Packet::Disconnect(Disconnect {
+        reason,
+        properties: DisconnectProperties::default(),
+    })
+}
+
+fn publication<'a>(topic: &'a str, payload: &'a str) -> Publication<'a> {
+    Publication {
+        topic,
+        payload: payload.as_bytes(),
+        properties: PublishProperties::default(),
+        qos: QOS2,
+        retain: false,
+        expires_at: None,
+        publisher: 1,
+    }
+}
+
+fn options(qos: QoS) -> DeliveryOptions<'static> {
+    DeliveryOptions {
+        qos,
+        retain: false,
+        identifiers: &[],
+        group: None,
+    }
+}
+
+fn reason<T: core::fmt::Debug>(outcome: Result<T, Violation>) -> ReasonCode {
+    outcome.unwrap_err().reason
+}
+
+/// The packets in `out`, in order.
+fn packets(out: &[u8], version: Version) -> Vec<Packet<'_>> {
+    let mut rest = out;
+    let mut packets = Vec::new();
+    while !rest.is_empty() {
+        let frame = split(rest, u32::MAX).unwrap().expect("a whole packet");
+        packets.push(decode(frame, version).unwrap());
+        rest = &rest[frame.len..];
+    }
+    packets
+}
+
+fn lines(out: &[u8], version: Version) -> Vec<String> {
+    packets(out, version).iter().map(line).collect()
+}
+
+/// `PUBLISH 1 #7 dup t=payload`, `PUBACK #7 0x10`, `CONNACK 0x00`, …
+fn line(packet: &Packet<'_>) -> String {
+    match packet {
+        Packet::ConnAck(connack) => {
+            let present = if connack.session_present {
+                " present"
+            } else {
+                ""
+            };
+            format!("CONNACK {:#04x}{present}", connack.reason.as_u8())
+        }
+        Packet::Publish(publish) => publish_line(publish),
+        Packet::PubAck(ack) => ack_line("PUBACK", ack),
+        Packet::PubRec(ack) => ack_line("PUBREC", ack),
+        Packet::PubRel(ack) => ack_line("PUBREL", ack),
+        Packet::PubComp(ack) => ack_line("PUBCOMP", ack),
+        Packet::SubAck(suback) => format!("SUBACK #{}", suback.packet_id.as_u16()),
+        Packet::UnsubAck(unsuback) => format!("UNSUBACK #{}", unsuback.packet_id.as_u16()),
+        Packet::PingResp => "PINGRESP".to_string(),
+        Packet::Disconnect(disconnect) => {
+            let what = disconnect.properties.reason_string.unwrap_or_default();
+            format!("DISCONNECT {:#04x} {what}", disconnect.reason.as_u8())
+        }
+        other => panic!("a server does not send {other:?}"),
+    }
+}
+
+fn publish_line(publish: &Publish<'_>) -> String {
+    let mut line = format!("PUBLISH {}", publish.qos.as_u8());
+    if let Some(packet_id) = publish.packet_id {
+        line += &format!(" #{}", packet_id.as_u16());
+    }
+    for (flag, name) in [(publish.dup, " dup"), (publish.retain, " retain")] {
+        line += if flag { name } else { "" };
+    }
+    if let Some(seconds) = publish.properties.message_expiry {
+        line += &format!(" expiry={seconds}");
+    }
+    if let Some(alias) = publish.properties.topic_alias {
+        line += &format!(" alias={alias}");
+    }
+    for identifier in &publish.properties.subscription_identifiers {
+        line += &format!(" sub={identifier}");
+    }
+    line + &format!(
+        " {}={}",
+        publish.topic,
+        String::from_utf8_lossy(publish.payload)
+    )
+}
+
+fn ack_line(name: &str, ack: &Ack<'_>) -> String {
+    let packet_id = ack.packet_id.as_u16();
+    if ack.reason == ReasonCode::Success {
+        format!("{name} #{packet_id}")
+    } else {
+        format!("{name} #{packet_id} {:#04x}", ack.reason.as_u8())
+    }
+}

@@ -1,0 +1,526 @@
+//! Messages to the client: forms, exchanges, the window, sizes, expiry and aliases.
+
+use thrum_codec::properties::UserProperties;
+
+use super::*;
+
+fn peer(version: Version) -> Peer {
+    Peer::new(&persistent(version))
+}
+
+// [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-3.3.1-2]
+// [MQTT3-4.3.1-1] [MQTT3-4.3.2-1] [MQTT3-4.3.3-1] [MQTT3-3.3.1-2]
+#[test]
+fn a_message_is_sent_at_the_qos_asked_for_and_without_dup() {
+    for version in VERSIONS {
+        for connect in [connect(version), persistent(version)] {
+            let mut peer = Peer::new(&connect);
+            assert_eq!(peer.sent(QOS0, "a"), "PUBLISH 0 t=a");
+            assert_eq!(peer.sent(QOS1, "b"), "PUBLISH 1 #1 t=b");
+            assert_eq!(peer.sent(QOS2, "c"), "PUBLISH 2 #2 t=c");
+        }
+    }
+}
+
+// [MQTT-4.3.2-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5] [MQTT-2.2.1-5] [MQTT3-2.3.1-6]
+#[test]
+fn exchanges_run_to_their_end() {
+    for version in VERSIONS {
+        let mut peer = peer(version);
+        peer.sent(QOS1, "a");
+        peer.sent(QOS2, "b");
+        assert_eq!(peer.session.backlog(), (0, 0, 2));
+        assert!(peer.send(&puback(1)).unwrap().is_empty());
+        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
+        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        // A repeated PUBREC only repeats the PUBREL.
+        assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
+        assert!(peer.send(&pubcomp(2)).unwrap().is_empty());
+        assert_eq!(peer.session.backlog(), (0, 0, 0));
+    }
+}
+
+// [MQTT-4.4.0-2] [MQTT-4.8.2-6]
+#[test]
+fn an_acknowledgement_with_an_error_ends_the_exchange() {
+    let mut peer = peer(Version::V5);
+    peer.sent(QOS1, "a");
+    peer.sent(QOS2, "b");
+    let refusal = |packet_id| ack_with(packet_id, ReasonCode::QuotaExceeded);
+    assert!(peer.send(&Packet::PubAck(refusal(1))).unwrap().is_empty());
+    assert!(peer.send(&Packet::PubRec(refusal(2))).unwrap().is_empty());
+    assert_eq!(peer.session.backlog(), (0, 0, 0));
+    peer.lose();
+    assert!(peer.reconnect(&persistent(Version::V5)).is_empty());
+    assert!(peer.session.take_shared(None).is_empty());
+}
+
+#[test]
+fn acknowledgements_of_unknown_messages_do_no_harm() {
+    for version in VERSIONS {
+        let mut peer = peer(version);
+        peer.sent(QOS1, "a");
+        assert!(peer.send(&puback(9)).unwrap().is_empty());
+        assert!(peer.send(&pubcomp(9)).unwrap().is_empty());
+        let expected = if version == Version::V5 {
+            "PUBREL #9 0x92"
+        } else {
+            "PUBREL #9"
+        };
+        assert_eq!(peer.send(&pubrec(9)).unwrap(), [expected]);
+        assert_eq!(peer.session.backlog(), (0, 0, 1));
+    }
+    let mut peer = peer(Version::V5);
+    let refusal = Packet::PubRec(ack_with(9, ReasonCode::QuotaExceeded));
+    assert!(peer.send(&refusal).unwrap().is_empty());
+}
+
+#[test]
+fn an_acknowledgement_of_the_wrong_kind_is_a_protocol_error() {
+    for version in VERSIONS {
+        for wrong in [pubrec(1), pubcomp(1), puback(2), pubcomp(2)] {
+            let mut peer = peer(version);
+            peer.sent(QOS1, "a");
+            peer.sent(QOS2, "b");
+            assert_eq!(reason(peer.send(&wrong)), ReasonCode::ProtocolError);
+        }
+        let mut peer = peer(version);
+        peer.sent(QOS2, "b");
+        peer.send(&pubrec(1)).unwrap();
+        assert_eq!(reason(peer.send(&puback(1))), ReasonCode::ProtocolError);
+    }
+}
+
+// [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
+#[test]
+fn identifiers_in_use_are_never_given_to_another_message() {
+    let mut peer = peer(Version::V311);
+    peer.sent(QOS1, "held back");
+    peer.sent(QOS2, "released");
+    peer.send(&pubrec(2)).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..70_000 {
+        let line = peer.sent(QOS1, "x");
+        let packet_id: u16 = line["PUBLISH 1 #".len()..]
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(packet_id > 2, "identifier {packet_id} is in use");
+        seen.push(packet_id);
+        peer.send(&puback(packet_id)).unwrap();
+    }
+    assert_eq!(
+        &seen[65_530..65_535],
+        [65_533, 65_534, 65_535, 3, 4].map(|n: u16| n).as_slice()
+    );
+    assert!(peer.send(&pubcomp(2)).unwrap().is_empty());
+    assert_eq!(peer.session.backlog(), (0, 0, 1));
+}
+
+// [MQTT-3.3.4-9] [MQTT-3.3.4-10] [MQTT-4.9.0-1] [MQTT-4.9.0-2] [MQTT-4.9.0-3]
+#[test]
+fn the_clients_receive_maximum_holds_back_nothing_but_publish() {
+    let mut peer = Peer::new(&windowed(2));
+    peer.sent(QOS1, "a");
+    peer.sent(QOS2, "b");
+    peer.queued(QOS1, "c");
+    peer.queued(QOS2, "d");
+    assert_eq!(peer.sent(QOS0, "now"), "PUBLISH 0 t=now");
+    assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
+    let inbound = Packet::Publish(publish(QOS1, 5, "t", ""));
+    assert_eq!(peer.send(&inbound).unwrap(), ["PUBACK #5"]);
+    // PUBREC ends nothing, PUBCOMP does.
+    assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
+    assert_eq!(peer.send(&pubcomp(2)).unwrap(), ["PUBLISH 1 #3 t=c"]);
+    assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 2 #4 t=d"]);
+    peer.queued(QOS1, "e");
+    let refusal = Packet::PubRec(ack_with(4, ReasonCode::NotAuthorized));
+    assert_eq!(peer.send(&refusal).unwrap(), ["PUBLISH 1 #5 t=e"]);
+}
+
+#[test]
+fn the_servers_own_maximum_holds_for_every_version() {
+    for version in VERSIONS {
+        let limits = Limits {
+            inflight_max: 1,
+            ..Limits::default()
+        };
+        let (mut peer, _) = Peer::with(limits, &persistent(version));
+        peer.sent(QOS1, "a");
+        peer.queued(QOS1, "b");
+        assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 1 #2 t=b"]);
+    }
+}
+
+#[test]
+fn congestion_lets_only_acknowledgements_through() {
+    let mut peer = peer(Version::V5);
+    peer.sent(QOS1, "a");
+    peer.session.set_congested(true);
+    let dropped = Delivered::Dropped(DropReason::SlowConsumer);
+    assert_eq!(peer.deliver(QOS0, "lost"), (dropped, [].to_vec()));
+    peer.queued(QOS1, "b");
+    peer.queued(QOS2, "c");
+    assert!(peer.send(&puback(1)).unwrap().is_empty());
+    assert_eq!(peer.pump(usize::MAX), (false, [].to_vec()));
+    assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
+    peer.session.set_congested(false);
+    let expected = ["PUBLISH 1 #2 t=b", "PUBLISH 2 #3 t=c"].map(String::from);
+    assert_eq!(peer.pump(usize::MAX), (false, expected.to_vec()));
+    assert_eq!(peer.sent(QOS0, "d"), "PUBLISH 0 t=d");
+}
+
+#[test]
+fn a_new_connection_starts_without_congestion() {
+    let mut peer = peer(Version::V5);
+    peer.session.set_congested(true);
+    peer.queued(QOS1, "a");
+    peer.lose();
+    assert_eq!(
+        peer.reconnect(&persistent(Version::V5)),
+        ["PUBLISH 1 #1 t=a"]
+    );
+}
+
+// [MQTT-3.1.2-24] [MQTT-3.1.2-25]
+#[test]
+fn a_message_over_the_clients_maximum_packet_size_is_not_sent() {
+    let mut connect = persistent(Version::V5);
+    connect.properties.maximum_packet_size = Some(20);
+    let mut peer = Peer::new(&connect);
+    let dropped = Delivered::Dropped(DropReason::TooLarge);
+    for qos in [QOS0, QOS1, QOS2] {
+        // Header 2, topic 3, property length 1, packet identifier 2 with QoS above 0.
+        let fits = if qos == QOS0 { 14 } else { 12 };
+        peer.sent(qos, &"x".repeat(fits));
+        assert_eq!(
+            peer.deliver(qos, &"x".repeat(fits + 1)),
+            (dropped, [].to_vec())
+        );
+    }
+    assert_eq!(peer.session.backlog(), (0, 0, 2));
+}
+
+#[test]
+fn the_size_limit_holds_for_copies_of_a_cached_frame_too() {
+    let mut frames = FrameCache::default();
+    let mut outgoing = Outgoing::new(publication("t", "0123456789"), &mut frames);
+    for (bytes_max, expected) in [(99, true), (16, true), (15, false), (99, true)] {
+        let mut connect = persistent(Version::V5);
+        connect.properties.maximum_packet_size = Some(bytes_max);
+        let mut session = Peer::new(&connect).session;
+        let mut out = Vec::new();
+        let delivered = session.deliver(&mut outgoing, options(QOS0), Time::default(), &mut out);
+        assert_eq!(delivered == Delivered::Sent, expected);
+        assert_eq!(out.len(), if expected { 16 } else { 0 });
+    }
+}
+
+// [MQTT-3.3.2-5]
+#[test]
+fn an_expired_message_is_not_delivered() {
+    let mut peer = peer(Version::V5);
+    let dropped = Delivered::Dropped(DropReason::Expired);
+    for (expires_in, expected) in [(1, None), (0, Some(dropped))] {
+        for qos in [QOS0, QOS1, QOS2] {
+            let at = Time::from_millis(peer.now.as_millis() + expires_in);
+            let message = Publication {
+                expires_at: Some(at),
+                ..publication("t", "")
+            };
+            let (delivered, _) = peer.deliver_publication(&message, &options(qos));
+            assert_eq!(delivered, expected.unwrap_or(Delivered::Sent));
+        }
+    }
+}
+
+// [MQTT-3.3.2-6]
+#[test]
+fn the_expiry_interval_is_what_remains_of_it() {
+    let mut peer = peer(Version::V5);
+    let expires_at = Some(peer.now.plus_secs(10));
+    let message = Publication {
+        expires_at,
+        ..publication("t", "")
+    };
+    let mut sent = |peer: &mut Peer| peer.deliver_publication(&message, &options(QOS0)).1;
+    assert_eq!(sent(&mut peer), ["PUBLISH 0 expiry=10 t="]);
+    peer.advance_millis(4000);
+    assert_eq!(sent(&mut peer), ["PUBLISH 0 expiry=6 t="]);
+    peer.advance_millis(5999);
+    assert_eq!(sent(&mut peer), ["PUBLISH 0 expiry=1 t="]);
+}
+
+// [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
+#[test]
+fn subscription_identifiers_go_along_and_only_to_clients_of_5() {
+    for version in VERSIONS {
+        let mut peer = Peer::new(&Connect {
+            ..persistent(version)
+        });
+        for identifiers in [&[][..], &[7], &[268_435_455, 1]] {
+            let options = DeliveryOptions {
+                identifiers,
+                ..options(QOS0)
+            };
+            let (_, lines) = peer.deliver_publication(&publication("t", ""), &options);
+            let expected: String = match version {
+                Version::V5 => identifiers.iter().map(|n| format!(" sub={n}")).collect(),
+                Version::V31 | Version::V311 => String::new(),
+            };
+            assert_eq!(lines, [format!("PUBLISH 0{expected} t=")]);
+        }
+    }
+}
+
+// [MQTT-3.3.1-12] [MQTT-3.3.1-13]
+#[test]
+fn the_retain_flag_is_the_one_that_the_node_asks_for() {
+    let mut peer = peer(Version::V5);
+    for retain in [true, false] {
+        let message = Publication {
+            retain: !retain,
+            ..publication("t", "")
+        };
+        let (_, lines) = peer.deliver_publication(
+            &message,
+            &DeliveryOptions {
+                retain,
+                ..options(QOS0)
+            },
+        );
+        assert_eq!(
+            lines,
+            [if retain {
+                "PUBLISH 0 retain t="
+            } else {
+                "PUBLISH 0 t="
+            }]
+        );
+    }
+}
+
+// [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18] [MQTT-3.3.2-20]
+#[test]
+fn properties_are_forwarded_unaltered_at_once_and_from_the_queue() {
+    let properties = PublishProperties {
+        payload_format_indicator: Some(true),
+        response_topic: Some("answers"),
+        correlation_data: Some(b"\x00\xff"),
+        content_type: Some("text/plain"),
+        user: UserProperties::Listed(&[("b", "2"), ("a", "1"), ("b", "2")]),
+        ..PublishProperties::default()
+    };
+    let message = Publication {
+        properties,
+        ..publication("t", "x")
+    };
+    let mut session = Peer::new(&windowed(1)).session;
+    let mut frames = FrameCache::default();
+    let mut outgoing = Outgoing::new(message, &mut frames);
+    let mut out = Vec::new();
+    for _ in 0..2 {
+        session.deliver(&mut outgoing, options(QOS1), Time::default(), &mut out);
+    }
+    session
+        .handle_packet(puback(1), Time::default(), &mut out)
+        .unwrap();
+    let sent = packets(&out, Version::V5);
+    assert_eq!(sent.len(), 2);
+    for packet in sent {
+        let Packet::Publish(publish) = packet else {
+            panic!("PUBLISH expected")
+        };
+        assert_eq!(publish.properties, properties);
+    }
+}
+
+#[test]
+fn every_receiver_of_a_fan_out_gets_its_own_copy() {
+    let mut frames = FrameCache::default();
+    let mut outgoing = Outgoing::new(publication("some/topic", "payload"), &mut frames);
+    let forms = [(QOS0, false), (QOS1, false), (QOS1, true), (QOS2, false)];
+    for round in 0..4 {
+        for version in VERSIONS {
+            for (qos, retain) in forms {
+                let mut peer = Peer::new(&connect(version));
+                for _ in 0..round {
+                    peer.sent(QOS1, "");
+                }
+                let options = DeliveryOptions {
+                    retain,
+                    ..options(qos)
+                };
+                let mut out = b"before".to_vec();
+                let now = peer.now;
+                peer.session.deliver(&mut outgoing, options, now, &mut out);
+                let flags = if retain { " retain" } else { "" };
+                let number = if qos == QOS0 {
+                    String::new()
+                } else {
+                    format!(" #{}", round + 1)
+                };
+                let expected = format!("PUBLISH {}{number}{flags} some/topic=payload", qos.as_u8());
+                assert_eq!(lines(&out[6..], version), [expected]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_cache_forgets_the_publication_before() {
+    let mut frames = FrameCache::default();
+    for (topic, payload) in [("t", "first"), ("t", "second"), ("u", "third")] {
+        let mut outgoing = Outgoing::new(publication(topic, payload), &mut frames);
+        for _ in 0..3 {
+            let mut session = Peer::new(&connect(Version::V311)).session;
+            let mut out = Vec::new();
+            session.deliver(&mut outgoing, options(QOS0), Time::default(), &mut out);
+            assert_eq!(
+                lines(&out, Version::V311),
+                [format!("PUBLISH 0 {topic}={payload}")]
+            );
+        }
+    }
+}
+
+#[test]
+fn only_a_session_that_may_need_it_again_keeps_the_message() {
+    let message = Arc::new(Message::new(&publication("t", "x")));
+    let count = |connect: &Connect<'_>, options: DeliveryOptions<'_>| {
+        let mut frames = FrameCache::default();
+        let mut session = Peer::new(connect).session;
+        let mut out = Vec::new();
+        let mut outgoing = Outgoing::from_message(&message, &mut frames);
+        session.deliver(&mut outgoing, options, Time::default(), &mut out);
+        drop(outgoing);
+        Arc::strong_count(&message) - 1
+    };
+    let shared = DeliveryOptions {
+        group: Some(3),
+        ..options(QOS1)
+    };
+    for version in VERSIONS {
+        assert_eq!(count(&connect(version), options(QOS1)), 0);
+        assert_eq!(count(&connect(version), options(QOS2)), 0);
+        assert_eq!(count(&connect(version), shared), 1);
+        assert_eq!(count(&persistent(version), options(QOS1)), 1);
+        assert_eq!(count(&persistent(version), options(QOS2)), 1);
+        assert_eq!(count(&persistent(version), options(QOS0)), 0);
+    }
+}
+
+// [MQTT-4.3.3-6]
+#[test]
+fn a_qos2_message_is_let_go_once_the_client_has_it() {
+    let message = Arc::new(Message::new(&publication("t", "x")));
+    let mut peer = peer(Version::V5);
+    let mut outgoing = Outgoing::from_message(&message, &mut peer.frames);
+    peer.session
+        .deliver(&mut outgoing, options(QOS2), peer.now, &mut Vec::new());
+    drop(outgoing);
+    assert_eq!(Arc::strong_count(&message), 2);
+    peer.send(&pubrec(1)).unwrap();
+    assert_eq!(Arc::strong_count(&message), 1);
+}
+
+fn with_aliases(maximum: u16) -> Connect<'static> {
+    let mut connect = windowed(10);
+    connect.properties.topic_alias_maximum = Some(maximum);
+    connect
+}
+
+fn sent_on(peer: &mut Peer, topic: &str) -> String {
+    let (_, mut lines) = peer.deliver_publication(&publication(topic, ""), &options(QOS0));
+    lines.remove(0)
+}
+
+// [MQTT-3.1.2-26] [MQTT-3.3.2-8] [MQTT-3.3.2-11]
+#[test]
+fn long_topics_get_an_alias_up_to_the_clients_maximum() {
+    let mut peer = Peer::new(&with_aliases(2));
+    assert_eq!(
+        sent_on(&mut peer, "a/long/topic"),
+        "PUBLISH 0 alias=1 a/long/topic="
+    );
+    assert_eq!(sent_on(&mut peer, "a/long/topic"), "PUBLISH 0 alias=1 =");
+    assert_eq!(sent_on(&mut peer, "short"), "PUBLISH 0 short=");
+    assert_eq!(
+        sent_on(&mut peer, "b/long/topic"),
+        "PUBLISH 0 alias=2 b/long/topic="
+    );
+    assert_eq!(
+        sent_on(&mut peer, "c/long/topic"),
+        "PUBLISH 0 c/long/topic="
+    );
+    assert_eq!(sent_on(&mut peer, "b/long/topic"), "PUBLISH 0 alias=2 =");
+    assert_eq!(sent_on(&mut peer, "a/long/topic"), "PUBLISH 0 alias=1 =");
+}
+
+// [MQTT-3.1.2-27]
+#[test]
+fn no_alias_is_used_where_either_side_wants_none() {
+    let limits = Limits {
+        topic_alias_outbound_max: 0,
+        ..Limits::default()
+    };
+    let (server_none, _) = Peer::with(limits, &with_aliases(10));
+    for mut peer in [server_none, Peer::new(&with_aliases(0)), peer(Version::V5)] {
+        assert_eq!(
+            sent_on(&mut peer, "a/long/topic"),
+            "PUBLISH 0 a/long/topic="
+        );
+    }
+}
+
+#[test]
+fn the_server_uses_no_more_aliases_than_it_wants() {
+    let limits = Limits {
+        topic_alias_outbound_max: 1,
+        ..Limits::default()
+    };
+    let (mut peer, _) = Peer::with(limits, &with_aliases(10));
+    assert_eq!(
+        sent_on(&mut peer, "a/long/topic"),
+        "PUBLISH 0 alias=1 a/long/topic="
+    );
+    assert_eq!(
+        sent_on(&mut peer, "b/long/topic"),
+        "PUBLISH 0 b/long/topic="
+    );
+}
+
+// [MQTT-3.3.2-7]
+#[test]
+fn aliases_towards_the_client_end_with_the_connection() {
+    let mut peer = Peer::new(&with_aliases(2));
+    sent_on(&mut peer, "a/long/topic");
+    let first = publication("a/long/topic", "x");
+    peer.deliver_publication(&first, &options(QOS1));
+    peer.lose();
+    // The redelivery sets it anew, and what follows can use it.
+    let lines = peer.reconnect(&with_aliases(2));
+    assert_eq!(lines, ["PUBLISH 1 #1 dup alias=1 a/long/topic=x"]);
+    assert_eq!(sent_on(&mut peer, "a/long/topic"), "PUBLISH 0 alias=1 =");
+    peer.lose();
+    let lines = peer.reconnect(&persistent(Version::V5));
+    assert_eq!(lines, ["PUBLISH 1 #1 dup a/long/topic=x"]);
+}
+
+#[test]
+fn an_alias_that_was_not_sent_is_not_used() {
+    let mut connect = with_aliases(2);
+    connect.properties.maximum_packet_size = Some(30);
+    let mut peer = Peer::new(&connect);
+    let large = "x".repeat(30);
+    let (delivered, _) =
+        peer.deliver_publication(&publication("a/long/topic", &large), &options(QOS0));
+    assert_eq!(delivered, Delivered::Dropped(DropReason::TooLarge));
+    assert_eq!(
+        sent_on(&mut peer, "a/long/topic"),
+        "PUBLISH 0 alias=1 a/long/topic="
+    );
+}

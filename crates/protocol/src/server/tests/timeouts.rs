@@ -1,0 +1,165 @@
+//! Keep alive and session expiry.
+
+use super::*;
+
+fn peer(keep_alive: u16) -> Peer {
+    Peer::new(&Connect {
+        keep_alive,
+        ..persistent(Version::V5)
+    })
+}
+
+fn timeout(peer: &mut Peer) -> Timeout {
+    peer.session.handle_timeout(peer.now)
+}
+
+// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
+#[test]
+fn one_and_a_half_keep_alives_of_silence_end_the_connection() {
+    for version in VERSIONS {
+        let mut peer = Peer::new(&Connect {
+            keep_alive: 3,
+            ..connect(version)
+        });
+        let deadline = peer.session.next_deadline().unwrap();
+        assert_eq!(deadline.since(peer.now).as_millis(), 4500);
+        peer.advance_millis(4499);
+        assert!(matches!(timeout(&mut peer), Timeout::Pending));
+        peer.advance_millis(1);
+        assert!(matches!(timeout(&mut peer), Timeout::KeepAlive));
+    }
+}
+
+#[test]
+fn every_packet_of_the_client_counts_as_a_sign_of_life() {
+    let mut peer = peer(2);
+    peer.sent(QOS1, "a");
+    let packets = [
+        Packet::PingReq,
+        Packet::Publish(publish(QOS0, 0, "t", "")),
+        Packet::Publish(publish(QOS2, 1, "t", "")),
+        pubrel(1),
+        puback(1),
+    ];
+    for packet in packets {
+        peer.advance_millis(2999);
+        assert!(matches!(timeout(&mut peer), Timeout::Pending));
+        peer.send(&packet).unwrap();
+        assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3)));
+    }
+    // What the server sends does not.
+    peer.advance_millis(1000);
+    peer.sent(QOS0, "b");
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(2)));
+}
+
+#[test]
+fn keep_alive_0_is_no_limit() {
+    let mut peer = peer(0);
+    assert_eq!(peer.session.next_deadline(), None);
+    peer.advance_millis(u64::from(u32::MAX));
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+}
+
+#[test]
+fn no_deadline_is_left_once_the_goodbye_is_said() {
+    let mut peer = peer(2);
+    peer.send(&goodbye(ReasonCode::Success)).unwrap();
+    assert_eq!(peer.session.next_deadline(), None);
+    peer.advance_millis(10_000);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+}
+
+// [MQTT-4.1.0-2] [MQTT-3.1.2-23]
+#[test]
+fn a_session_expires_after_its_interval_without_connection() {
+    let mut peer = peer(60);
+    peer.advance_millis(30_000);
+    let farewell = peer.lose();
+    assert!(!farewell.session_ended && farewell.will.is_none());
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
+    peer.advance_millis(3_599_999);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+    peer.advance_millis(1);
+    assert!(matches!(timeout(&mut peer), Timeout::Expired(None)));
+}
+
+#[test]
+fn a_connection_stops_the_expiry() {
+    let mut peer = peer(60);
+    peer.lose();
+    peer.advance_millis(3_599_999);
+    peer.reconnect(&persistent(Version::V5));
+    peer.advance_millis(1);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+    peer.lose();
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
+}
+
+// [MQTT-3.1.2-23] [MQTT3-3.1.2-6]
+#[test]
+fn a_session_without_expiry_ends_with_its_connection() {
+    for version in VERSIONS {
+        let mut peer = Peer::new(&connect(version));
+        // [MQTT3-4.1.0-2]
+        assert!(peer.session.is_connected());
+        assert!(peer.lose().session_ended);
+        assert!(!peer.session.is_connected());
+        assert!(!peer.lose().session_ended, "the end is told once");
+    }
+}
+
+#[test]
+fn the_longest_interval_never_ends() {
+    let limits = Limits {
+        session_expiry_max: u32::MAX,
+        ..Limits::default()
+    };
+    let mut connect = persistent(Version::V5);
+    connect.properties.session_expiry = Some(u32::MAX);
+    let (mut peer, _) = Peer::with(limits, &connect);
+    assert!(!peer.lose().session_ended);
+    assert_eq!(peer.session.next_deadline(), None);
+    peer.advance_millis(u64::MAX / 2);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+}
+
+fn goodbye_with(expiry: u32) -> Packet<'static> {
+    let properties = DisconnectProperties {
+        session_expiry: Some(expiry),
+        ..DisconnectProperties::default()
+    };
+    Packet::Disconnect(Disconnect {
+        reason: ReasonCode::Success,
+        properties,
+    })
+}
+
+#[test]
+fn a_goodbye_can_change_the_expiry_within_the_limit() {
+    let max = Limits::default().session_expiry_max;
+    for (asked, expected) in [(10, 10), (max, max), (max + 1, max), (u32::MAX, max)] {
+        let mut peer = peer(60);
+        peer.send(&goodbye_with(asked)).unwrap();
+        assert!(!peer.lose().session_ended);
+        assert_eq!(
+            peer.session.next_deadline(),
+            Some(peer.now.plus_secs(expected))
+        );
+    }
+    let mut peer = peer(60);
+    peer.send(&goodbye_with(0)).unwrap();
+    assert!(peer.lose().session_ended);
+}
+
+#[test]
+fn a_goodbye_cannot_make_a_clean_session_last() {
+    let mut peer = Peer::new(&connect(Version::V5));
+    assert_eq!(
+        reason(peer.send(&goodbye_with(1))),
+        ReasonCode::ProtocolError
+    );
+    let mut peer = Peer::new(&connect(Version::V5));
+    peer.send(&goodbye_with(0)).unwrap();
+    assert!(peer.lose().session_ended);
+}
