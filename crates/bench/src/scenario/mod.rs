@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
 
-use crate::units::{SECOND_NS, fraction};
+use crate::units::{SECOND_NS, fraction, whole};
 
 pub use catalogue::{BASIC_SET, UnknownScenario, catalogue, find};
 pub use overrides::{OverrideError, Overrides};
@@ -104,6 +104,23 @@ impl Rate {
         }
     }
 
+    /// Reads messages per second, minute or hour: `50`, `50/s`, `0.5`, `6/m`; none if not positive or slower
+    /// than one a day.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (number, per_ns) = match text.split_once('/') {
+            None | Some((_, "s")) => (text.split('/').next()?, SECOND_NS),
+            Some((number, "m" | "min")) => (number, 60 * SECOND_NS),
+            Some((number, "h")) => (number, 3600 * SECOND_NS),
+            Some(_) => return None,
+        };
+        let messages: f64 = number.parse().ok()?;
+        let period_ns = fraction(per_ns) / messages;
+        let is_possible = (1.0..=fraction(Self::PERIOD_NS_MAX)).contains(&period_ns);
+        is_possible.then(|| Self {
+            period_ns: whole(period_ns),
+        })
+    }
+
     /// Messages per second.
     pub fn messages_per_second(self) -> f64 {
         fraction(SECOND_NS) / fraction(self.period_ns)
@@ -167,5 +184,37 @@ impl Scenario {
     pub fn ramp(&self) -> Duration {
         let rate = u64::from(self.connect_rate.max(1));
         Duration::from_nanos(u64::from(self.clients()) * SECOND_NS / rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_per_second_minute_and_hour() {
+        assert_eq!(Rate::parse("50"), Some(Rate::per_second(50)));
+        assert_eq!(Rate::parse("50/s"), Some(Rate::per_second(50)));
+        assert_eq!(
+            Rate::parse("0.5"),
+            Some(Rate {
+                period_ns: 2 * SECOND_NS
+            })
+        );
+        assert_eq!(
+            Rate::parse("6/m"),
+            Some(Rate {
+                period_ns: 10 * SECOND_NS
+            })
+        );
+        assert_eq!(
+            Rate::parse("1/h"),
+            Some(Rate {
+                period_ns: 3600 * SECOND_NS
+            })
+        );
+        for text in ["", "0", "-1", "nan", "1/d", "1/w", "0.01/h", "fast"] {
+            assert_eq!(Rate::parse(text), None, "{text}");
+        }
     }
 }
