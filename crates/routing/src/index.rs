@@ -63,9 +63,10 @@ pub struct Removed<D> {
 
 /// Maps topic filters to destinations.
 ///
-/// Filters come checked and without a share prefix. An exact filter costs about 60 bytes and the
-/// destination, a wildcard about 40 for each level that no other filter shares; memory of removed
-/// filters is used again, and the arenas go back when the last filter leaves.
+/// Filters come checked and without a share prefix. An exact filter costs about 70 bytes and its text
+/// beyond 22 bytes; a wildcard about 40, 45 for each level on its way that no other filter shares and
+/// 50 for each level text that no other uses; both the destinations. Memory of removed filters is used
+/// again, and the arenas go back when the last filter leaves.
 #[derive(Debug)]
 pub struct Index<D> {
     hashing: Hashing,
