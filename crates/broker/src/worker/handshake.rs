@@ -171,7 +171,7 @@ impl Worker {
             session_present,
             "connected"
         );
-        self.local.collect_dropped(slot);
+        self.local.collect(slot);
         self.local.wrote(key);
         if session_present {
             self.set_groups_online(slot, true);

@@ -245,9 +245,10 @@ impl Worker {
         Next::Frame
     }
 
-    /// An acknowledgement may have made room for retained messages that wait.
+    /// An acknowledgement may have made room for queued or retained messages.
     #[inline]
     fn after_acknowledgement(&mut self, slot: u32) {
+        self.local.collect(slot);
         let client = &self.local.clients[slot as usize];
         if client
             .rare

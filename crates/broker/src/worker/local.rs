@@ -267,8 +267,15 @@ impl Local {
         }
     }
 
-    /// Counts what a session dropped by itself (expired or too large when its turn came).
-    pub(crate) fn collect_dropped(&mut self, slot: u32) {
+    /// Counts what a session did by itself: messages sent from its queue, or dropped when their turn came.
+    #[inline]
+    pub(crate) fn collect(&mut self, slot: u32) {
+        let client = &mut self.clients[slot as usize];
+        let sent = client.session.take_sent_later();
+        if sent > 0 {
+            client.drops_logged = false;
+            self.row().add(Counter::PublishSent, u64::from(sent));
+        }
         for (reason, count) in self.clients[slot as usize].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }

@@ -83,12 +83,11 @@ impl Worker {
         let (client, out) = self.local.client_and_output(slot);
         client.session.set_congested(false);
         let more = client.session.pump(now, limit, out);
-        client.drops_logged = false;
         if more {
             client.session.set_congested(true);
             self.local.connections[key as usize].congested = true;
         }
-        self.local.collect_dropped(slot);
+        self.local.collect(slot);
         self.local.wrote(key);
         self.replay(slot);
     }

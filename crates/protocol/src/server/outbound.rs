@@ -88,6 +88,12 @@ impl Session {
         }
     }
 
+    /// Messages sent from the queue or once more since the last call: those that [`Session::deliver`] did not
+    /// report as sent.
+    pub fn take_sent_later(&mut self) -> u32 {
+        core::mem::take(&mut self.sent_later)
+    }
+
     /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
     pub(super) fn redeliver(&mut self, now: Time, out: &mut Vec<u8>) {
         self.inflight.begin_connection();
@@ -228,6 +234,7 @@ impl Session {
         let sent = form.append(&publication, self.packet_bytes_max, now, out);
         self.outbound_aliases
             .sent(publication.topic, form.alias, sent.is_ok());
+        self.sent_later += u32::from(sent.is_ok());
         sent.is_ok()
     }
 

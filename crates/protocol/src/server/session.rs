@@ -53,6 +53,8 @@ pub struct Session {
     /// The same of earlier connections: their PUBACK must not be sent on this one.
     pub(super) routing_before: u16,
     pub(super) will: Option<Box<Will>>,
+    /// Messages sent from the queue or once more, until they are counted.
+    pub(super) sent_later: u32,
 }
 
 /// State of the connection.
@@ -94,6 +96,7 @@ impl Session {
             routing: 0,
             routing_before: 0,
             will: None,
+            sent_later: 0,
         }
     }
 
