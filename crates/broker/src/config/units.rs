@@ -262,7 +262,10 @@ pub(super) mod workers {
         super::found(workers, WorkersSchema::EXPECTED)
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     pub(in super::super) fn serialize<S>(workers: &Workers, to: S) -> Result<S::Ok, S::Error>
     where
         S: Serializer,
@@ -337,7 +340,10 @@ pub(super) mod anonymous {
         super::found(anonymous, AnonymousSchema::EXPECTED)
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     pub(in super::super) fn serialize<S>(anonymous: &Anonymous, to: S) -> Result<S::Ok, S::Error>
     where
         S: Serializer,
@@ -365,7 +371,10 @@ pub(super) mod strategy {
         super::found(strategy, StrategySchema::EXPECTED)
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
     pub(in super::super) fn serialize<S>(strategy: &Strategy, to: S) -> Result<S::Ok, S::Error>
     where
         S: Serializer,

@@ -38,12 +38,13 @@ impl Worker {
             }
         }
         // More may wait, and the edge has been spent.
-        self.defer_accept(Duration::ZERO);
+        self.accept_again = true;
     }
 
     /// The pause is over: look at every listener.
     pub(super) fn accept_deferred_now(&mut self) {
         self.accept_deferred = false;
+        self.accept_again = false;
         for number in 0..self.listeners.len() {
             self.accept(number);
         }

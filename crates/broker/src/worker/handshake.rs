@@ -40,12 +40,11 @@ impl Worker {
             }
         };
         let owner = self.owner(handshake.client_id());
-        if owner == self.local.id {
-            self.attach(key, handshake);
-            return Next::Frame;
+        if owner != self.local.id {
+            self.hand_connection_over(key, owner, handshake, rest.to_vec());
+            return Next::Stop;
         }
-        self.hand_connection_over(key, owner, handshake, rest.to_vec());
-        Next::Stop
+        self.attach(key, handshake, rest)
     }
 
     /// A connection that another worker accepted, whose session is ours.
@@ -64,8 +63,8 @@ impl Worker {
             return;
         };
         self.local.row().add(Counter::Handovers, 1);
-        self.attach(key, handover.handshake);
-        if !handover.unread.is_empty() {
+        let next = self.attach(key, handover.handshake, &handover.unread);
+        if next == Next::Frame && !handover.unread.is_empty() {
             self.input(key, &handover.unread);
         }
     }
@@ -141,9 +140,17 @@ impl Worker {
         )
     }
 
-    fn attach(&mut self, key: u32, handshake: Handshake) {
+    fn attach(&mut self, key: u32, handshake: Handshake, rest: &[u8]) -> Next {
         let existing = self.local.find(handshake.client_id());
         let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
+        if existing.is_some() && resumed.is_none() {
+            // The old session gave its claim back, and another worker may have been quicker to take it.
+            let owner = self.owner(handshake.client_id());
+            if owner != self.local.id {
+                self.hand_connection_over(key, owner, handshake, rest.to_vec());
+                return Next::Stop;
+            }
+        }
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id();
             let session = Session::new(id, &handshake, &self.local.settings.session);
@@ -178,6 +185,7 @@ impl Worker {
             self.replay(slot);
         }
         self.arm(slot);
+        Next::Frame
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.

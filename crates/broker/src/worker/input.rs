@@ -59,7 +59,8 @@ impl Worker {
         for key in std::mem::take(&mut self.paused) {
             if let Some(connection) = self.local.connections.get_mut(key as usize) {
                 connection.paused = false;
-                self.read(key, false);
+                // The end of the stream may have been signalled during the pause.
+                self.read(key, true);
             }
         }
     }

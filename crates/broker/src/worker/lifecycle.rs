@@ -72,6 +72,8 @@ impl Worker {
     /// A connection ends: its session is told, its socket closed.
     pub(super) fn lost(&mut self, key: u32, ending: Ending) {
         let session = self.local.connections[key as usize].session();
+        // From here on a failing write ends nothing a second time.
+        self.local.connections[key as usize].phase = Phase::Draining;
         match ending {
             Ending::ClosedByPeer => self.close(key),
             Ending::Disconnected => {

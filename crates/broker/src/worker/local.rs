@@ -288,7 +288,15 @@ mod tests {
 
     #[test]
     fn an_idle_client_stays_small() {
-        assert!(size_of::<Client>() <= 320, "a client takes {} bytes", size_of::<Client>());
-        assert!(size_of::<Connection>() <= 120, "a connection takes {} bytes", size_of::<Connection>());
+        assert!(
+            size_of::<Client>() <= 320,
+            "a client takes {} bytes",
+            size_of::<Client>()
+        );
+        assert!(
+            size_of::<Connection>() <= 120,
+            "a connection takes {} bytes",
+            size_of::<Connection>()
+        );
     }
 }

@@ -107,6 +107,8 @@ pub(crate) struct Worker {
     hold_back: bool,
     /// Accepting waits for the connect rate.
     accept_deferred: bool,
+    /// A listener gave as many connections as one turn takes.
+    accept_again: bool,
     connects_left: u32,
     connects_since: Time,
     next_serial: u32,
@@ -146,6 +148,7 @@ impl Worker {
             paused: Vec::new(),
             hold_back: false,
             accept_deferred: false,
+            accept_again: false,
             connects_left: 0,
             connects_since: Time::from_millis(0),
             next_serial: 0,
@@ -189,6 +192,9 @@ impl Worker {
         self.local.now = self.node.clock.now();
         self.local.row().add(Counter::Turns, 1);
         self.read_again();
+        if self.accept_again {
+            self.accept_deferred_now();
+        }
         for event in events {
             match event.token() {
                 WAKER => {}
@@ -211,7 +217,7 @@ impl Worker {
     }
 
     fn wait(&self) -> Option<Duration> {
-        if !self.again.is_empty() || self.has_dirty() {
+        if self.accept_again || !self.again.is_empty() || self.has_dirty() {
             return Some(Duration::ZERO);
         }
         let timer = self.timers.next_wait(self.local.now);
