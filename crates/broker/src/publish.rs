@@ -9,7 +9,7 @@ use thrum_codec::{QoS, ReasonCode};
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
-use thrum_routing::shared::{Choice, Group};
+use thrum_routing::shared::{Choice, Cursor, Group};
 
 use crate::interest::Member;
 use crate::mailbox::{Mail, SharedDelivery};
@@ -271,7 +271,9 @@ impl Worker {
         };
         let mut exclude = None;
         for _ in 0..2 {
-            let cursor = self.cursors.entry(group).or_default();
+            let first_turn = u32::try_from(here.index()).unwrap_or(0);
+            let first = Cursor::starting_at(first_turn);
+            let cursor = self.cursors.entry(group).or_insert(first);
             let is_local = |member: &Member| member.session.worker == here;
             let Some(member) = members.pick(cursor, choice, is_local, exclude) else {
                 break;
