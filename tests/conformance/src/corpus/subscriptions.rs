@@ -108,7 +108,7 @@ fn options(version: Version) -> Vec<Case> {
     let mut cases = Vec::new();
     for options in 0..=255_u8 {
         let expect = match version {
-            // [MQTT3-3-8.3-4] [MQTT-3.8.3-5] reserved bits, and a QoS that does not exist
+            // [MQTT3-3.8.3-4] [MQTT-3.8.3-5] reserved bits, and a QoS that does not exist
             Version::V5 if options & 0xC0 != 0 => Expect::Refused(MALFORMED_OR_PROTOCOL),
             Version::V5 if options & 3 == 3 || options & 0x30 == 0x30 => {
                 Expect::Refused(MALFORMED_OR_PROTOCOL)
