@@ -1,0 +1,150 @@
+//! What a client sees of the server: frames, checked one by one as they come.
+
+use std::collections::BTreeSet;
+
+use thrum_codec::packet::{Ack, Publish};
+use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
+
+/// A CONNACK of the node under test has at most this many bytes.
+const CONNACK_BYTES_MAX: u32 = 64;
+
+/// One connection as its client sees it.
+#[derive(Debug)]
+pub(super) struct Client {
+    version: Version,
+    packet_bytes_max: u32,
+    receive_maximum: u16,
+    topic_alias_maximum: u16,
+    is_accepted: bool,
+    is_ended: bool,
+    /// Identifiers of the server's messages that this client has not acknowledged to the end.
+    unacknowledged: BTreeSet<PacketId>,
+    /// Identifiers that this client has used for its own messages and requests.
+    used: BTreeSet<PacketId>,
+    aliases: BTreeSet<u16>,
+}
+
+impl Client {
+    pub(super) fn new(connect: &thrum_codec::packet::Connect<'_>, inflight_max: u16) -> Self {
+        let properties = &connect.properties;
+        let receive_maximum = properties
+            .receive_maximum
+            .map_or(u16::MAX, core::num::NonZeroU16::get);
+        Self {
+            version: connect.version,
+            packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
+            receive_maximum: receive_maximum.min(inflight_max),
+            topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
+            is_accepted: false,
+            is_ended: false,
+            unacknowledged: BTreeSet::new(),
+            used: BTreeSet::new(),
+            aliases: BTreeSet::new(),
+        }
+    }
+
+    /// The client has sent this packet and the session is about to see it.
+    pub(super) fn sends(&mut self, packet: &Packet<'_>) {
+        match packet {
+            Packet::Publish(publish) => self.used.extend(publish.packet_id),
+            Packet::PubRel(ack) => _ = self.used.insert(ack.packet_id),
+            Packet::Subscribe(subscribe) => _ = self.used.insert(subscribe.packet_id),
+            Packet::Unsubscribe(unsubscribe) => _ = self.used.insert(unsubscribe.packet_id),
+            Packet::PubAck(ack) | Packet::PubComp(ack) => self.acknowledges(ack),
+            Packet::PubRec(ack) if ack.reason.is_error() => self.acknowledges(ack),
+            _ => {}
+        }
+    }
+
+    fn acknowledges(&mut self, ack: &Ack<'_>) {
+        self.unacknowledged.remove(&ack.packet_id);
+    }
+
+    /// The server has sent these bytes; the number of the frames' kinds, for the sight.
+    pub(super) fn reads(&mut self, mut bytes: &[u8]) -> u16 {
+        let mut kinds = 0;
+        while !bytes.is_empty() {
+            let frame = frame::split(bytes, self.packet_bytes_max)
+                .expect("no frame is over the client's maximum packet size")
+                .expect("only whole frames are written");
+            kinds |= 1 << (frame.first >> 4);
+            let packet = decode(frame, self.version).expect("only valid packets are written");
+            self.check(&packet);
+            bytes = &bytes[frame.len..];
+        }
+        kinds
+    }
+
+    /// [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1] by way of the flags.
+    fn check(&mut self, packet: &Packet<'_>) {
+        assert!(!self.is_ended, "{packet:?} behind the last packet");
+        if !self.is_accepted && self.packet_bytes_max < CONNACK_BYTES_MAX {
+            // A client that takes no CONNACK does not hear that it is accepted.
+            self.is_accepted =
+                !matches!(packet, Packet::ConnAck(connack) if connack.reason.is_error());
+        }
+        if !self.is_accepted {
+            let Packet::ConnAck(connack) = packet else {
+                panic!("{packet:?} before CONNACK")
+            };
+            self.is_accepted = connack.reason == ReasonCode::Success;
+            self.is_ended = !self.is_accepted;
+            return;
+        }
+        match packet {
+            Packet::Publish(publish) => self.check_publish(publish),
+            Packet::PubAck(ack) | Packet::PubRec(ack) | Packet::PubComp(ack) => {
+                assert!(
+                    self.used.contains(&ack.packet_id),
+                    "{packet:?} answers nothing"
+                );
+            }
+            Packet::SubAck(answer) | Packet::UnsubAck(answer) => {
+                assert!(
+                    self.used.contains(&answer.packet_id),
+                    "{packet:?} answers nothing"
+                );
+            }
+            Packet::PubRel(_) | Packet::PingResp => {}
+            Packet::Disconnect(_) => {
+                assert_eq!(
+                    self.version,
+                    Version::V5,
+                    "3.x knows no DISCONNECT of the server"
+                );
+                self.is_ended = true;
+            }
+            Packet::Connect(_)
+            | Packet::ConnAck(_)
+            | Packet::Subscribe(_)
+            | Packet::Unsubscribe(_)
+            | Packet::PingReq
+            | Packet::Auth(_) => panic!("{packet:?} from the server"),
+        }
+    }
+
+    fn check_publish(&mut self, publish: &Publish<'_>) {
+        if let Some(alias) = publish.properties.topic_alias {
+            assert!(
+                alias.get() <= self.topic_alias_maximum,
+                "alias above the maximum"
+            );
+            let is_known = !self.aliases.insert(alias.get());
+            assert!(
+                is_known || !publish.topic.is_empty(),
+                "alias that stands for nothing"
+            );
+        }
+        let Some(packet_id) = publish.packet_id else {
+            return;
+        };
+        assert!(publish.qos > QoS::AtMostOnce);
+        let is_new = self.unacknowledged.insert(packet_id);
+        assert!(is_new, "{packet_id:?} is in use");
+        let count = self.unacknowledged.len();
+        assert!(
+            count <= usize::from(self.receive_maximum),
+            "{count} unacknowledged messages"
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! A node of one client: what stands around a session in a broker, without sockets and routing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thrum_codec::packet::Connect;
+use thrum_codec::properties::PublishProperties;
+use thrum_codec::testing::Choices;
+use thrum_codec::{DecodeError, Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
+use thrum_protocol::message::FrameCache;
+use thrum_protocol::server::{
+    Action, DeliveryOptions, Handshake, Session, Timeout, Welcome, refuse_connect,
+};
+use thrum_protocol::{Limits, Outgoing, Publication, Time, Violation};
+
+use super::client::Client;
+
+/// Small, so that every limit is met.
+fn limits() -> Limits {
+    Limits {
+        packet_bytes_max: 16 * 1024,
+        client_id_bytes_max: 600,
+        receive_maximum: 4,
+        inflight_max: 4,
+        queue_messages_max: 6,
+        queue_bytes_max: 4096,
+        topic_alias_maximum: 3,
+        topic_alias_outbound_max: 2,
+        session_expiry_max: 100,
+        session_expiry_v3: 50,
+        ..Limits::default()
+    }
+}
+
+/// The node, its client, and what the script has shown so far.
+pub(super) struct Node {
+    limits: Arc<Limits>,
+    now: Time,
+    /// Bytes of the client that are no whole packet yet.
+    input: Vec<u8>,
+    out: Vec<u8>,
+    frames: FrameCache,
+    session: Option<Session>,
+    client: Option<Client>,
+    /// Messages on their way through the node.
+    routing: VecDeque<(QoS, Option<PacketId>)>,
+    shown: Shown,
+}
+
+/// What happened, in bits and counts that stay small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Shown {
+    kinds_sent: u16,
+    kinds_received: u16,
+    violation: Option<&'static str>,
+    connections: u8,
+    resumed: bool,
+    expired: bool,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self {
+            limits: Arc::new(limits()),
+            now: Time::default(),
+            input: Vec::new(),
+            out: Vec::new(),
+            frames: FrameCache::default(),
+            session: None,
+            client: None,
+            routing: VecDeque::new(),
+            shown: Shown::default(),
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn shown(&self) -> Shown {
+        self.shown
+    }
+
+    /// Bytes arrive.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let mut input = core::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some(len) = self.feed_frame(&input[at..]) {
+            at += len;
+        }
+        // A violation has ended the connection and dropped what it had.
+        if self.client.is_some() || self.session.is_none() {
+            input.drain(..at);
+            self.input = input;
+        }
+    }
+
+    /// The length of the frame that was handled; none if there was no whole one, or no connection is left.
+    fn feed_frame(&mut self, stream: &[u8]) -> Option<usize> {
+        let frame = match frame::split(stream, self.limits.packet_bytes_max) {
+            Ok(frame) => frame?,
+            Err(error) => {
+                self.refuse(error);
+                return None;
+            }
+        };
+        let version = self.session.as_ref().map_or(Version::V5, Session::version);
+        match decode(frame, version) {
+            Ok(packet) => self.handle(packet),
+            Err(error) => self.refuse(error),
+        }
+        self.client.is_some().then_some(frame.len)
+    }
+
+    #[expect(
+        clippy::large_types_passed_by_value,
+        reason = "as the session takes it"
+    )]
+    fn handle(&mut self, packet: Packet<'_>) {
+        self.shown.kinds_received |= 1 << kind(&packet);
+        if self.client.is_none() {
+            if let Packet::Connect(connect) = packet {
+                self.connect(&connect);
+            }
+            // Anything else closes the connection before it has begun.
+            return;
+        }
+        let (Some(session), Some(client)) = (&mut self.session, &mut self.client) else {
+            return;
+        };
+        client.sends(&packet);
+        match session.handle_packet(packet, self.now, &mut self.out) {
+            Ok(Action::None | Action::Authenticate(_)) => {}
+            Ok(Action::Publish { publish, alias }) => {
+                assert!(!publish.topic.is_empty() || alias.is_some_and(|topic| !topic.is_empty()));
+                self.routing.push_back((publish.qos, publish.packet_id));
+            }
+            Ok(Action::Subscribe(subscribe)) => {
+                let codes: Vec<_> = subscribe
+                    .requests
+                    .iter()
+                    .map(|request| request.options.qos.granted())
+                    .collect();
+                session.suback(subscribe.packet_id, &codes, &mut self.out);
+            }
+            Ok(Action::Unsubscribe(unsubscribe)) => {
+                let codes = vec![ReasonCode::NoSubscriptionExisted; unsubscribe.filters.len()];
+                session.unsuback(unsubscribe.packet_id, &codes, &mut self.out);
+            }
+            Ok(Action::Disconnected) => self.lose_connection(),
+            Err(violation) => self.end(violation),
+        }
+    }
+
+    fn connect(&mut self, connect: &Connect<'_>) {
+        let mut client = Client::new(connect, self.limits.inflight_max);
+        let handshake = match Handshake::new(connect, "assigned", &self.limits) {
+            Ok(handshake) => handshake,
+            Err(violation) => {
+                self.shown.violation = Some(violation.what);
+                refuse_connect(connect, &violation, &mut self.out);
+                client.reads(&self.out);
+                self.out.clear();
+                return;
+            }
+        };
+        let kept = self.session.take().filter(|session| {
+            !handshake.clean_start() && session.client_id() == handshake.client_id()
+        });
+        let session_present = kept.is_some();
+        if !session_present {
+            self.routing.clear();
+        }
+        let mut session = kept.unwrap_or_else(|| Session::new(1, &handshake, &self.limits));
+        let welcome = Welcome {
+            session_present,
+            response_information: Some("answers/"),
+        };
+        session.connect(handshake, welcome, self.now, &mut self.out);
+        self.session = Some(session);
+        self.client = Some(client);
+        self.shown.connections = self.shown.connections.saturating_add(1).min(3);
+        self.shown.resumed |= session_present;
+    }
+
+    fn refuse(&mut self, error: DecodeError) {
+        self.end(Violation::from(error));
+    }
+
+    fn end(&mut self, violation: Violation) {
+        self.shown.violation = Some(violation.what);
+        if let Some(session) = &mut self.session {
+            session.disconnect(violation.reason, Some(violation.what), &mut self.out);
+        }
+        self.lose_connection();
+    }
+
+    /// The connection is gone.
+    pub(super) fn lose_connection(&mut self) {
+        self.read_out();
+        self.client = None;
+        self.input.clear();
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let farewell = session.connection_lost(self.now);
+        assert!(!session.is_connected());
+        if farewell.session_ended {
+            assert!(!session.is_persistent());
+            session.take_shared(None);
+            self.session = None;
+            self.routing.clear();
+        }
+    }
+
+    /// The node is done with the oldest message.
+    pub(super) fn finish_publish(&mut self, choice: u8) {
+        const OUTCOMES: [ReasonCode; 4] = [
+            ReasonCode::Success,
+            ReasonCode::NoMatchingSubscribers,
+            ReasonCode::NotAuthorized,
+            ReasonCode::QuotaExceeded,
+        ];
+        let (Some(session), Some((qos, packet_id))) = (&mut self.session, self.routing.pop_front())
+        else {
+            return;
+        };
+        let outcome = OUTCOMES[usize::from(choice) % OUTCOMES.len()];
+        session.publish_done(qos, packet_id, outcome, &mut self.out);
+    }
+
+    /// A message for the client.
+    pub(super) fn deliver(&mut self, choices: &mut Choices<'_>) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let topic = choices.topic();
+        let qos = choices.one_of(&[QoS::AtLeastOnce, QoS::ExactlyOnce, QoS::AtMostOnce]);
+        let payload = vec![0x55; usize::from(choices.byte()) * 4];
+        let publication = Publication {
+            topic: &topic,
+            payload: &payload,
+            properties: PublishProperties::default(),
+            qos,
+            retain: false,
+            expires_at: choices.maybe(|choices| self.now.plus_secs(u32::from(choices.byte()))),
+            publisher: 2,
+        };
+        let options = DeliveryOptions {
+            qos,
+            retain: false,
+            identifiers: if choices.flag() { &[7] } else { &[] },
+            group: choices.maybe(|_| 3),
+        };
+        let mut outgoing = Outgoing::new(publication, &mut self.frames);
+        session.deliver(&mut outgoing, options, self.now, &mut self.out);
+    }
+
+    pub(super) fn pass_time(&mut self, seconds: u64) {
+        self.now = self.now.plus(core::time::Duration::from_secs(seconds));
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        match session.handle_timeout(self.now) {
+            Timeout::Pending | Timeout::Will(_) => {}
+            Timeout::KeepAlive => {
+                let reason = ReasonCode::KeepAliveTimeout;
+                self.end(Violation::new(reason, "keep alive"));
+            }
+            Timeout::Expired(_) => {
+                self.shown.expired = true;
+                self.session = None;
+                self.routing.clear();
+            }
+        }
+    }
+
+    pub(super) fn set_congested(&mut self, congested: bool) {
+        if let Some(session) = &mut self.session {
+            session.set_congested(congested);
+        }
+    }
+
+    pub(super) fn pump(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.pump(self.now, 2048, &mut self.out);
+        }
+    }
+
+    /// What must hold between any two steps.
+    pub(super) fn check(&mut self) {
+        self.read_out();
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        assert_eq!(session.is_connected(), self.client.is_some());
+        let (queued, queued_bytes, inflight) = session.backlog();
+        assert!(queued <= usize::try_from(self.limits.queue_messages_max).unwrap_or(usize::MAX));
+        assert!(queued_bytes <= usize::try_from(self.limits.queue_bytes_max).unwrap_or(usize::MAX));
+        assert!(
+            inflight <= usize::from(self.limits.inflight_max),
+            "{inflight} inflight"
+        );
+        session.take_dropped();
+        // Nobody waits for a deadline that has passed and brings nothing.
+        if session.next_deadline().is_some_and(|at| at <= self.now) {
+            self.pass_time(0);
+        }
+    }
+
+    /// The client reads what was written.
+    fn read_out(&mut self) {
+        match &mut self.client {
+            Some(client) => self.shown.kinds_sent |= client.reads(&self.out),
+            None => assert!(self.out.is_empty(), "written without a connection"),
+        }
+        self.out.clear();
+    }
+}
+
+fn kind(packet: &Packet<'_>) -> u8 {
+    match packet {
+        Packet::Connect(_) => 1,
+        Packet::ConnAck(_) => 2,
+        Packet::Publish(_) => 3,
+        Packet::PubAck(_) => 4,
+        Packet::PubRec(_) => 5,
+        Packet::PubRel(_) => 6,
+        Packet::PubComp(_) => 7,
+        Packet::Subscribe(_) => 8,
+        Packet::SubAck(_) => 9,
+        Packet::Unsubscribe(_) => 10,
+        Packet::UnsubAck(_) => 11,
+        Packet::PingReq => 12,
+        Packet::PingResp => 13,
+        Packet::Disconnect(_) => 14,
+        Packet::Auth(_) => 15,
+    }
+}

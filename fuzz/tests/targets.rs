@@ -1,0 +1,157 @@
+//! Each target for a few seconds; see README.md for longer runs and for replaying a failure.
+
+mod drive;
+
+use drive::{Random, drive};
+use thrum_codec::properties::SubscriptionIdentifiers;
+use thrum_codec::testing::with_packet;
+use thrum_codec::{Packet, Version, encode};
+
+const VERSIONS: [Version; 3] = [Version::V5, Version::V311, Version::V31];
+
+#[test]
+fn decode() {
+    drive("decode", thrum_fuzz::decode::target, |random| {
+        let choice = random.below(VERSIONS.len());
+        let mut input = vec![u8::try_from(choice).expect("below 3")];
+        for _ in 0..=random.below(3) {
+            let choices = decisions(random);
+            input.extend(packet(&choices, VERSIONS[choice]));
+        }
+        input
+    });
+}
+
+#[test]
+fn filter_match() {
+    drive("filter_match", thrum_fuzz::filter_match::target, |random| {
+        const PIECES: [&[u8]; 14] = [
+            b"a",
+            b"b",
+            b"/",
+            b"/",
+            b"+",
+            b"#",
+            b"$",
+            b"\xFF",
+            b"$share/",
+            b"$queue/",
+            b"\0",
+            b"\xC3\xBC",
+            b"/+",
+            b"/#",
+        ];
+        if random.below(2) == 0 {
+            let mut input = random.small_bytes(24);
+            input[0] &= 0xFE;
+            return input;
+        }
+        let count = random.below(16);
+        let pieces = (0..count)
+            .flat_map(|_| PIECES[random.below(PIECES.len())])
+            .copied();
+        let text: Vec<u8> = pieces.collect();
+        [&[1], &text[..]].concat()
+    });
+}
+
+#[test]
+fn session_input() {
+    drive(
+        "session_input",
+        thrum_fuzz::session_input::target,
+        |random| {
+            let version = VERSIONS[random.below(VERSIONS.len())];
+            let mut script = Vec::new();
+            connect(version, random, &mut script);
+            for _ in 0..random.below(24) {
+                match random.below(12) {
+                    0 => script.extend([9, random.byte()]),
+                    1 | 2 => {
+                        script.push(10);
+                        script.extend(random.small_bytes(8));
+                    }
+                    3 => script.extend([12, random.byte() & 0x3F]),
+                    4 => script.extend([13, random.byte()]),
+                    5 => {
+                        // The connection is lost and the client comes back.
+                        script.push(15);
+                        connect(version, random, &mut script);
+                    }
+                    _ => feed(&of_client(version, random), &mut script),
+                }
+            }
+            script
+        },
+    );
+}
+
+fn decisions(random: &mut Random) -> Vec<u8> {
+    let len = random.below(120);
+    let mut choices = random.small_bytes(len);
+    if let Some(kind) = choices.first_mut() {
+        *kind = random.byte();
+    }
+    choices
+}
+
+fn packet(choices: &[u8], version: Version) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    with_packet(choices, version, |packet| {
+        encode(packet, version, &mut bytes).expect("a made-up packet can be written");
+    });
+    bytes
+}
+
+/// A packet that a client may send, most often.
+fn of_client(version: Version, random: &mut Random) -> Vec<u8> {
+    // The numbers of PUBLISH and its answers, SUBSCRIBE, UNSUBSCRIBE, PINGREQ and DISCONNECT.
+    const KINDS: [u8; 16] = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 7, 9, 11, 13];
+    let mut choices = decisions(random);
+    if random.below(16) > 0 {
+        let kind = KINDS[random.below(KINDS.len())];
+        choices.splice(0..choices.len().min(1), [kind]);
+    }
+    with_packet(&choices, version, |packet| {
+        let mut packet = *packet;
+        if let Packet::Publish(publish) = &mut packet
+            && random.below(16) > 0
+        {
+            publish.properties.subscription_identifiers = SubscriptionIdentifiers::default();
+        }
+        let mut bytes = Vec::new();
+        encode(&packet, version, &mut bytes).expect("a made-up packet can be written");
+        bytes
+    })
+}
+
+/// A CONNECT that is most often accepted.
+fn connect(version: Version, random: &mut Random, script: &mut Vec<u8>) {
+    let mut choices = decisions(random);
+    // Kind 5 is CONNECT.
+    choices.splice(0..choices.len().min(1), [5]);
+    with_packet(&choices, version, |packet| {
+        let Packet::Connect(mut connect) = *packet else {
+            panic!("kind 5 is CONNECT")
+        };
+        if random.below(8) > 0 {
+            connect.client_id = "client";
+            connect.properties.authentication_method = None;
+            connect.properties.authentication_data = None;
+        }
+        if random.below(4) > 0 {
+            connect.properties.maximum_packet_size = None;
+        }
+        let mut bytes = Vec::new();
+        encode(&Packet::Connect(connect), version, &mut bytes).expect("a CONNECT can be written");
+        feed(&bytes, script);
+    });
+}
+
+/// Steps that feed these bytes.
+fn feed(bytes: &[u8], script: &mut Vec<u8>) {
+    for chunk in bytes.chunks(255) {
+        script.extend([0, u8::try_from(chunk.len()).expect("at most 255")]);
+        script.extend_from_slice(chunk);
+    }
+}
