@@ -23,9 +23,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Without a standard error there is nobody left to tell.
             writeln!(std::io::stderr(), "error: {error:#}").ok();
-            error
-                .downcast_ref::<Failure>()
-                .map_or(ExitCode::FAILURE, Failure::exit_code)
+            let code = error
+                .downcast_ref()
+                .map_or(1, |_: &Failure| Failure::EXIT_CODE);
+            ExitCode::from(code)
         }
     }
 }

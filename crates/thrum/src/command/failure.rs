@@ -1,10 +1,6 @@
 //! Failures with an exit code of their own.
 
 use std::fmt;
-use std::process::ExitCode;
-
-/// Exit code of wrong usage and of a wrong configuration.
-const USAGE: u8 = 2;
 
 /// A failure that the user can mend: what, why and how, in one line.
 #[derive(Debug)]
@@ -13,15 +9,14 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Exit code of wrong usage and of a wrong configuration.
+    pub(crate) const EXIT_CODE: u8 = 2;
+
     /// Wrong usage, a wrong configuration, or a machine that does not give what that asks for.
     pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
         anyhow::Error::new(Self {
             message: message.to_string(),
         })
-    }
-
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(USAGE)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands: one file each, and the tree that leads to them.
 
+mod bench;
 mod completion;
 mod config;
 mod failure;
@@ -40,6 +41,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a broker.
     Serve(serve::ServeArgs),
+    /// Measure a broker, this one or any other.
+    Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
     /// Print a completion script for a shell.
@@ -57,6 +60,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Bench(args) => bench::run(args),
         Command::Config(args) => config::run(args),
         Command::Completion(args) => completion::run(&args),
         Command::Man => man::run(),

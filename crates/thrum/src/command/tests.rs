@@ -1,1 +1,88 @@
-//!
+//! The command line: what parses, and the help people see first.
+
+use std::path::Path;
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn refused(line: &str) -> String {
+    // The same width in every terminal.
+    let command = Cli::command().term_width(90);
+    command
+        .try_get_matches_from(line.split(' '))
+        .expect_err(line)
+        .to_string()
+}
+
+#[test]
+fn the_tree_of_commands_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_and_flag_parses() {
+    for line in [
+        "thrum serve",
+        "thrum serve --dev",
+        "thrum serve -c a.toml --listen 1883 --listen [::1]:0 --workers 2",
+        "thrum serve --config a.toml --workers auto --log-level info,thrum_broker=debug --log-format json",
+        "thrum config init",
+        "thrum config init a.toml",
+        "thrum config check -c a.toml",
+        "thrum config show --origin --config a.toml",
+        "thrum completion bash",
+        "thrum man",
+        "thrum version",
+    ] {
+        assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_refused_with_a_hint() {
+    for (line, hint) in [
+        ("thrum serv", "a similar subcommand exists: 'serve'"),
+        (
+            "thrum serve --lisen 1883",
+            "a similar argument exists: '--listen'",
+        ),
+        (
+            "thrum serve --listen example.com:1883",
+            "expected address:port, such as 127.0.0.1:1883",
+        ),
+        (
+            "thrum serve --log-format xml",
+            "[possible values: text, json]",
+        ),
+        (
+            "thrum completion csh",
+            "bash, elvish, fish, powershell, zsh",
+        ),
+    ] {
+        let message = refused(line);
+        assert!(message.contains(hint), "{line}: {message}");
+    }
+}
+
+#[test]
+fn help_is_as_it_was_reviewed() {
+    for (line, file) in [
+        ("thrum --help", "thrum.txt"),
+        ("thrum serve -h", "serve.txt"),
+        ("thrum config -h", "config.txt"),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/help")
+            .join(file);
+        let help = refused(line);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &help).unwrap();
+        }
+        let reviewed = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            help, reviewed,
+            "{line}: UPDATE_DOCS=1 cargo test -p thrum help_is_as"
+        );
+    }
+}

@@ -12,6 +12,9 @@ use super::suggest::nearest;
 /// What the names of variables that set keys begin with.
 const PREFIX: &str = "THRUM_";
 
+/// The variable that sets the log level of all Rust programs.
+pub(super) const SHARED_LOG_VARIABLE: &str = "RUST_LOG";
+
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -47,6 +50,13 @@ pub(crate) struct Setting {
     pub(crate) origin: Origin,
     /// The value's place, if it is in a file.
     pub(crate) place: Option<Place>,
+}
+
+impl Setting {
+    /// Whether it comes from a variable that is not this program's alone.
+    pub(crate) fn is_shared_variable(&self) -> bool {
+        matches!(&self.origin, Origin::Env(name) if name == SHARED_LOG_VARIABLE)
+    }
 }
 
 /// Reads settings against the tree of keys and collects what is wrong with them.
@@ -87,7 +97,7 @@ impl Reader<'_> {
             Some(key) if key.contains("__") => {
                 key.split("__").map(str::to_ascii_lowercase).collect()
             }
-            _ if name == "RUST_LOG" => vec!["log".to_owned(), "level".to_owned()],
+            _ if name == SHARED_LOG_VARIABLE => vec!["log".to_owned(), "level".to_owned()],
             _ => return,
         };
         self.text(path, text, Origin::Env(name.to_owned()));

@@ -3,6 +3,8 @@
 //! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, variables of the
 //! environment, flags. All that is wrong is reported at once, each with its place.
 
+#[cfg(test)]
+mod guide;
 mod layer;
 mod problem;
 mod reference;
@@ -21,8 +23,9 @@ use std::rc::Rc;
 use thrum_broker::Config;
 use toml_edit::DocumentMut;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
-use layer::{Reader, Setting};
+use layer::{Reader, SHARED_LOG_VARIABLE, Setting};
 use problem::{Problem, Source};
 
 pub(crate) use layer::Origin;
@@ -89,8 +92,8 @@ fn compose(
     for source in sources {
         reader.file(source);
     }
-    // RUST_LOG, which every Rust program understands, comes first, so that the own name wins.
-    variables.sort_by_key(|(name, _)| (name != "RUST_LOG", name.clone()));
+    // The variable that all Rust programs share comes first, so that the own name wins.
+    variables.sort_by_key(|(name, _)| (name != SHARED_LOG_VARIABLE, name.clone()));
     for (name, text) in &variables {
         reader.variable(name, text);
     }
@@ -179,11 +182,16 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
             message,
         });
     };
-    if let Err(error) = EnvFilter::builder().parse(&config.log.level) {
-        let level = &config.log.level;
+    let from_others = settings
+        .get("log.level")
+        .is_some_and(Setting::is_shared_variable);
+    if !is_log_level(&config.log.level, from_others) {
+        let expected =
+            "error, warn, info, debug or trace, also by part: \"info,thrum_broker=debug\"";
+        let found = &config.log.level;
         report(
             "log.level",
-            format!("log.level: {level:?} is no log level: {error}"),
+            format!("log.level: expected {expected}, found {found:?}"),
         );
     }
     let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
@@ -200,6 +208,14 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
             report(&format!("listeners.{name}.bind"), message);
         }
     }
+}
+
+/// A word alone is a level. The log would take any other word for the name of a part, and a slip of the pen would
+/// silence it; in the variable that all Rust programs share, names of parts of others are no mistake.
+fn is_log_level(level: &str, from_others: bool) -> bool {
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let meant = |part: &str| from_others || part.contains(['=', '[']) || is_level(part);
+    level.split(',').all(meant) && EnvFilter::builder().parse(level).is_ok()
 }
 
 fn path(key: &str) -> Vec<String> {

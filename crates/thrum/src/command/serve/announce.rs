@@ -97,19 +97,17 @@ impl Start<'_> {
         };
         let addresses = self.addresses.iter().map(|(_, address)| address);
         let address = addresses.min_by_key(|address| (reach(address), address.is_ipv6()))?;
-        let mut options = String::new();
         let host = match address.ip() {
             ip if reach(address) == 1 => Some(ip.to_string()),
             IpAddr::V6(ip) => ip.is_loopback().then(|| ip.to_string()),
             IpAddr::V4(_) => None,
         };
-        if let Some(host) = host {
-            options.push_str(&format!(" -h {host}"));
-        }
-        if address.port() != DEFAULT_PORT {
-            options.push_str(&format!(" -p {}", address.port()));
-        }
-        Some(options)
+        let host = host.map_or_else(String::new, |host| format!(" -h {host}"));
+        let port = match address.port() {
+            DEFAULT_PORT => String::new(),
+            port => format!(" -p {port}"),
+        };
+        Some(host + &port)
     }
 }
 

@@ -1,0 +1,332 @@
+//! The broker as a program: start, signals, reload, and one clear line for what goes wrong.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest wait for a line, an answer or an end; a wait that runs out fails the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// CONNECT of an MQTT 3.1.1 client with a clean session and the identifier `a`.
+const CONNECT_V3: [u8; 15] = *b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a";
+/// CONNECT of an MQTT 5.0 client with a clean start and the identifier `b`.
+const CONNECT_V5: [u8; 16] = *b"\x10\x0e\0\x04MQTT\x05\x02\0\0\0\0\x01b";
+/// CONNACK of MQTT 3.1.1: accepted.
+const ACCEPTED: [u8; 4] = [0x20, 2, 0, 0];
+/// CONNACK of MQTT 3.1.1: not authorized.
+const NOT_AUTHORIZED: [u8; 4] = [0x20, 2, 0, 5];
+
+/// A running broker, ended with the test whatever comes.
+struct Broker {
+    child: Child,
+    /// What it prints, line by line.
+    output: Receiver<String>,
+    /// What it logs, line by line.
+    log: Receiver<String>,
+}
+
+impl Broker {
+    fn start<A: AsRef<OsStr>>(args: &[A]) -> Self {
+        let mut child = thrum()
+            .arg("serve")
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = lines(child.stdout.take().unwrap());
+        let log = lines(child.stderr.take().unwrap());
+        Self { child, output, log }
+    }
+
+    /// What it prints when it is ready.
+    fn ready(&self) -> Vec<String> {
+        let mut printed = Vec::new();
+        while printed
+            .last()
+            .is_none_or(|line: &String| !line.contains("thrum pub"))
+        {
+            printed.push(
+                self.output
+                    .recv_timeout(PATIENCE)
+                    .expect("the broker becomes ready"),
+            );
+        }
+        printed
+    }
+
+    /// The first address it listens on.
+    fn address(&self) -> SocketAddr {
+        let printed = self.ready();
+        let line = printed
+            .iter()
+            .find(|line| line.contains("mqtt://"))
+            .unwrap();
+        let (_, address) = line.split_once("mqtt://").unwrap();
+        address.split(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// The next line of the log that contains the words.
+    fn logged(&self, words: &str) -> String {
+        loop {
+            let line = self
+                .log
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("not logged: {words}"));
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is all that is wanted.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn thrum() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
+    command.env_remove("RUST_LOG").env("NO_COLOR", "1");
+    command
+}
+
+fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = sync_channel(1000);
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// An empty folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Connects, sends a packet and reads as many bytes as the answer should have.
+fn ask<const N: usize>(address: SocketAddr, packet: &[u8]) -> (TcpStream, [u8; N]) {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(packet).unwrap();
+    let mut answer = [0; N];
+    client.read_exact(&mut answer).unwrap();
+    (client, answer)
+}
+
+fn check_refused(output: &Output, expected: &str) {
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn easy_mode_says_where_it_listens_and_what_to_try_and_takes_clients() {
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
+    let printed = broker.ready();
+    assert!(
+        printed[0].starts_with("thrum 0.") && printed[0].contains(" ready in "),
+        "{printed:?}"
+    );
+    assert!(
+        printed[1].starts_with("  Listening  mqtt://127.0.0.1:"),
+        "{printed:?}"
+    );
+    assert!(
+        printed[2].contains("dev: everyone who reaches it may connect"),
+        "{printed:?}"
+    );
+    assert!(printed[3].contains("thrum sub -p "), "{printed:?}");
+    let (_, address) = printed[1].split_once("mqtt://").unwrap();
+    let address = address.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(ask(address, &CONNECT_V3).1, ACCEPTED);
+}
+
+#[test]
+fn a_busy_port_is_one_clear_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = thrum()
+        .args(["serve", "--dev", "--listen", &address])
+        .output()
+        .unwrap();
+    let expected = format!(
+        "error: cannot listen on {address}: address already in use; another broker? stop it or choose another port \
+         with --listen\n"
+    );
+    check_refused(&output, &expected);
+}
+
+#[test]
+fn a_second_broker_does_not_share_the_port_of_the_first() {
+    let first = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
+    let address = first.address().to_string();
+    let output = thrum()
+        .args(["serve", "--dev", "--listen", &address])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("address already in use"));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_bad_file_is_reported_with_all_its_errors() {
+    let file = folder("bad_file").join("thrum.toml");
+    std::fs::write(&file, "[limits]\nmax_paket = 1\nmax_qos = 3\n").unwrap();
+    let output = thrum().args(["serve", "-c"]).arg(&file).output().unwrap();
+    let file = file.display();
+    let expected = format!(
+        "error: {file}:2:1: unknown key \"max_paket\" in [limits], did you mean \"max_packet\"?\n  \
+         2 | max_paket = 1\n    | ^^^^^^^^^\n\
+         error: {file}:3:11: limits.max_qos: expected a whole number from 0 to 2, found 3\n  \
+         3 | max_qos = 3\n    |           ^\n"
+    );
+    check_refused(&output, &expected);
+}
+
+#[test]
+fn a_missing_file_is_one_clear_line() {
+    let file = folder("missing_file").join("absent/thrum.toml");
+    let output = thrum().args(["serve", "-c"]).arg(&file).output().unwrap();
+    let expected = format!(
+        "error: cannot read {}: no such file; write one with: thrum config init FILE\n",
+        file.display()
+    );
+    check_refused(&output, &expected);
+}
+
+#[test]
+fn an_address_of_another_machine_is_one_clear_line() {
+    let output = thrum()
+        .args(["serve", "--listen", "192.0.2.1:1883"])
+        .output()
+        .unwrap();
+    check_refused(
+        &output,
+        "error: cannot listen on 192.0.2.1:1883: this machine has no such address; choose one of its own with \
+         --listen\n",
+    );
+}
+
+// [MQTT-3.14.4-1]
+#[test]
+fn sigterm_tells_the_clients_and_ends_with_success() {
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
+    let (mut client, header) = ask::<2>(broker.address(), &CONNECT_V5);
+    assert_eq!(header[0], 0x20, "a CONNACK");
+    let mut rest = vec![0; usize::from(header[1])];
+    client.read_exact(&mut rest).unwrap();
+    broker.signal(Signal::TERM);
+    let mut farewell = Vec::new();
+    client.read_to_end(&mut farewell).unwrap();
+    assert_eq!(farewell.first(), Some(&0xe0), "a DISCONNECT: {farewell:x?}");
+    assert_eq!(
+        farewell.get(2),
+        Some(&0x8b),
+        "server shutting down: {farewell:x?}"
+    );
+    let length = farewell.get(1).map(|length| 2 + usize::from(*length));
+    assert_eq!(
+        length,
+        Some(farewell.len()),
+        "nothing after it: {farewell:x?}"
+    );
+    assert_eq!(broker.end().code(), Some(0));
+}
+
+#[test]
+fn interrupt_ends_with_success() {
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
+    broker.ready();
+    broker.signal(Signal::INT);
+    assert_eq!(broker.end().code(), Some(0));
+}
+
+#[test]
+fn a_reload_takes_over_a_valid_file_and_keeps_the_old_one_over_an_invalid_one() {
+    let file = folder("reload").join("thrum.toml");
+    let write = |auth: &str| {
+        std::fs::write(
+            &file,
+            format!("listeners.mqtt.bind = \"127.0.0.1:0\"\n{auth}\n"),
+        )
+        .unwrap();
+    };
+    write("auth.anonymous = true");
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let address = broker.address();
+    assert_eq!(ask(address, &CONNECT_V3).1, ACCEPTED);
+
+    write("auth.anonymous = \"nobody\"");
+    broker.signal(Signal::HUP);
+    broker.logged("configuration not reloaded, the old one stays in force");
+    assert_eq!(ask(address, &CONNECT_V3).1, ACCEPTED);
+
+    write("auth.anonymous = false");
+    broker.signal(Signal::HUP);
+    let line = broker.logged("configuration reloaded");
+    assert!(line.contains("changed=auth.anonymous"), "{line}");
+    // The workers take it over at their next turn; the log does not wait for that.
+    let refused = (0..100).any(|_| ask(address, &CONNECT_V3).1 == NOT_AUTHORIZED);
+    assert!(refused, "the new configuration is in force");
+
+    write("auth.anonymous = false\nnode.workers = 7\nlog.format = \"json\"");
+    broker.signal(Signal::HUP);
+    let line = broker.logged("wait for a restart");
+    assert!(line.contains("waiting=node.workers, log.format"), "{line}");
+}
+
+#[test]
+fn a_reload_changes_the_level_of_the_log() {
+    let file = folder("reload_level").join("thrum.toml");
+    let bind = "listeners.mqtt.bind = \"127.0.0.1:0\"\n";
+    std::fs::write(&file, format!("{bind}log.level = \"error\"\n")).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    broker.ready();
+    std::fs::write(&file, bind).unwrap();
+    broker.signal(Signal::HUP);
+    broker.logged("configuration reloaded");
+}
+
+#[test]
+fn with_a_json_log_nothing_else_is_printed() {
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let line = broker.logged("\"ready\"");
+    let entry: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(entry["message"], "ready");
+    assert_eq!(entry["node"], "thrum");
+    broker.signal(Signal::TERM);
+    broker.logged("\"stopped\"");
+    assert!(
+        broker.output.recv_timeout(PATIENCE).is_err(),
+        "nothing on standard output"
+    );
+    assert_eq!(broker.end().code(), Some(0));
+}
