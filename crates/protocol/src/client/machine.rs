@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use thrum_codec::packet::{Auth, ConnAck, Disconnect, Packet};
-use thrum_codec::properties::{AuthProperties, ConnAckProperties, DisconnectProperties};
+use thrum_codec::properties::{
+    AuthProperties, ConnAckProperties, DisconnectProperties, UserProperties,
+};
 use thrum_codec::{EncodeError, QoS, ReasonCode, Version, encode};
 
 use super::exchanges::Exchanges;
@@ -156,25 +158,41 @@ impl Client {
         session_expiry: Option<u32>,
         out: &mut Vec<u8>,
     ) {
+        let properties = DisconnectProperties {
+            session_expiry,
+            ..DisconnectProperties::default()
+        };
+        self.disconnect_with(&Disconnect { reason, properties }, out);
+    }
+
+    /// As [`Client::disconnect`], with properties of the caller's choice.
+    pub fn disconnect_with(&mut self, disconnect: &Disconnect<'_>, out: &mut Vec<u8>) {
         if self.phase == Phase::Disconnected {
             return;
         }
         // [MQTT-3.14.4-1] [MQTT3-3.14.4-2]
         self.phase = Phase::Disconnected;
-        if self.options.version != Version::V5 && reason != ReasonCode::Success {
+        if self.options.version != Version::V5 && disconnect.reason != ReasonCode::Success {
             return;
         }
-        let disconnect = Disconnect {
-            reason: disconnect_reason(reason),
+        let wanted_expiry = disconnect.properties.session_expiry;
+        let session_expiry = wanted_expiry.filter(|_| self.options.session_expiry != 0);
+        let mut packet = Disconnect {
+            reason: disconnect_reason(disconnect.reason),
             properties: DisconnectProperties {
-                session_expiry: session_expiry.filter(|_| self.options.session_expiry != 0),
-                ..DisconnectProperties::default()
+                session_expiry,
+                ..disconnect.properties
             },
         };
-        if self
-            .write(&Packet::Disconnect(disconnect), self.last_sent, out)
-            .is_ok()
-            && let Some(expiry) = disconnect.properties.session_expiry
+        let mut written = self.write(&Packet::Disconnect(packet), self.last_sent, out);
+        if written.is_err() {
+            // [MQTT-3.14.2-3] [MQTT-3.14.2-4]
+            packet.properties.reason_string = None;
+            packet.properties.user = UserProperties::default();
+            written = self.write(&Packet::Disconnect(packet), self.last_sent, out);
+        }
+        if written.is_ok()
+            && let Some(expiry) = session_expiry
         {
             self.server.resumable = expiry != 0 && !self.options.cleans(&self.id);
         }

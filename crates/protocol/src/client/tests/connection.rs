@@ -4,12 +4,14 @@ use alloc::string::ToString;
 use alloc::vec;
 use core::num::NonZeroU16;
 
+use thrum_codec::EncodeError;
 use thrum_codec::packet::{Auth, Connect, Disconnect, Unsubscribe};
-use thrum_codec::packet::{Subscribe, SubscriptionRequest, SubscriptionRequests, TopicFilters};
+use thrum_codec::packet::{
+    Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests, TopicFilters,
+};
 use thrum_codec::properties::{
     AuthProperties, ConnectProperties, DisconnectProperties, SubscribeProperties, UserProperties,
 };
-use thrum_codec::{EncodeError, TopicFilter};
 
 use super::*;
 use crate::client::WillOptions;
@@ -115,7 +117,7 @@ fn a_password_without_user_name_gets_an_empty_user_name_in_3x() {
         assert_eq!(connect.username, Some(""));
     });
     with_connect(with_password(Version::V5), "me", |connect| {
-        assert_eq!(connect.username, None)
+        assert_eq!(connect.username, None);
     });
 }
 
@@ -123,10 +125,10 @@ fn a_password_without_user_name_gets_an_empty_user_name_in_3x() {
 #[test]
 fn an_empty_identifier_forces_a_clean_session_in_3x() {
     with_connect(persistent(Version::V311), "", |connect| {
-        assert!(connect.clean_start)
+        assert!(connect.clean_start);
     });
     with_connect(persistent(Version::V5), "", |connect| {
-        assert!(!connect.clean_start)
+        assert!(!connect.clean_start);
     });
 }
 
@@ -283,7 +285,7 @@ fn nothing_is_sent_after_disconnect() {
         let filter = [TopicFilter::parse("a").unwrap()];
         let request = [SubscriptionRequest {
             filter: filter[0],
-            options: Default::default(),
+            options: SubscriptionOptions::default(),
         }];
         let properties = SubscribeProperties::default();
         assert!(
@@ -298,6 +300,31 @@ fn nothing_is_sent_after_disconnect() {
                 .is_err()
         );
         assert!(peer.out.is_empty());
+    }
+}
+
+// [MQTT-3.14.2-3] [MQTT-3.14.2-4]
+#[test]
+fn a_disconnect_over_the_packet_size_is_sent_without_reason_string_and_user_properties() {
+    let small = ConnAckProperties {
+        maximum_packet_size: Some(10),
+        ..ConnAckProperties::default()
+    };
+    let properties = DisconnectProperties {
+        reason_string: Some("leaving"),
+        user: UserProperties::Listed(&[("a", "b")]),
+        ..DisconnectProperties::default()
+    };
+    let disconnect = Disconnect {
+        reason: ReasonCode::DisconnectWithWill,
+        properties,
+    };
+    for (ack, length) in [(accept(false), 21), (accept_with(false, small), 3)] {
+        let mut peer = Peer::new(clean(Version::V5));
+        peer.reconnect(&ack);
+        peer.client.disconnect_with(&disconnect, &mut peer.out);
+        assert_eq!(peer.out.len(), length);
+        assert_eq!(peer.sent(), ["DISCONNECT 0x04"]);
     }
 }
 
@@ -320,7 +347,7 @@ fn only_reasons_of_a_client_are_sent_in_disconnect() {
     assert!(peer.out.is_empty(), "the server would drop the will");
 }
 
-fn step<'a>(method: &'a str) -> Packet<'a> {
+fn step(method: &str) -> Packet<'_> {
     Packet::Auth(Auth {
         reason: ReasonCode::ContinueAuthentication,
         properties: AuthProperties {

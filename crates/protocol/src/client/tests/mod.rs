@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use thrum_codec::packet::{Ack, ConnAck, Packet, Publish};
 use thrum_codec::properties::{AckProperties, ConnAckProperties, PublishProperties};
-use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
+use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, frame};
 
 use super::{Client, ClientOptions, Event, PublishError};
 use crate::{Time, Violation};
@@ -54,6 +54,10 @@ impl Peer {
         self.receive(Packet::ConnAck(*ack)).unwrap()
     }
 
+    #[expect(
+        clippy::large_types_passed_by_value,
+        reason = "made for the call, as the machine takes it"
+    )]
     fn receive(&mut self, packet: Packet<'_>) -> Result<String, Violation> {
         let event = self.client.handle_packet(packet, self.now, &mut self.out)?;
         Ok(render_event(&event))
@@ -184,7 +188,7 @@ fn render(packet: &Packet<'_>) -> String {
             let filters: Vec<&str> = unsubscribe
                 .filters
                 .iter()
-                .map(|filter| filter.as_str())
+                .map(TopicFilter::as_str)
                 .collect();
             format!(
                 "UNSUBSCRIBE #{} {}",

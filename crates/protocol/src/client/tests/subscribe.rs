@@ -1,6 +1,5 @@
 //! SUBSCRIBE, UNSUBSCRIBE and their answers.
 
-use thrum_codec::TopicFilter;
 use thrum_codec::packet::{ReasonCodes, SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::{SubscribeProperties, UserProperties};
 
