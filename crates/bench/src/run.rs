@@ -394,7 +394,7 @@ impl Coordinator<'_> {
             if is_done(&progress) || is_drained {
                 return true;
             }
-            if self.is_interrupted() && stage != Stage::Drain || self.threads_died() {
+            if (self.is_interrupted() && stage != Stage::Drain) || self.threads_died() {
                 return true;
             }
             if now_ns >= end_ns {

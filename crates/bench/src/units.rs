@@ -43,7 +43,8 @@ pub fn count(value: u64) -> String {
 
 /// A number with the digits a person reads: `0.81`, `3.9`, `41`, `1 204`.
 pub fn figure(value: f64) -> String {
-    if value >= 1000.0 {
+    // What rounds up to four digits has four digits.
+    if value >= 999.5 {
         count(whole(value))
     } else if value >= 10.0 {
         format!("{value:.0}")
@@ -153,6 +154,7 @@ mod tests {
         assert_eq!(figure(0.814), "0.81");
         assert_eq!(figure(3.94), "3.9");
         assert_eq!(figure(41.4), "41");
+        assert_eq!(figure(999.8), "1 000");
         assert_eq!(figure(15_000_000.0), "15 000 000");
     }
 
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!(parse_span("90"), Some(Duration::from_secs(90)));
         assert_eq!(parse_span("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(parse_span("1.5m"), Some(Duration::from_secs(90)));
-        assert_eq!(parse_span("2h"), Some(Duration::from_secs(7200)));
+        assert_eq!(parse_span("2h"), Some(Duration::from_hours(2)));
         for text in ["", "s", "5 s", "-1", "1d", "1..2", "1e400"] {
             assert_eq!(parse_span(text), None, "{text}");
         }

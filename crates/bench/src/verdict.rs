@@ -47,19 +47,12 @@ impl Delivery {
         for report in reports {
             delivery.misdelivered += report.counts.misdelivered;
             delivery.foreign += report.counts.foreign;
-            for subscriber in &report.subscribers {
-                match subscriber {
-                    SubscriberState::Each {
-                        first_pair,
-                        sources,
-                    } => {
-                        delivery.settle_pairs(report, *first_pair, sources, &sent);
-                    }
-                    SubscriberState::Shared(group) => {
-                        groups.insert(*group);
-                    }
-                }
-            }
+            groups.extend(
+                report
+                    .subscribers
+                    .iter()
+                    .filter_map(|subscriber| delivery.settle_subscriber(report, subscriber, &sent)),
+            );
         }
         for group in groups {
             let ledgers = reports
@@ -70,6 +63,25 @@ impl Delivery {
             }
         }
         delivery
+    }
+
+    /// Adds up the pairs of a subscriber; the group of a member is settled as a whole.
+    fn settle_subscriber(
+        &mut self,
+        report: &ThreadReport,
+        subscriber: &SubscriberState,
+        sent: &[u32],
+    ) -> Option<u32> {
+        match subscriber {
+            SubscriberState::Each {
+                first_pair,
+                sources,
+            } => {
+                self.settle_pairs(report, *first_pair, sources, sent);
+                None
+            }
+            SubscriberState::Shared(group) => Some(*group),
+        }
     }
 
     fn settle_pairs(

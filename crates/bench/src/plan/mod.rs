@@ -204,38 +204,39 @@ impl Plan {
     fn expect_deliveries(&mut self) -> Result<(), PlanError> {
         let publishers = self.scenario.publishers();
         let mut routes = routes::Routes::new(&self.publishers);
-        let mut shared_numbers: HashMap<String, u32> = HashMap::new();
-        for group in &self.scenario.groups {
-            if group.subscribe.is_none() {
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let subscribing = self
+            .scenario
+            .groups
+            .iter()
+            .filter(|group| group.subscribe.is_some());
+        for (group, number) in
+            subscribing.flat_map(|group| (0..group.clients).map(move |n| (group, n)))
+        {
+            let filters = filters_of(group, number, publishers);
+            let sources = routes
+                .sources(&filters)
+                .ok_or_else(|| PlanError::BadFilter {
+                    group: group.name.clone(),
+                    filter: filters.join(" "),
+                })?;
+            let Some(filter) = filters
+                .into_iter()
+                .next()
+                .filter(|filter| is_shared(filter))
+            else {
+                self.expectations.push(Expectation::Each(sources));
                 continue;
+            };
+            let next = u32::try_from(self.shared.len()).unwrap_or(u32::MAX);
+            let number = *numbers.entry(filter).or_insert(next);
+            if number == next {
+                self.shared.push(sources);
             }
-            for number in 0..group.clients {
-                let filters = filters_of(group, number, publishers);
-                let sources = routes
-                    .sources(&filters)
-                    .ok_or_else(|| PlanError::BadFilter {
-                        group: group.name.clone(),
-                        filter: filters.join(" "),
-                    })?;
-                let shared = filters.first().filter(|filter| is_shared(filter));
-                let expectation = match shared {
-                    Some(filter) => {
-                        let next = u32::try_from(self.shared.len()).unwrap_or(u32::MAX);
-                        let number = *shared_numbers.entry(filter.clone()).or_insert(next);
-                        if number == next {
-                            self.shared.push(sources);
-                        }
-                        Expectation::Shared(number)
-                    }
-                    None => Expectation::Each(sources),
-                };
-                self.expectations.push(expectation);
-            }
+            self.expectations.push(Expectation::Shared(number));
         }
-        drop(routes);
         let direct = self.expectations.iter().filter_map(Expectation::each);
-        let fed: Vec<Sources> = direct.chain(&self.shared).cloned().collect();
-        for sources in fed {
+        for sources in direct.chain(&self.shared) {
             for publisher in (0..sources.len()).filter_map(|index| sources.publisher(index)) {
                 self.publishers[as_index(publisher)].fan_out += 1;
             }

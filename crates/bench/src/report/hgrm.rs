@@ -1,4 +1,4 @@
-//! The percentile distribution of a histogram in the text form that HdrHistogram's plotters read.
+//! The percentile distribution of a histogram in the text form that the plotters of `HdrHistogram` read.
 
 use std::fmt::Write as _;
 

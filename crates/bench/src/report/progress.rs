@@ -33,7 +33,8 @@ pub fn progress_line(earlier: Option<&Status>, status: &Status) -> String {
     }
     if now.sent > 0 {
         let since = earlier.filter(|earlier| earlier.stage == status.stage);
-        let seconds = since.map(|earlier| (status.elapsed - earlier.elapsed).as_secs_f64());
+        let seconds =
+            since.map(|earlier| status.elapsed.saturating_sub(earlier.elapsed).as_secs_f64());
         let before = since.map(|earlier| earlier.progress).unwrap_or_default();
         if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
             let per_second = |of: fn(&Progress) -> u64| {

@@ -1,5 +1,7 @@
 //! Several runs side by side: the end of a suite.
 
+use std::fmt::Write as _;
+
 use crate::monitor::Usage;
 use crate::outcome::Outcome;
 use crate::units::{bytes, count, figure, fraction, latency, rate};
@@ -37,9 +39,9 @@ pub fn table(outcomes: &[Outcome]) -> String {
             let padding = " ".repeat(width - cell.chars().count());
             // Words to the left, figures to the right.
             if column < 2 {
-                line.push_str(&format!(" {cell}{padding} "));
+                write!(line, " {cell}{padding} ").ok();
             } else {
-                line.push_str(&format!(" {padding}{cell} "));
+                write!(line, " {padding}{cell} ").ok();
             }
         }
         text.push_str(line.trim_end());

@@ -16,6 +16,10 @@ pub(crate) struct Control {
 
 /// The load's times on the monotonic clock, once it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "a time without its unit is worse"
+)]
 pub(crate) struct Timeline {
     /// When the first message is due.
     pub(crate) start_ns: u64,
