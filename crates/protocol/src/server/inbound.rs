@@ -167,7 +167,7 @@ impl Session {
     }
 
     fn count_unacknowledged(&mut self) -> Result<(), Violation> {
-        let is_full = self.unacknowledged >= self.limits.receive_maximum;
+        let is_full = self.unacknowledged >= i32::from(self.limits.receive_maximum);
         // [MQTT-3.3.4-7]
         if is_full && self.version == Version::V5 {
             return Err(Violation::new(
@@ -187,7 +187,7 @@ impl Session {
             return;
         }
         self.routing = self.routing.saturating_sub(1);
-        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        self.unacknowledged -= 1;
         // [MQTT-3.3.4-1] [MQTT-4.3.2-4] [MQTT3-3.3.4-1] [MQTT3-4.3.2-2]
         self.answer_publish(Packet::PubAck, packet_id, outcome, out);
     }
@@ -204,7 +204,7 @@ impl Session {
         // [MQTT-4.3.3-9]
         if self.version == Version::V5 && outcome.is_error() {
             self.received.remove(packet_id);
-            self.unacknowledged = self.unacknowledged.saturating_sub(u16::from(on_connection));
+            self.unacknowledged -= i32::from(on_connection);
         }
         if on_connection {
             // [MQTT-3.3.4-1] [MQTT-4.3.3-8] [MQTT3-3.3.4-1] [MQTT3-4.3.3-2]
@@ -251,15 +251,16 @@ impl Session {
             Some(exchange) if !exchange.routed => {
                 return Err(protocol_error("PUBREL before PUBREC"));
             }
-            Some(exchange) => {
-                let on_connection = u16::from(exchange.on_connection);
-                self.unacknowledged = self.unacknowledged.saturating_sub(on_connection);
+            Some(_) => {
                 // [MQTT-4.3.3-12]
                 self.received.remove(ack.packet_id);
                 ReasonCode::Success
             }
             None => ReasonCode::PacketIdentifierNotFound,
         };
+        // A client counts every PUBCOMP as room in its window, also for an exchange of an earlier connection, so
+        // the number may fall below 0: nobody who keeps the rules is refused for such a one.
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
         // [MQTT-4.3.3-11] [MQTT3-4.3.3-2]
         self.append_ack(Packet::PubComp, ack.packet_id, reason, out);
         Ok(())

@@ -46,8 +46,9 @@ pub struct Session {
     pub(super) dropped: Option<Box<Dropped>>,
     pub(super) received: Received,
     pub(super) inbound_aliases: InboundAliases,
-    /// `QoS` 1 and 2 messages of this connection that the client still awaits an end for.
-    pub(super) unacknowledged: u16,
+    /// `QoS` 1 and 2 messages of this connection less the exchanges that ended on it: what the client counts
+    /// against the receive maximum.
+    pub(super) unacknowledged: i32,
     /// `QoS` 1 messages of this connection whose outcome the node has not told yet.
     pub(super) routing: u16,
     /// The same of earlier connections: their PUBACK must not be sent on this one.

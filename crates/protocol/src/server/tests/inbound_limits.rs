@@ -60,7 +60,7 @@ fn the_end_of_an_exchange_makes_room_for_the_next() {
 }
 
 #[test]
-fn exchanges_of_an_earlier_connection_do_not_count_until_they_go_on() {
+fn exchanges_of_an_earlier_connection_count_as_the_client_counts_them() {
     let mut peer = peer(Limits {
         receive_maximum: 1,
         ..Limits::default()
@@ -68,21 +68,20 @@ fn exchanges_of_an_earlier_connection_do_not_count_until_they_go_on() {
     send(&mut peer, publish(QOS2, 1, "t", "")).unwrap();
     peer.lose();
     peer.reconnect(&persistent(Version::V5));
+    // A new connection starts with the whole window, and every PUBCOMP is room in it.
     send(&mut peer, publish(QOS2, 2, "t", "")).unwrap();
     peer.send(&pubrel(1)).unwrap();
-    let blocked = send(&mut peer, publish(QOS2, 3, "t", ""));
+    send(&mut peer, publish(QOS2, 3, "t", "")).unwrap();
+    let blocked = send(&mut peer, publish(QOS2, 4, "t", ""));
     assert_eq!(reason(blocked), ReasonCode::ReceiveMaximumExceeded);
     peer.lose();
     peer.reconnect(&persistent(Version::V5));
-    send(
-        &mut peer,
-        Publish {
-            dup: true,
-            ..publish(QOS2, 2, "t", "")
-        },
-    )
-    .unwrap();
-    let blocked = send(&mut peer, publish(QOS2, 3, "t", ""));
+    let again = Publish {
+        dup: true,
+        ..publish(QOS2, 2, "t", "")
+    };
+    send(&mut peer, again).unwrap();
+    let blocked = send(&mut peer, publish(QOS2, 5, "t", ""));
     assert_eq!(reason(blocked), ReasonCode::ReceiveMaximumExceeded);
 }
 

@@ -1,5 +1,9 @@
 //! The session from outside: packets in as bytes, replies out as one line of text each.
 
+mod aliases;
+mod arbitrary;
+mod exchange;
+mod fan_out;
 mod handshake;
 mod inbound;
 mod inbound_limits;
@@ -349,27 +353,26 @@ fn line(packet: &Packet<'_>) -> String {
 }
 
 fn publish_line(publish: &Publish<'_>) -> String {
-    let mut line = format!("PUBLISH {}", publish.qos.as_u8());
-    if let Some(packet_id) = publish.packet_id {
-        line += &format!(" #{}", packet_id.as_u16());
-    }
-    for (flag, name) in [(publish.dup, " dup"), (publish.retain, " retain")] {
-        line += if flag { name } else { "" };
-    }
-    if let Some(seconds) = publish.properties.message_expiry {
-        line += &format!(" expiry={seconds}");
-    }
-    if let Some(alias) = publish.properties.topic_alias {
-        line += &format!(" alias={alias}");
-    }
-    for identifier in &publish.properties.subscription_identifiers {
-        line += &format!(" sub={identifier}");
-    }
-    line + &format!(
-        " {}={}",
-        publish.topic,
-        String::from_utf8_lossy(publish.payload)
-    )
+    let properties = &publish.properties;
+    let identifiers = properties.subscription_identifiers.iter();
+    let mut words = [format!("PUBLISH {}", publish.qos.as_u8())].to_vec();
+    words.extend(
+        publish
+            .packet_id
+            .map(|packet_id| format!("#{}", packet_id.as_u16())),
+    );
+    words.extend(publish.dup.then(|| "dup".to_string()));
+    words.extend(publish.retain.then(|| "retain".to_string()));
+    words.extend(
+        properties
+            .message_expiry
+            .map(|seconds| format!("expiry={seconds}")),
+    );
+    words.extend(properties.topic_alias.map(|alias| format!("alias={alias}")));
+    words.extend(identifiers.map(|identifier| format!("sub={identifier}")));
+    let payload = String::from_utf8_lossy(publish.payload);
+    words.push(format!("{}={payload}", publish.topic));
+    words.join(" ")
 }
 
 fn ack_line(name: &str, ack: &Ack<'_>) -> String {
