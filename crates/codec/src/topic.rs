@@ -91,29 +91,51 @@ impl<'a> TopicFilter<'a> {
 ///
 /// The filter must be valid; topics that begin with `$` fit no filter that begins with a wildcard.
 pub fn matches(filter: &str, topic: &str) -> bool {
+    let (mut filter, mut topic) = (filter.as_bytes(), topic.as_bytes());
     // [MQTT-4.7.2-1] [MQTT3-4.7.2-1]
-    if topic.starts_with('$') && filter.starts_with(['+', '#']) {
+    if topic.first() == Some(&b'$') && matches!(filter.first(), Some(b'+' | b'#')) {
         return false;
     }
-    let mut topic_levels = levels(topic);
-    for level in levels(filter) {
-        match level {
+    // Both stand at the beginning of a level.
+    loop {
+        let (filter_rest, topic_rest) = match filter {
+            [b'#'] => return true,
+            [b'+', rest @ ..] => (rest, behind_level(topic)),
+            _ => behind_common(filter, topic),
+        };
+        (filter, topic) = match (filter_rest, topic_rest) {
+            ([b'/', filter @ ..], [b'/', topic @ ..]) => (filter, topic),
             // Also the parent: `a/#` fits `a`.
-            "#" => return true,
-            "+" => {
-                if topic_levels.next().is_none() {
-                    return false;
-                }
-            }
-            // Character by character, no normalisation. [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
-            literal => {
-                if topic_levels.next() != Some(literal) {
-                    return false;
-                }
-            }
-        }
+            ([] | [b'/', b'#'], []) => return true,
+            _ => return false,
+        };
     }
-    topic_levels.next().is_none()
+}
+
+/// What is left of a topic name behind its first level.
+#[inline]
+fn behind_level(topic: &[u8]) -> &[u8] {
+    let end = topic
+        .iter()
+        .position(|&byte| byte == b'/')
+        .unwrap_or(topic.len());
+    topic.get(end..).unwrap_or_default()
+}
+
+/// What is left of both behind what their first levels have in common.
+///
+/// Byte by byte, so nothing is normalised. [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
+#[inline]
+fn behind_common<'a>(filter: &'a [u8], topic: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    let common = filter
+        .iter()
+        .zip(topic)
+        .take_while(|(wanted, found)| wanted == found && **wanted != b'/')
+        .count();
+    (
+        filter.get(common..).unwrap_or_default(),
+        topic.get(common..).unwrap_or_default(),
+    )
 }
 
 /// Whether the text may be the topic of a PUBLISH.
