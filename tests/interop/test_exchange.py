@@ -144,7 +144,7 @@ def test_nothing_arrives_after_unsubscribe(join, name, kind):
 
 @pytest.mark.parametrize("kind", ("paho-3.1.1", "paho-5.0"))
 def test_large_client_identifiers_are_accepted(join, name, kind):
-    client = join(kind, client_id=name + "ü" * 500)
+    client = join(kind, client_id=name + "ü" * 100)
     client.subscribe(name, qos=1)
     client.publish(name, b"x", qos=1)
     assert client.next_message().payload == b"x"

@@ -1,5 +1,6 @@
 //! One raw TCP connection to the broker.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ pub enum Event {
 pub struct Wire {
     stream: TcpStream,
     pending: Vec<u8>,
+    /// Packets that came before one that was waited for.
+    passed_over: VecDeque<Packet>,
     version: Version,
 }
 
@@ -43,6 +46,7 @@ impl Wire {
         Self {
             stream,
             pending: Vec::new(),
+            passed_over: VecDeque::new(),
             version,
         }
     }
@@ -95,7 +99,7 @@ impl Wire {
     pub fn next(&mut self, timeout: Duration) -> Event {
         let start = clock::now();
         loop {
-            if let Some(packet) = self.split() {
+            if let Some(packet) = self.passed_over.pop_front().or_else(|| self.split()) {
                 return Event::Packet(packet);
             }
             let Some(left) = timeout
@@ -241,12 +245,32 @@ impl Wire {
             1 => self.send(&ack(first::PUBACK, publish.packet_id)),
             2 => {
                 self.send(&ack(first::PUBREC, publish.packet_id));
-                self.expect_ack(0x62, publish.packet_id, &[0]);
+                self.pass_over_to_pubrel(publish.packet_id);
                 self.send(&ack(first::PUBCOMP, publish.packet_id));
             }
             _ => {}
         }
         publish
+    }
+
+    /// More messages may come between PUBREC and PUBREL; they are kept for later.
+    fn pass_over_to_pubrel(&mut self, packet_id: u16) {
+        let mut passed_over = VecDeque::new();
+        loop {
+            let packet = self.packet("PUBREL");
+            if packet.kind() != 3 {
+                let ack = packet.ack(self.version);
+                assert_eq!(
+                    (packet.first, ack.packet_id),
+                    (0x62, packet_id),
+                    "{packet:?}"
+                );
+                break;
+            }
+            passed_over.push_back(packet);
+        }
+        passed_over.append(&mut self.passed_over);
+        self.passed_over = passed_over;
     }
 
     /// Publishes and waits for the end of the acknowledgement.

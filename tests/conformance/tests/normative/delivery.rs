@@ -235,10 +235,11 @@ fn unfinished_qos_2_flows_block_nothing_else() {
             .flat_map(|id| message(version, &topic, 2, "x").packet_id(id).bytes())
             .collect();
         wire.send(&join(&[&open, &PINGREQ]));
-        let packets: Vec<_> = (0..21)
+        let mut kinds: Vec<_> = (0..21)
             .map(|_| wire.packet("PUBREC or PINGRESP").kind())
             .collect();
-        assert_eq!(packets.iter().filter(|kind| **kind == 5).count(), 20);
+        kinds.sort_unstable();
+        assert_eq!(kinds, [[5; 20].as_slice(), &[13]].concat());
         wire.deliver(&Publish::new(version, &topic, 1, b"x").packet_id(30));
     }
 }
