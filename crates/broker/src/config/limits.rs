@@ -16,8 +16,8 @@ const MIB: u32 = 1024 * KIB;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Most connections of the node; one more is closed at once. The limit of open files of the process bounds it
-    /// too. Default `1_000_000`: what one large machine can serve.
+    /// Most clients connected at a time; one more is refused with the reason (0x97). The limit of open files of the
+    /// process bounds it too. Default `1_000_000`: what one large machine can serve.
     #[schemars(range(min = 1))]
     pub connections: u32,
     /// New connections accepted a second; the others wait in the system's backlog. 0 is no limit. Default `10_000`:

@@ -8,8 +8,8 @@ use thrum_broker::Config;
 use super::preflight::{self, Refused};
 use crate::config::{Loaded, Origin};
 
-/// Files that are not connections: listeners, epoll instances, the log.
-const RESERVED: u64 = 128;
+/// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said who they are.
+const RESERVED: u64 = 1024 + 128;
 
 /// What was found out at the start; it also holds for a configuration that is loaded later.
 #[derive(Debug)]
@@ -74,7 +74,9 @@ fn raise_open_files() -> u64 {
 }
 
 fn connections_possible(open_files: u64) -> u32 {
-    u32::try_from(open_files.saturating_sub(RESERVED).max(1)).unwrap_or(u32::MAX)
+    // Where files are scarce, most of them are still for clients.
+    let reserved = RESERVED.min(open_files / 4);
+    u32::try_from((open_files - reserved).max(1)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn connections_are_bounded_by_open_files() {
-        for (files, connections) in [(1024, 896), (u64::MAX, u32::MAX), (10, 1)] {
+        for (files, connections) in [(20_000, 18_848), (1024, 768), (u64::MAX, u32::MAX), (0, 1)] {
             assert_eq!(connections_possible(files), connections, "{files}");
         }
     }
