@@ -13,6 +13,9 @@ use crate::metrics::Counter;
 const ACCEPTS_PER_TURN: usize = 256;
 /// Sockets beyond the limit of connected clients that may be in their handshake, per worker.
 const HANDSHAKES_SPARE: u64 = 1024;
+/// The connect rate is dealt out in portions for this long.
+const RATE_PERIOD: Duration = Duration::from_millis(100);
+const RATE_PERIODS_PER_SECOND: u32 = 10;
 /// Pause after the system had no descriptor left.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
@@ -25,7 +28,10 @@ impl Worker {
             }
             let gate = self.listeners[number].gate;
             match self.listeners[number].socket.accept() {
-                Ok((stream, peer)) => self.open(stream, peer, gate),
+                Ok((stream, peer)) => {
+                    self.connects_left = self.connects_left.saturating_sub(1);
+                    self.open(stream, peer, gate);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The peer gave up while it waited.
@@ -58,24 +64,26 @@ impl Worker {
         }
     }
 
-    /// Takes one from the connect rate; when it is used up the rest waits in the backlog.
+    /// Whether the connect rate has one left; when it is used up the rest waits in the backlog.
     fn may_accept(&mut self) -> bool {
         let rate = self.local.settings.connect_rate;
         if rate == 0 {
             return true;
         }
-        if self.local.now.since(self.connects_since) >= Duration::from_secs(1) {
-            self.connects_since = self.local.now;
-            let share = rate.div_ceil(u32::try_from(self.node.workers()).unwrap_or(1));
-            self.connects_left = share;
+        let now = self.local.now;
+        if self
+            .connects_since
+            .is_none_or(|since| now.since(since) >= RATE_PERIOD)
+        {
+            self.connects_since = Some(now);
+            let workers = u32::try_from(self.node.workers()).unwrap_or(1);
+            self.connects_left = rate.div_ceil(workers * RATE_PERIODS_PER_SECOND);
         }
         if self.connects_left == 0 {
             self.local.row().add(Counter::ConnectRateDeferred, 1);
-            let next = self.connects_since.plus(Duration::from_secs(1));
-            self.defer_accept(next.since(self.local.now));
+            self.defer_accept(RATE_PERIOD);
             return false;
         }
-        self.connects_left -= 1;
         true
     }
 

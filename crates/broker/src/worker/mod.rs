@@ -110,7 +110,7 @@ pub(crate) struct Worker {
     /// A listener gave as many connections as one turn takes.
     accept_again: bool,
     connects_left: u32,
-    connects_since: Time,
+    connects_since: Option<Time>,
     next_serial: u32,
     random_state: u64,
     client_logs: (Time, u32),
@@ -150,7 +150,7 @@ impl Worker {
             accept_deferred: false,
             accept_again: false,
             connects_left: 0,
-            connects_since: Time::from_millis(0),
+            connects_since: None,
             next_serial: 0,
             random_state: node.identity
                 ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),

@@ -294,3 +294,13 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
     );
     broker.stop();
 }
+
+#[test]
+fn connections_over_the_connect_rate_wait_and_are_then_served() {
+    let (broker, address) = start(1, |config| config.limits.connect_rate = 100);
+    // Two portions of ten: the second waits for its tenth of a second.
+    let peers: Vec<Peer> =
+        (0..25).map(|number| Peer::connect(address, &format!("c{number}"))).collect();
+    assert_eq!(broker.clients_connected(), u64::try_from(peers.len()).expect("few"));
+    broker.stop();
+}
