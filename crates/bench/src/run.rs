@@ -221,19 +221,11 @@ impl Coordinator<'_> {
                 reason: main_reason(&reports),
             });
         }
-        self.settle();
-        let timeline = self.start_load();
-        self.watch(
-            Stage::WarmUp,
-            timeline.start_ns,
-            timeline.hold_start_ns,
-            |_| false,
-        );
-        let before = self.begin_hold();
-        self.hold(timeline);
-        let threads = self.end_hold(&before, timeline.hold_start_ns);
-        let timeline = self.control.timeline().unwrap_or(timeline);
-        self.drain();
+        let (timeline, threads) = if self.is_interrupted() {
+            (Timeline::default(), Vec::new())
+        } else {
+            self.apply_load()
+        };
         let was_interrupted = self.is_interrupted();
         let (plan, control) = (Arc::clone(&self.plan), Arc::clone(&self.control));
         let broker = self.broker.take();
@@ -263,6 +255,23 @@ impl Coordinator<'_> {
             },
             reports,
         }))
+    }
+
+    /// Warm-up, hold and drain.
+    fn apply_load(&mut self) -> (Timeline, Vec<ThreadLoad>) {
+        self.settle();
+        let timeline = self.start_load();
+        self.watch(
+            Stage::WarmUp,
+            timeline.start_ns,
+            timeline.hold_start_ns,
+            |_| false,
+        );
+        let before = self.begin_hold();
+        self.hold(timeline);
+        let threads = self.end_hold(&before, timeline.hold_start_ns);
+        self.drain();
+        (self.control.timeline().unwrap_or(timeline), threads)
     }
 
     /// Waits until every client is ready or has failed.
@@ -436,7 +445,7 @@ fn broker_pid(broker: BrokerProcess, address: SocketAddr) -> Option<u32> {
 fn run_tag(started_unix: u64) -> String {
     format!(
         "{:x}",
-        (started_unix % 0x1000) << 12 | u64::from(std::process::id()) % 0x1000
+        (started_unix % 0x1000) * 0x1000 + u64::from(std::process::id()) % 0x1000
     )
 }
 

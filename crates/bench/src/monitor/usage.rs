@@ -3,6 +3,9 @@
 use super::tree::{Detail, Memory, Sample};
 use crate::units::{SECOND_NS, fraction, ratio};
 
+/// Shortest hold that CPU use is told of: ten of the kernel's clock ticks.
+const SPAN_NS_MIN: u64 = SECOND_NS / 10;
+
 /// What a process and its children used during the hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
@@ -41,7 +44,7 @@ impl Usage {
         let span_ns = last
             .at_ns
             .checked_sub(first.at_ns)
-            .filter(|span| *span > 0)?;
+            .filter(|span| *span >= SPAN_NS_MIN)?;
         let user_ns = last.user_ns.saturating_sub(first.user_ns);
         let system_ns = last.system_ns.saturating_sub(first.system_ns);
         let details = first.detail.as_ref().zip(last.detail.as_ref());

@@ -90,6 +90,11 @@ fn verdict(outcome: &Outcome) -> String {
         let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
         return format!("FAIL   {}", faults.join(", "));
     }
+    let clients = &outcome.clients;
+    if clients.ready + clients.failed < clients.wanted {
+        let (ready, wanted) = (count(clients.ready), count(clients.wanted));
+        return format!("NONE   ended while clients were connecting: {ready} of {wanted} ready");
+    }
     if outcome.scenario.publishers() == 0 {
         return format!(
             "PASS   all {} clients accepted and kept",
@@ -247,7 +252,7 @@ fn delivery_text(outcome: &Outcome) -> String {
 
 fn broker_text(outcome: &Outcome) -> String {
     let Some(broker) = &outcome.broker else {
-        return "not measured (give --pid when the broker runs on this machine)".to_owned();
+        return "not measured (give --pid PID if the broker runs on this machine)".to_owned();
     };
     let usage = &broker.usage;
     let mut text = cpu_text(usage, outcome.counts.received_in_hold);
@@ -269,6 +274,12 @@ fn generator_text(outcome: &Outcome) -> String {
         Some(usage) => cpu_text(usage, outcome.counts.received_in_hold),
         None => "cpu not measured".to_owned(),
     };
+    let generator = outcome.generator.as_ref();
+    if let Some(each) =
+        generator.and_then(|usage| usage.bytes_per_connection(outcome.clients.ready))
+    {
+        write!(text, " · {}/connection", bytes(each)).ok();
+    }
     let busiest = percent(outcome.health.busiest().busy);
     let waited = percent(outcome.health.waited_max());
     write!(

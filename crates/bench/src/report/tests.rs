@@ -1,3 +1,5 @@
+//! Reports of a run whose every figure is known.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -118,7 +120,7 @@ fn the_summary_says_it_all_in_a_screenful() {
                  subscribe  p50 36µs  p75 36µs  p90 36µs  p95 36µs  p99 36µs  p99.9 36µs  max 36µs  mean 36µs
                  delivery   lost 0  duplicated 0  out of order 0
                  broker     cpu avg 0.05 cores max 0.06 · 50µs/message · rss max 8 MiB · 1 KiB/connection · pid 42
-                 generator  cpu avg 0.07 cores max 0 · 70µs/message · busiest thread 7 % · waited for a core 1.5 %
+                 generator  cpu avg 0.07 cores max 0 · 70µs/message · 0 B/connection · busiest thread 7 % · waited for a core 1.5 %
 ";
     assert_eq!(summary(&outcome()), expected);
 }
@@ -147,6 +149,22 @@ fn a_failed_and_invalid_run_says_why_and_what_to_do() {
     );
     assert_eq!(lines[3], "                 2 × reset by the broker");
     assert!(text.contains("broker     not measured (give --pid"));
+}
+
+#[test]
+fn a_run_that_ended_in_the_ramp_has_no_verdict() {
+    let mut outcome = outcome();
+    outcome.was_interrupted = true;
+    outcome.clients.ready = 651;
+    let text = summary(&outcome);
+    assert!(
+        text.contains("NONE   ended while clients were connecting: 651 of 2 000 ready"),
+        "{text}"
+    );
+    assert!(
+        text.lines().next().unwrap().ends_with("interrupted"),
+        "{text}"
+    );
 }
 
 #[test]

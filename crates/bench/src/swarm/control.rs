@@ -15,7 +15,7 @@ pub(crate) struct Control {
 }
 
 /// The load's times on the monotonic clock, once it is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_field_names,
     reason = "a time without its unit is worse"

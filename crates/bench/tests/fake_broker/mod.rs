@@ -67,7 +67,7 @@ fn serve(mut stream: TcpStream, connack: ReasonCode, law: Law, state: &Mutex<Sta
             if let Packet::Connect(connect) = packet {
                 version = connect.version;
             }
-            if let Some(answer) = handle(packet, version, connack, law, (state, &stream)) {
+            if let Some(answer) = handle(&packet, version, connack, law, (state, &stream)) {
                 stream.write_all(&answer).ok()?;
             }
         }
@@ -76,7 +76,7 @@ fn serve(mut stream: TcpStream, connack: ReasonCode, law: Law, state: &Mutex<Sta
 }
 
 fn handle(
-    packet: Packet<'_>,
+    packet: &Packet<'_>,
     version: Version,
     connack: ReasonCode,
     law: Law,
@@ -90,7 +90,7 @@ fn handle(
         }),
         Packet::Subscribe(subscribe) => {
             let mut codes = Vec::new();
-            for request in subscribe.requests.iter() {
+            for request in &subscribe.requests {
                 add(&mut state.lock().unwrap(), request.filter, stream);
                 codes.push(ReasonCode::GrantedQoS1);
             }
@@ -104,7 +104,7 @@ fn handle(
             return Some(bytes_of(&Packet::SubAck(ack), version));
         }
         Packet::Publish(publish) => {
-            route(&mut state.lock().unwrap(), &publish, law, version);
+            route(&mut state.lock().unwrap(), publish, law, version);
             Packet::PubAck(Ack {
                 packet_id: publish.packet_id?,
                 reason: ReasonCode::Success,
