@@ -1,0 +1,47 @@
+//! A small MQTT client for the commands that publish, subscribe and ask: one connection, one thread, poll(2).
+//!
+//! ```text
+//!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client -> Event -> Application (a command)
+//! ```
+
+mod application;
+mod arguments;
+mod clock;
+mod console;
+mod format;
+mod link;
+mod payload;
+mod plan;
+mod print;
+mod property;
+mod retry;
+mod run;
+mod stop;
+mod url;
+
+pub(crate) use application::{Application, Outbox, Progress};
+pub(crate) use arguments::{ConnectionArgs, parse_qos};
+pub(crate) use format::Received;
+pub(crate) use payload::{Lines, PayloadArgs};
+pub(crate) use plan::{Defaults, Plan, check_filter, check_topic};
+pub(crate) use print::{PrintArgs, Printer};
+pub(crate) use property::{PropertyValues, PublishValues};
+pub(crate) use run::run;
+pub(crate) use stop::{Stop, finish, words};
+
+use console::Console;
+use format::Format;
+
+use std::process::ExitCode;
+
+/// Prints the help of a command and ends well.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn print_help<A: clap::Args>(name: &'static str) -> anyhow::Result<ExitCode> {
+    use std::io::Write as _;
+
+    let mut command = A::augment_args(clap::Command::new(name));
+    write!(std::io::stdout(), "{}", command.render_help())?;
+    Ok(ExitCode::SUCCESS)
+}
