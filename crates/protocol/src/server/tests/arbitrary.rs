@@ -189,7 +189,7 @@ impl Subject {
                     2 => Packet::PubRel(ack),
                     _ => Packet::PubComp(ack),
                 };
-                self.packet(packet);
+                self.packet(&packet);
             }
             Call::Other(kind) => self.other(*kind),
             Call::Disconnect { reason, expiry } => {
@@ -198,7 +198,7 @@ impl Subject {
                     ..DisconnectProperties::default()
                 };
                 let reason = reason_code(*reason);
-                self.packet(Packet::Disconnect(Disconnect { reason, properties }));
+                self.packet(&Packet::Disconnect(Disconnect { reason, properties }));
             }
             Call::Bytes(bytes) => {
                 let bytes = bytes.clone();
@@ -206,7 +206,7 @@ impl Subject {
                 if let Ok(Some(frame)) = frame
                     && let Ok(packet) = decode(frame, self.version)
                 {
-                    self.packet(packet);
+                    self.packet(&packet);
                 }
             }
             Call::Done {
@@ -254,10 +254,10 @@ impl Subject {
         }
     }
 
-    fn packet(&mut self, packet: Packet<'_>) {
+    fn packet(&mut self, packet: &Packet<'_>) {
         let session = &mut self.peer.session;
         let is_connected = session.is_connected();
-        let outcome = session.handle_packet(packet, self.peer.now, &mut self.out);
+        let outcome = session.handle_packet(*packet, self.peer.now, &mut self.out);
         if let Err(violation) = outcome {
             assert!(is_connected);
             assert!(violation.reason.is_error());
@@ -286,7 +286,7 @@ impl Subject {
             ..PublishProperties::default()
         };
         let publish = publish(qos(bits), packet_id, TOPICS[topic], "payload");
-        self.packet(Packet::Publish(Publish {
+        self.packet(&Packet::Publish(Publish {
             dup,
             retain,
             properties,
@@ -323,7 +323,7 @@ impl Subject {
             }),
             _ => Packet::PingReq,
         };
-        self.packet(packet);
+        self.packet(&packet);
     }
 
     fn deliver(&mut self, call: &Call) {

@@ -206,3 +206,60 @@ fn a_session_that_becomes_clean_on_resumption_still_redelivers() {
     assert_eq!(peer.session.backlog(), (0, 0, 2));
     assert!(peer.lose().session_ended);
 }
+
+fn lost_with(count: u16) -> Peer {
+    let mut peer = Peer::new(&persistent(Version::V5));
+    for number in 1..=count {
+        peer.sent(QOS1, &number.to_string());
+    }
+    peer.lose();
+    peer
+}
+
+// [MQTT-4.6.0-5]
+#[test]
+fn a_new_message_never_overtakes_one_that_is_still_to_be_sent_again() {
+    let mut peer = lost_with(3);
+    assert_eq!(peer.reconnect(&windowed(1)), ["PUBLISH 1 #1 dup t=1"]);
+    peer.session.set_congested(true);
+    assert!(peer.send(&puback(1)).unwrap().is_empty());
+    peer.session.set_congested(false);
+    // The window is open and the queue is empty.
+    peer.queued(QOS1, "new");
+    let (_, lines) = peer.pump(usize::MAX);
+    assert_eq!(lines, ["PUBLISH 1 #2 dup t=2"]);
+    assert_eq!(peer.send(&puback(2)).unwrap(), ["PUBLISH 1 #3 dup t=3"]);
+    assert_eq!(peer.send(&puback(3)).unwrap(), ["PUBLISH 1 #4 t=new"]);
+}
+
+#[test]
+fn redelivery_goes_on_whatever_order_the_acknowledgements_come_in() {
+    let mut peer = lost_with(12);
+    assert_eq!(peer.reconnect(&windowed(3)).len(), 3);
+    for (acknowledged, next) in [
+        (2, 4),
+        (3, 5),
+        (5, 6),
+        (4, 7),
+        (1, 8),
+        (7, 9),
+        (8, 10),
+        (6, 11),
+    ] {
+        let expected = format!("PUBLISH 1 #{next} dup t={next}");
+        assert_eq!(peer.send(&puback(acknowledged)).unwrap(), [expected]);
+    }
+}
+
+#[test]
+fn redelivery_goes_on_behind_a_message_that_stays_unanswered() {
+    let mut peer = lost_with(300);
+    assert_eq!(peer.reconnect(&windowed(2)).len(), 2);
+    for acknowledged in 2..300 {
+        let next = acknowledged + 1;
+        let expected = format!("PUBLISH 1 #{next} dup t={next}");
+        assert_eq!(peer.send(&puback(acknowledged)).unwrap(), [expected]);
+    }
+    assert!(peer.send(&puback(300)).unwrap().is_empty());
+    assert_eq!(peer.session.backlog(), (0, 0, 1));
+}
