@@ -6,6 +6,7 @@ mod assemble;
 mod command;
 mod config;
 mod logging;
+mod mqtt_client;
 
 use std::io::Write as _;
 use std::process::ExitCode;

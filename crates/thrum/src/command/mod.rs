@@ -5,7 +5,10 @@ mod completion;
 mod config;
 mod failure;
 mod man;
+mod publish;
+mod request;
 mod serve;
+mod subscribe;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -20,6 +23,9 @@ pub(crate) use failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   thrum serve --dev                        a broker to try things with
+  thrum sub -t '#' -v                      print every message
+  thrum pub -t hello -m world              send one
+  thrum bench run p2p-1K                   measure the broker
   thrum config init thrum.toml             write a commented configuration
   thrum serve -c thrum.toml                a broker with that configuration";
 
@@ -41,6 +47,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a broker.
     Serve(serve::ServeArgs),
+    /// Publish messages, with the options of Mosquitto's client.
+    #[command(name = "pub")]
+    Publish(publish::PublishArgs),
+    /// Subscribe and print messages, with the options of Mosquitto's client.
+    #[command(name = "sub")]
+    Subscribe(subscribe::SubscribeArgs),
+    /// Send a request and print the response, with the options of Mosquitto's client.
+    #[command(name = "rr")]
+    Request(request::RequestArgs),
     /// Measure a broker, this one or any other.
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
@@ -61,6 +76,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Publish(args) => publish::run(&args),
+        Command::Subscribe(args) => subscribe::run(&args),
+        Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
         Command::Completion(args) => completion::run(&args),
         Command::Man => man::run(),
