@@ -22,7 +22,7 @@ Examples:
   tail -f log | thrum pub -t logs -l                  every line a message
   thrum pub -t orders -f order.json -D publish content-type application/json";
 
-/// Arguments of `thrum pub`.
+/// Publish messages, with the options of Mosquitto's client.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
 pub(crate) struct PublishArgs {

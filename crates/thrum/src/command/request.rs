@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum rr -t clock/get -e clock/answer -m now -W 5   ask, and wait up to five seconds for the answer";
 
-/// Arguments of `thrum rr`.
+/// Send a request and print the response, with the options of Mosquitto's client.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
 pub(crate) struct RequestArgs {

@@ -28,7 +28,7 @@ Examples:
   thrum sub -t '#' -F '@H:@M:@S %t %q %l %p'          time, topic, QoS, length, payload
   thrum sub -t '#' --remove-retained --retained-only  delete all retained messages";
 
-/// Arguments of `thrum sub`.
+/// Subscribe and print messages, with the options of Mosquitto's client.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
 #[expect(
