@@ -145,31 +145,16 @@ pub enum Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(messages) => write!(formatter, "{} messages lost", count(*messages)),
-            Self::Duplicated(messages) => {
-                write!(
-                    formatter,
-                    "{} QoS 2 messages delivered again",
-                    count(*messages)
-                )
-            }
-            Self::Reordered(messages) => {
-                write!(formatter, "{} messages out of order", count(*messages))
-            }
-            Self::Misdelivered(messages) => {
-                write!(
-                    formatter,
-                    "{} messages to the wrong subscriber",
-                    count(*messages)
-                )
-            }
-            Self::NotAccepted(clients) => {
-                write!(formatter, "{} clients not accepted", count(*clients))
-            }
-            Self::CutOff(clients) => write!(formatter, "{} connections lost", count(*clients)),
-            Self::Refused(messages) => write!(formatter, "{} messages refused", count(*messages)),
-        }
+        let (what, number) = match self {
+            Self::Lost(number) => ("messages lost", number),
+            Self::Duplicated(number) => ("QoS 2 messages delivered again", number),
+            Self::Reordered(number) => ("messages out of order", number),
+            Self::Misdelivered(number) => ("messages to the wrong subscriber", number),
+            Self::NotAccepted(number) => ("clients not accepted", number),
+            Self::CutOff(number) => ("connections lost", number),
+            Self::Refused(number) => ("messages refused", number),
+        };
+        write!(formatter, "{what}: {}", count(*number))
     }
 }
 
@@ -262,9 +247,9 @@ mod tests {
         assert_eq!(
             text,
             [
-                "5 clients not accepted",
-                "2 connections lost",
-                "1 messages refused"
+                "clients not accepted: 5",
+                "connections lost: 2",
+                "messages refused: 1"
             ]
         );
     }

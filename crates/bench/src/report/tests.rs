@@ -145,7 +145,7 @@ fn a_failed_and_invalid_run_says_why_and_what_to_do() {
     );
     assert_eq!(
         lines[2],
-        "  █ VERDICT      FAIL   3 messages lost, 2 connections lost"
+        "  █ VERDICT      FAIL   messages lost: 3, connections lost: 2"
     );
     assert_eq!(lines[3], "                 2 × reset by the broker");
     assert!(text.contains("broker     not measured (give --pid"));
