@@ -16,12 +16,13 @@ if ! cmp -s package-lock.json node_modules/lock.installed; then
     npm ci --no-audit --no-fund --loglevel=error
     cp package-lock.json node_modules/lock.installed
 fi
-for tool in mosquitto_pub mosquitto_sub; do
-    command -v "$tool" >/dev/null || {
-        echo "$tool is missing: apt-get install mosquitto-clients" >&2
+if ! command -v mosquitto_pub >/dev/null || ! command -v mosquitto_sub >/dev/null; then
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        echo "mosquitto_pub and mosquitto_sub are missing: apt-get install mosquitto-clients" >&2
         exit 2
-    }
-done
+    fi
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto-clients >/dev/null
+fi
 
 if [ "${1:-}" = --suites ]; then
     shift

@@ -1,12 +1,12 @@
 //! Receive maximum and maximum packet size, in both directions.
 
 use std::collections::VecDeque;
-use thrum_conformance::{Wire, received};
 
 use thrum_conformance::bytes::{four, join, two, user_property};
 use thrum_conformance::packets::{
-    Connect, PINGREQ, Publish, Version, ack, first, subscribe, unique,
+    Connect, PINGREQ, Publish, Version, ack, first, subscribe, unique, unsubscribe,
 };
+use thrum_conformance::{Event, Wire, received};
 
 use crate::{broker, client, message, send};
 
@@ -113,17 +113,36 @@ fn message_over_the_clients_maximum_counts_as_delivered() {
     wire.expect_nothing_before_pingresp();
 }
 
-// [MQTT-3.4.2-2] [MQTT-3.9.2-1] [MQTT-3.7.2-2] A reason string must not make a packet too large.
+// [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2] [MQTT-3.5.2-3] [MQTT-3.6.2-2] [MQTT-3.6.2-3]
+// [MQTT-3.7.2-2] [MQTT-3.7.2-3] [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]
 #[test]
 fn acknowledgements_stay_within_the_clients_maximum() {
+    // The CONNACK fits, and each acknowledgement without a reason string.
     let connect = Connect::new(Version::V5).properties(&join(&[&[0x27], &four(20)]));
     let (mut wire, _) = Wire::connect(broker(), &connect);
-    wire.send(&ack(first::PUBREL, 9));
-    let pubcomp = wire.packet("PUBCOMP");
-    assert!(pubcomp.body.len() <= 18, "{pubcomp:?}");
-    wire.send(&subscribe(Version::V5, 7, &[("t", 1)]));
-    let suback = wire.packet("SUBACK");
-    assert!(suback.body.len() <= 18, "{suback:?}");
+    let topic = unique("f/");
+    for (sent, kind) in [
+        (message(Version::V5, &topic, 1, "x").packet_id(1).bytes(), 4),
+        (message(Version::V5, &topic, 2, "x").packet_id(2).bytes(), 5),
+        (ack(first::PUBREC, 9), 6),
+        (ack(first::PUBREL, 9), 7),
+        (subscribe(Version::V5, 7, &[("a/#/b", 1)]), 9),
+        (unsubscribe(Version::V5, 8, &[&topic]), 11),
+    ] {
+        wire.send(&sent);
+        let packet = wire.packet("an acknowledgement");
+        if packet.kind() == 14 {
+            assert_eq!(
+                kind, 9,
+                "only a filter that is no filter may end the connection"
+            );
+            assert!(packet.body.len() <= 18, "{packet:?}");
+            wire = Wire::connect(broker(), &connect).0;
+            continue;
+        }
+        assert_eq!(packet.kind(), kind, "{packet:?}");
+        assert!(packet.body.len() <= 18, "{packet:?}");
+    }
 }
 
 // 3.3.4: 0x93 when the client sends more than the server's receive maximum.
@@ -235,5 +254,26 @@ fn older_publisher_may_have_many_messages_open() {
     publisher.expect(0xD0, &[]);
     for _ in 0..2_000 {
         assert_eq!(subscriber.publish().payload, b"x");
+    }
+}
+
+// [MQTT-3.1.2-24] A client that has no room for the CONNACK is told so by the end, not by silence.
+#[test]
+fn client_with_too_little_room_for_connack_is_not_left_waiting() {
+    for maximum in [1, 4, 5, 8] {
+        let properties = join(&[&[0x27], &four(maximum)]);
+        let mut wire = Wire::open(broker(), Version::V5);
+        wire.send(&Connect::new(Version::V5).properties(&properties).bytes());
+        match wire.next(thrum_conformance::wire::DEADLINE) {
+            Event::Packet(packet) => {
+                let size = packet.body.len() + 2;
+                assert!(
+                    size <= usize::try_from(maximum).unwrap(),
+                    "{packet:?} for {maximum}"
+                );
+            }
+            Event::Closed => {}
+            Event::Silence => panic!("maximum packet size {maximum}: neither answer nor end"),
+        }
     }
 }
