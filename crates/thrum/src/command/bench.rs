@@ -76,7 +76,11 @@ enum Set {
 #[derive(Debug, Args)]
 struct RunArgs {
     /// The broker.
-    #[arg(long, value_name = "mqtt://HOST:PORT", default_value = "mqtt://127.0.0.1:1883")]
+    #[arg(
+        long,
+        value_name = "mqtt://HOST:PORT",
+        default_value = "mqtt://127.0.0.1:1883"
+    )]
     target: String,
     /// Length of the part that counts (30s, 5m); the published runs take 30m [default: 60s].
     #[arg(long, value_name = "SPAN", value_parser = span)]
@@ -138,8 +142,15 @@ struct ScaleArgs {
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let code = match args.command {
         BenchCommand::Scenarios => list_scenarios()?,
-        BenchCommand::Run { name, options, scale } => run_all(&[&name], &options, Some(&scale))?,
-        BenchCommand::Suite { set: Set::Basic, options } => run_all(&BASIC_SET, &options, None)?,
+        BenchCommand::Run {
+            name,
+            options,
+            scale,
+        } => run_all(&[&name], &options, Some(&scale))?,
+        BenchCommand::Suite {
+            set: Set::Basic,
+            options,
+        } => run_all(&BASIC_SET, &options, None)?,
     };
     Ok(ExitCode::from(code))
 }
@@ -147,12 +158,20 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
 fn list_scenarios() -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     let scenarios = catalogue();
-    let width = scenarios.iter().map(|scenario| scenario.alias.len()).max().unwrap_or(0);
+    let width = scenarios
+        .iter()
+        .map(|scenario| scenario.alias.len())
+        .max()
+        .unwrap_or(0);
     for scenario in &scenarios {
         writeln!(out, "  {:<width$}  {}", scenario.alias, scenario.summary)?;
         writeln!(out, "  {:<width$}  full name {}", "", scenario.name)?;
     }
-    writeln!(out, "\nRun one: thrum bench run {}", scenarios.first().map_or("", |s| &s.alias))?;
+    writeln!(
+        out,
+        "\nRun one: thrum bench run {}",
+        scenarios.first().map_or("", |s| &s.alias)
+    )?;
     Ok(0)
 }
 
@@ -187,7 +206,10 @@ fn run_all(names: &[&str], args: &RunArgs, scale: Option<&ScaleArgs>) -> anyhow:
             }
             Err(error) => return complain(&error.to_string(), error.exit_code()),
         }
-        if outcomes.last().is_some_and(|outcome| outcome.was_interrupted) {
+        if outcomes
+            .last()
+            .is_some_and(|outcome| outcome.was_interrupted)
+        {
             break;
         }
     }
@@ -204,13 +226,19 @@ fn report(outcome: &Outcome, args: &RunArgs) -> anyhow::Result<()> {
     folder.write(outcome, &result)?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        let json = serde_json::to_string(&result).context("the result cannot be written as JSON")?;
+        let json =
+            serde_json::to_string(&result).context("the result cannot be written as JSON")?;
         writeln!(out, "{json}")?;
         return Ok(());
     }
     let file = folder.path().join("result.json");
     write!(out, "{}", summary(outcome))?;
-    writeln!(out, "  result {}          exit {}", file.display(), outcome.exit_code())?;
+    writeln!(
+        out,
+        "  result {}          exit {}",
+        file.display(),
+        outcome.exit_code()
+    )?;
     Ok(())
 }
 
@@ -227,7 +255,12 @@ fn print_progress() -> impl FnMut(&Status) {
             return;
         }
         // Nobody may be reading; the run goes on.
-        writeln!(std::io::stderr(), "{}", progress_line(shown.as_ref(), status)).ok();
+        writeln!(
+            std::io::stderr(),
+            "{}",
+            progress_line(shown.as_ref(), status)
+        )
+        .ok();
         since = status.elapsed;
         shown = Some(*status);
     }
@@ -282,7 +315,8 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
-    Rate::parse(text).ok_or_else(|| "write messages per second like 50, 50/s, 0.5 or 6/m".to_owned())
+    Rate::parse(text)
+        .ok_or_else(|| "write messages per second like 50, 50/s, 0.5 or 6/m".to_owned())
 }
 
 fn qos(text: &str) -> Result<QoS, String> {
