@@ -251,7 +251,7 @@ fn print_progress() -> impl FnMut(&Status) {
         if stage_began {
             since = status.elapsed;
         }
-        if !stage_began && status.elapsed - since < PROGRESS_INTERVAL {
+        if !stage_began && status.elapsed.saturating_sub(since) < PROGRESS_INTERVAL {
             return;
         }
         // Nobody may be reading; the run goes on.
