@@ -204,7 +204,7 @@ impl<'a> Form<'a> {
                 // [MQTT-3.3.2-6]
                 message_expiry: publication.expires_at.map(|at| at.secs_from(now)),
                 topic_alias: self.alias.map(|(alias, _)| alias),
-                // [MQTT-3.3.4-3] [MQTT-3.3.4-4]
+                // [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
                 subscription_identifiers: SubscriptionIdentifiers::Listed(self.identifiers),
                 // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18]
                 // [MQTT-3.3.2-20]

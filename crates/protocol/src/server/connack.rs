@@ -47,6 +47,7 @@ fn append_refusal(
         reason,
         properties: ConnAckProperties {
             reason_string: what,
+            // [MQTT-3.2.2-20]
             ..ConnAckProperties::default()
         },
     };
@@ -87,7 +88,7 @@ pub(super) fn append_welcome(
     let unless_default = |available: bool| if available { None } else { Some(false) };
     let properties = ConnAckProperties {
         session_expiry: handshake.changed_session_expiry,
-        receive_maximum: NonZeroU16::new(limits.receive_maximum)
+        receive_maximum: NonZeroU16::new(limits.receive_maximum.max(1))
             .filter(|maximum| *maximum != NonZeroU16::MAX),
         // [MQTT-3.2.2-9]
         maximum_qos: Some(limits.maximum_qos).filter(|qos| *qos < QoS::ExactlyOnce),

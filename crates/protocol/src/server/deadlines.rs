@@ -25,7 +25,7 @@ impl Session {
         match self.link {
             // [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
             Link::Up if is_over(self.keep_alive_deadline()) => Timeout::KeepAlive,
-            // [MQTT-4.1.0-2]
+            // [MQTT-4.1.0-2] [MQTT3-4.1.0-2]
             Link::Away if is_over(self.expiry_deadline()) => {
                 Timeout::Expired(self.take_will_at(now))
             }

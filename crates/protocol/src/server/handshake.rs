@@ -75,7 +75,7 @@ impl Handshake {
             wants_response_information: properties.request_response_information.unwrap_or(false),
             is_client_id_ours,
             client_id: client_id.into(),
-            // [MQTT-3.1.2-7] [MQTT3-3.1.2-8]
+            // [MQTT-3.1.2-7] [MQTT3-3.1.2-8] [MQTT3-3.1.2-12]
             will: connect.will.as_ref().map(|will| Box::new(Will::new(will))),
         })
     }

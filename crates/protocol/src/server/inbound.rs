@@ -43,7 +43,7 @@ impl Session {
                 self.append(&Packet::PingResp, out);
             }
             Packet::Disconnect(disconnect) => return self.handle_disconnect(&disconnect),
-            // [MQTT-3.1.0-2] [MQTT3-3.1.0-2]
+            // [MQTT-3.1.0-2] [MQTT-3.2.0-2] [MQTT3-3.1.0-2]
             Packet::Connect(_) => return Err(protocol_error("second CONNECT")),
             // [MQTT-4.12.0-6]
             Packet::Auth(_) => return Err(protocol_error("AUTH without authentication method")),
@@ -85,6 +85,7 @@ impl Session {
         self.append_answer(&Packet::UnsubAck(answer(packet_id, codes)), out);
     }
 
+    /// Answers pass whatever the window and the congestion are. [MQTT-3.3.4-10] [MQTT-4.9.0-3]
     fn append_answer(&self, packet: &Packet<'_>, out: &mut Vec<u8>) {
         if self.link == Link::Up {
             self.append(packet, out);
@@ -154,6 +155,7 @@ impl Session {
             self.received.insert(packet_id);
             return Ok(true);
         };
+        // Once begun, the exchange has nothing to do with the expiry of the message. [MQTT-4.3.3-13]
         // [MQTT-4.3.3-10] [MQTT3-4.3.3-2]
         let is_routed = exchange.routed;
         if !exchange.on_connection {
@@ -167,7 +169,7 @@ impl Session {
     }
 
     fn count_unacknowledged(&mut self) -> Result<(), Violation> {
-        let is_full = self.unacknowledged >= i32::from(self.limits.receive_maximum);
+        let is_full = self.unacknowledged >= i32::from(self.limits.receive_maximum.max(1));
         // [MQTT-3.3.4-7]
         if is_full && self.version == Version::V5 {
             return Err(Violation::new(
@@ -201,6 +203,7 @@ impl Session {
         }
         exchange.routed = true;
         let on_connection = exchange.on_connection;
+        // In 3.x a refused message is acknowledged like any other. [MQTT3-3.3.5-2]
         // [MQTT-4.3.3-9]
         if self.version == Version::V5 && outcome.is_error() {
             self.received.remove(packet_id);
@@ -359,6 +362,7 @@ fn answer(packet_id: PacketId, codes: &[ReasonCode]) -> SubAck<'_> {
         packet_id,
         // [MQTT-3.1.2-29] [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]
         properties: AckProperties::default(),
+        // [MQTT-3.9.3-1] [MQTT-3.11.3-1] [MQTT3-3.9.3-1]
         codes: ReasonCodes::Listed(codes),
     }
 }

@@ -58,6 +58,7 @@ impl Session {
         if options.qos == QoS::AtMostOnce {
             return self.deliver_qos0(outgoing, &options, now, out);
         }
+        // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5] [MQTT3-4.6.0-6]
         if self.may_send() && self.queue.is_empty() && self.has_window() {
             return self.deliver_now(outgoing, &options, now, out);
         }
@@ -273,6 +274,7 @@ impl Session {
     /// Sends one message again, in the order they were sent first; none if there is none.
     // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
     fn redeliver_next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
+        // Its expiry no longer matters. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
         if self.send_held(&held, (packet_id, true), now, out) {

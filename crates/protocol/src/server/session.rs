@@ -101,6 +101,12 @@ impl Session {
         }
     }
 
+    /// Other limits, for a session that is about to be resumed: they hold from its next connection on, so call it
+    /// before [`Session::connect`].
+    pub fn set_limits(&mut self, limits: &Arc<Limits>) {
+        self.limits = Arc::clone(limits);
+    }
+
     /// Number on the node.
     pub fn id(&self) -> u64 {
         self.id

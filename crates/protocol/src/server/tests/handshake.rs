@@ -328,6 +328,43 @@ fn session_present_tells_whether_the_session_was_kept() {
 }
 
 #[test]
+fn a_window_of_nothing_is_a_window_of_one() {
+    let limits = Limits {
+        receive_maximum: 0,
+        inflight_max: 0,
+        ..Limits::default()
+    };
+    check(&limits, &connect(Version::V5), |_, connack| {
+        assert_eq!(connack.properties.receive_maximum, NonZeroU16::new(1));
+    });
+    let (mut peer, _) = Peer::with(limits, &persistent(Version::V5));
+    let inbound = Packet::Publish(publish(QOS1, 1, "t", ""));
+    assert_eq!(peer.send(&inbound).unwrap(), ["PUBACK #1"]);
+    peer.sent(QOS1, "a");
+    peer.queued(QOS1, "b");
+}
+
+#[test]
+fn other_limits_hold_from_the_next_connection_on() {
+    let mut peer = Peer::new(&persistent(Version::V5));
+    peer.lose();
+    let limits = Limits {
+        inflight_max: 1,
+        topic_alias_maximum: 7,
+        ..Limits::default()
+    };
+    peer.session.set_limits(&Arc::new(limits));
+    let mut out = Vec::new();
+    peer.reconnect_into(&persistent(Version::V5), &mut out);
+    let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
+        panic!("one CONNACK expected");
+    };
+    assert_eq!(connack.properties.topic_alias_maximum, Some(7));
+    peer.sent(QOS1, "a");
+    peer.queued(QOS1, "b");
+}
+
+#[test]
 fn an_idle_session_is_small() {
     assert!(
         size_of::<Session>() <= 250,
