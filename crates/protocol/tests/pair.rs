@@ -4,6 +4,8 @@
 //! [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-10] [MQTT-4.4.0-1] [MQTT-4.6.0-1]
 //! [MQTT3-4.3.2-1] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1] [MQTT3-4.6.0-1]
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -119,6 +121,8 @@ struct World {
     /// Messages that the node has not routed yet.
     unrouted: VecDeque<(QoS, Option<PacketId>)>,
     up: Traffic,
+    /// Messages of the client that it was told are done.
+    acknowledged: usize,
     down: Traffic,
 }
 
@@ -154,6 +158,7 @@ impl World {
             waiting: VecDeque::new(),
             unrouted: VecDeque::new(),
             up: Traffic::default(),
+            acknowledged: 0,
             down: Traffic::default(),
         }
     }
@@ -284,7 +289,10 @@ impl World {
             {
                 Event::Message { publish, .. } => self.down.receive(publish.payload),
                 Event::None | Event::Connected(_) => {}
-                Event::Acknowledged { reason, .. } => assert_eq!(reason, ReasonCode::Success),
+                Event::Acknowledged { reason, .. } => {
+                    assert_eq!(reason, ReasonCode::Success);
+                    self.acknowledged += 1;
+                }
                 other => panic!("{other:?}"),
             }
             rest = &rest[frame.len..];
@@ -355,6 +363,13 @@ impl World {
         }
         assert!(self.waiting.is_empty(), "{:?}", self.waiting);
         assert_eq!(self.client.inflight(), 0);
+        let expected = self
+            .up
+            .sent
+            .iter()
+            .filter(|qos| **qos != QoS::AtMostOnce)
+            .count();
+        assert_eq!(self.acknowledged, expected, "each message is done once");
         let (queued, _, inflight) = self.session.as_ref().unwrap().backlog();
         assert_eq!((queued, inflight), (0, 0));
     }

@@ -89,12 +89,8 @@ impl Client {
         let Some(exchanges) = &self.exchanges else {
             return self.window_max();
         };
-        // What is to be sent again goes before anything new.
-        if exchanges.unsent != 0 {
-            0
-        } else {
-            self.window_max().saturating_sub(exchanges.inflight())
-        }
+        // While messages are still to be sent again the window is full, so nothing new overtakes them.
+        self.window_max().saturating_sub(exchanges.inflight())
     }
 
     /// Messages sent with QoS 1 or 2 that are not acknowledged.
