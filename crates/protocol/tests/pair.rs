@@ -235,20 +235,20 @@ impl World {
         let mut rest = &input[..];
         let version = self.client.options().version;
         while let Some(frame) = frame::split(rest, u32::MAX).unwrap() {
-            self.server_handles(decode(frame, version).unwrap());
+            self.server_handles(&decode(frame, version).unwrap());
             rest = &rest[frame.len..];
         }
         self.server_input = rest.to_vec();
     }
 
-    fn server_handles(&mut self, packet: Packet<'_>) {
+    fn server_handles(&mut self, packet: &Packet<'_>) {
         if let Packet::Connect(connect) = packet {
-            self.accept(&connect);
+            self.accept(connect);
             return;
         }
         let session = self.session.as_mut().unwrap();
         match session
-            .handle_packet(packet, NOW, &mut self.to_client)
+            .handle_packet(*packet, NOW, &mut self.to_client)
             .unwrap()
         {
             Action::None => {}

@@ -93,7 +93,7 @@ impl Client {
     pub fn connect(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.connection_lost();
         let version = self.options.version;
-        // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
+        // [MQTT-3.1.0-1] [MQTT-3.1.3-2] [MQTT3-3.1.0-1] [MQTT3-3.1.3-2]
         self.options.with_connect(&self.id, |connect| {
             encode(&Packet::Connect(*connect), version, out)
         })?;

@@ -36,7 +36,7 @@ impl Client {
         self.check_publish(publish)?;
         let packet_id = match publish.qos {
             QoS::AtMostOnce => None,
-            // [MQTT-3.3.4-7] [MQTT-4.9.0-2]
+            // Only PUBLISH above QoS 0 waits for the window. [MQTT-3.3.4-7] [MQTT-3.3.4-8] [MQTT-4.9.0-2]
             QoS::AtLeastOnce | QoS::ExactlyOnce if self.window() == 0 => {
                 return Err(PublishError::WindowFull);
             }
@@ -241,6 +241,7 @@ impl Client {
     }
 
     fn check_publish(&self, publish: &Publish<'_>) -> Result<(), PublishError> {
+        // [MQTT-3.1.2-30]
         if self.phase != Phase::Connected {
             return Err(PublishError::NotConnected);
         }

@@ -176,6 +176,7 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Stop> {
     Ok(addresses.collect())
 }
 
+// [MQTT-4.2.0-1] [MQTT3-7.1.2-1]
 fn connect(address: SocketAddr, local: &[SocketAddr]) -> std::io::Result<TcpStream> {
     let socket = Socket::new(
         Domain::for_address(address),

@@ -101,6 +101,7 @@ impl Runner<'_> {
         let end = self.talk(&mut link, application);
         if !matches!(end, Err(End::Lost(_))) {
             self.say_goodbye(&mut link);
+            // [MQTT-3.14.4-2] [MQTT3-3.14.4-1]
             link.close();
         }
         self.client.connection_lost();
