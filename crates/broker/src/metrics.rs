@@ -33,6 +33,16 @@ pub(crate) enum Counter {
     Subscriptions,
     /// Gauge: shared subscriptions.
     SharedSubscriptions,
+    /// Messages that had to wait in a session's queue: its window was full, its output congested, or it was away.
+    Queued,
+    LimitPacket,
+    LimitClientId,
+    LimitTopic,
+    LimitSubscriptions,
+    LimitReceiveMaximum,
+    LimitTopicAlias,
+    LimitOutput,
+    LimitMemory,
     DroppedQueueFull,
     DroppedOffline,
     DroppedSlowConsumer,

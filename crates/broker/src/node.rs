@@ -88,6 +88,11 @@ impl Node {
         self.session_ids.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Sockets of clients, in their handshake or beyond it.
+    pub(crate) fn open_sockets(&self) -> u64 {
+        self.gates.iter().map(Gate::open).sum()
+    }
+
     /// The mailbox of a worker.
     pub(crate) fn mailbox(&self, worker: WorkerId) -> &Mailbox {
         self.mailboxes[worker.index()]
@@ -112,7 +117,8 @@ impl Node {
 #[derive(Debug)]
 pub struct Broker {
     node: Arc<Node>,
-    config: Config,
+    /// As it was at the start: some keys keep their value until the next one.
+    started: Config,
     addresses: Vec<(String, SocketAddr)>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -134,7 +140,7 @@ impl Broker {
         ));
         let mut broker = Self {
             node,
-            config,
+            started: config,
             addresses: bound.addresses,
             threads: Vec::with_capacity(count),
         };
@@ -143,7 +149,7 @@ impl Broker {
             let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             let poll = Poll::new().map_err(StartError::System)?;
             let waker = Waker::new(poll.registry(), worker::WAKER).map_err(StartError::System)?;
-            let limits = &broker.config.limits;
+            let limits = &broker.started.limits;
             let capacity = Capacity {
                 messages: limits.mailbox_messages as usize,
                 bytes: limits.mailbox_bytes as usize,
@@ -177,28 +183,27 @@ impl Broker {
     ///
     /// # Errors
     /// None at present; reserved for settings whose application can fail.
-    pub fn reload(&mut self, config: Config) -> Result<Vec<String>, StartError> {
-        let settings = Arc::new(Settings::new(&config));
+    pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
+        let settings = Arc::new(Settings::new(config));
         self.node.retained.set_limits(settings.retained);
         self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
         let mut waiting = Vec::new();
-        if config.listeners != self.config.listeners {
+        if config.listeners != self.started.listeners {
             waiting.push("listeners".to_owned());
         }
-        if config.node.workers != self.config.node.workers {
+        if config.node.workers != self.started.node.workers {
             waiting.push("node.workers".to_owned());
         }
-        if config.shared != self.config.shared {
+        if config.shared != self.started.shared {
             waiting.push("shared".to_owned());
         }
-        let (limits, old) = (&config.limits, &self.config.limits);
+        let (limits, old) = (&config.limits, &self.started.limits);
         if limits.mailbox_messages != old.mailbox_messages {
             waiting.push("limits.mailbox_messages".to_owned());
         }
         if limits.mailbox_bytes != old.mailbox_bytes {
             waiting.push("limits.mailbox_bytes".to_owned());
         }
-        self.config = config;
         Ok(waiting)
     }
 

@@ -85,6 +85,7 @@ impl Worker {
         if text.len() > usize::from(limits.topic_bytes_max)
             || topic::level_count(text) > usize::from(limits.topic_levels_max)
         {
+            self.local.row().add(Counter::LimitTopic, 1);
             return Err(ReasonCode::TopicFilterInvalid);
         }
         if !limits.wildcard_available && filter.has_wildcard() {
@@ -97,6 +98,7 @@ impl Worker {
         let waiting = client.rare.as_deref().map_or(0, |rare| rare.replays.len());
         let full = client.subscription_count() >= limits.subscriptions_max as usize;
         if waiting >= REPLAYS_MAX || (full && !self.is_subscribed(slot, filter)) {
+            self.local.row().add(Counter::LimitSubscriptions, 1);
             return Err(ReasonCode::QuotaExceeded);
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 24] = [
+const COUNTS: [(&str, Counter); 22] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -44,8 +44,26 @@ const COUNTS: [(&str, Counter); 24] = [
     ),
     ("connections/violations", Counter::Violations),
     ("connections/takeovers", Counter::Takeovers),
-    ("publishers/paused", Counter::PublishersPaused),
-    ("mailboxes/full", Counter::MailboxFull),
+];
+
+/// How often each limit of the configuration was reached, under the limit's own name.
+const LIMITS: [(&str, Counter); 16] = [
+    ("connections", Counter::ConnectionsOverLimit),
+    ("connect_rate", Counter::ConnectRateDeferred),
+    ("connect_timeout", Counter::ConnectTimeouts),
+    ("max_packet", Counter::LimitPacket),
+    ("client_id_length", Counter::LimitClientId),
+    ("topic_length", Counter::LimitTopic),
+    ("mailbox", Counter::MailboxFull),
+    ("mailbox/publishers_paused", Counter::PublishersPaused),
+    ("output_bytes", Counter::LimitOutput),
+    ("memory", Counter::LimitMemory),
+    ("retained", Counter::RetainedRefused),
+    ("client/subscriptions", Counter::LimitSubscriptions),
+    ("client/receive_maximum", Counter::LimitReceiveMaximum),
+    ("client/topic_aliases", Counter::LimitTopicAlias),
+    ("client/inflight", Counter::Queued),
+    ("client/queue", Counter::DroppedQueueFull),
 ];
 
 /// Messages that were not delivered, by reason.
@@ -110,6 +128,12 @@ impl SysTopics {
         put("uptime", format!("{} seconds", now.as_millis() / 1000));
         for (topic, counter) in COUNTS {
             put(topic, metrics.total(counter).to_string());
+        }
+        for (limit, counter) in LIMITS {
+            put(
+                &format!("limits/{limit}"),
+                metrics.total(counter).to_string(),
+            );
         }
         let connected = metrics.total(Counter::ClientsConnected);
         let away = metrics.total(Counter::Sessions).saturating_sub(connected);

@@ -5,9 +5,6 @@ use std::collections::BTreeSet;
 use thrum_codec::packet::{Ack, Publish};
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
 
-/// A CONNACK of the node under test has at most this many bytes.
-const CONNACK_BYTES_MAX: u32 = 64;
-
 /// One connection as its client sees it.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -78,11 +75,6 @@ impl Client {
     /// [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1] by way of the flags.
     fn check(&mut self, packet: &Packet<'_>) {
         assert!(!self.is_ended, "{packet:?} behind the last packet");
-        if !self.is_accepted && self.packet_bytes_max < CONNACK_BYTES_MAX {
-            // A client that takes no CONNACK does not hear that it is accepted.
-            self.is_accepted =
-                !matches!(packet, Packet::ConnAck(connack) if connack.reason.is_error());
-        }
         if !self.is_accepted {
             let Packet::ConnAck(connack) = packet else {
                 panic!("{packet:?} before CONNACK")

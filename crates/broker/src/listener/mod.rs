@@ -48,6 +48,11 @@ impl Gate {
         false
     }
 
+    /// Connections at this moment.
+    pub(crate) fn open(&self) -> u64 {
+        u64::from(self.open.load(Ordering::Relaxed))
+    }
+
     /// Counts a connection out.
     pub(crate) fn leave(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use crate::metrics::Counter;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
-/// Sockets beyond the limit of connected clients that may be in their handshake, per worker.
+/// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
 /// The connect rate is dealt out in portions for this long.
 const RATE_PERIOD: Duration = Duration::from_millis(100);
@@ -88,14 +88,12 @@ impl Worker {
     }
 
     fn open(&mut self, stream: mio::net::TcpStream, peer: std::net::SocketAddr, gate: u16) {
-        let sockets = self.local.connections.len() as u64;
-        if sockets
-            >= self
-                .local
-                .settings
-                .connections_max
-                .saturating_add(HANDSHAKES_SPARE)
-        {
+        let sockets_max = self
+            .local
+            .settings
+            .connections_max
+            .saturating_add(HANDSHAKES_SPARE);
+        if self.node.open_sockets() >= sockets_max {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             return;
         }

@@ -1,12 +1,13 @@
 //! From CONNECT to a session: admission, hand-over to the worker that owns it, takeover, CONNACK.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
 use thrum_protocol::Violation;
-use thrum_protocol::server::{Handshake, Session, Welcome, refuse};
+use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect};
 
 use super::input::Next;
 use super::lifecycle::Ending;
@@ -23,7 +24,7 @@ impl Worker {
         connection.version = connect.version;
         let peer = connection.peer;
         if let Err(violation) = self.admit(peer, connect) {
-            self.refuse(key, connect.version, &violation);
+            self.refuse(key, connect, &violation);
             return Next::Stop;
         }
         let assigned = if connect.client_id.is_empty() {
@@ -35,7 +36,7 @@ impl Worker {
         let handshake = match Handshake::new(connect, &assigned, limits) {
             Ok(handshake) => handshake,
             Err(violation) => {
-                self.refuse(key, connect.version, &violation);
+                self.refuse(key, connect, &violation);
                 return Next::Stop;
             }
         };
@@ -161,7 +162,10 @@ impl Worker {
         self.local.connections[key as usize].phase = Phase::Established { session: slot };
         self.local.clients[slot as usize].connection = key;
         let now = self.local.now;
+        let limits = Arc::clone(&self.local.settings.session);
         let (client, out) = self.local.client_and_output(slot);
+        // A kept session gets the limits of the configuration as it is now.
+        client.session.set_limits(&limits);
         // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
         let session_present = resumed.is_some();
         client.session.connect(
@@ -219,17 +223,24 @@ impl Worker {
     }
 
     /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
-    fn refuse(&mut self, key: u32, version: Version, violation: &Violation) {
+    fn refuse(&mut self, key: u32, connect: &Connect<'_>, violation: &Violation) {
+        refuse_connect(
+            connect,
+            violation,
+            &mut self.local.connections[key as usize].out,
+        );
+        self.refused(key, violation);
+    }
+
+    fn refused(&mut self, key: u32, violation: &Violation) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
+        if violation.reason == ReasonCode::ClientIdentifierNotValid {
+            self.local.row().add(Counter::LimitClientId, 1);
+        }
         if self.may_log() {
             let peer = self.local.connections[key as usize].peer;
             tracing::info!(%peer, reason = violation.what, "connection refused");
         }
-        refuse(
-            version,
-            violation,
-            &mut self.local.connections[key as usize].out,
-        );
         self.drain(key);
     }
 
@@ -246,7 +257,10 @@ impl Worker {
                     && (version == Version::V5 || error == DecodeError::UnsupportedVersion) =>
             {
                 self.local.row().add(Counter::Violations, 1);
-                self.refuse(key, version, &error.into());
+                let violation = error.into();
+                let out = &mut self.local.connections[key as usize].out;
+                refuse(version, &violation, out);
+                self.refused(key, &violation);
             }
             _ => self.violated(key, error.into()),
         }

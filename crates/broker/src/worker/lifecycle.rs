@@ -40,6 +40,9 @@ impl Worker {
     /// The peer broke the protocol: DISCONNECT with the reason (5.0), then the end. [MQTT-4.13.1-1]
     pub(super) fn violated(&mut self, key: u32, violation: Violation) {
         self.local.row().add(Counter::Violations, 1);
+        if let Some(limit) = limit_counter(violation.reason) {
+            self.local.row().add(limit, 1);
+        }
         if self.may_log() {
             let connection = &self.local.connections[key as usize];
             let client_id = connection.session().map(|slot| {
@@ -281,5 +284,16 @@ impl Worker {
             }
         }
         self.stopping = true;
+    }
+}
+
+/// The limit that a violation ran into, if it was one.
+fn limit_counter(reason: ReasonCode) -> Option<Counter> {
+    match reason {
+        ReasonCode::PacketTooLarge => Some(Counter::LimitPacket),
+        ReasonCode::TopicNameInvalid => Some(Counter::LimitTopic),
+        ReasonCode::ReceiveMaximumExceeded => Some(Counter::LimitReceiveMaximum),
+        ReasonCode::TopicAliasInvalid => Some(Counter::LimitTopicAlias),
+        _ => None,
     }
 }

@@ -228,7 +228,7 @@ impl Local {
                     self.congest(connection, slot);
                 }
             }
-            Delivered::Queued => {}
+            Delivered::Queued => self.row().add(Counter::Queued, 1),
             Delivered::Dropped(reason) => self.dropped(slot, reason, 1),
         }
         delivered
@@ -238,6 +238,7 @@ impl Local {
         let connection = &mut self.connections[connection as usize];
         if !connection.congested {
             connection.congested = true;
+            self.row().add(Counter::LimitOutput, 1);
             self.clients[slot as usize].session.set_congested(true);
         }
     }

@@ -81,6 +81,10 @@ pub(crate) fn watch_listeners(poll: &Poll, listeners: &mut [Listener]) -> io::Re
 
 /// A thread of the data plane.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent states of one loop"
+)]
 pub(crate) struct Worker {
     pub(crate) local: Local,
     pub(crate) node: Arc<Node>,
@@ -318,6 +322,9 @@ impl Worker {
         let limit = self.local.settings.memory_bytes;
         let pressed = limit > 0 && resident_bytes().is_some_and(|bytes| bytes > limit);
         let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
+        if pressed {
+            self.local.row().add(Counter::LimitMemory, 1);
+        }
         if pressed && !before {
             tracing::warn!(
                 limit,

@@ -280,11 +280,11 @@ fn a_connection_over_the_limit_is_told_so() {
 
 #[test]
 fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
-    let (mut broker, address) = start(2, |_| {});
+    let (broker, address) = start(2, |_| {});
     let mut config = thrum_broker::Config::default();
     config.auth.anonymous = thrum_broker::config::Anonymous::Everyone;
     config.limits.client.subscriptions = 1;
-    let waiting = broker.reload(config).expect("a valid configuration");
+    let waiting = broker.reload(&config).expect("a valid configuration");
     assert_eq!(waiting, ["listeners", "node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
@@ -299,8 +299,12 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
 fn connections_over_the_connect_rate_wait_and_are_then_served() {
     let (broker, address) = start(1, |config| config.limits.connect_rate = 100);
     // Two portions of ten: the second waits for its tenth of a second.
-    let peers: Vec<Peer> =
-        (0..25).map(|number| Peer::connect(address, &format!("c{number}"))).collect();
-    assert_eq!(broker.clients_connected(), u64::try_from(peers.len()).expect("few"));
+    let peers: Vec<Peer> = (0..25)
+        .map(|number| Peer::connect(address, &format!("c{number}")))
+        .collect();
+    assert_eq!(
+        broker.clients_connected(),
+        u64::try_from(peers.len()).expect("few")
+    );
     broker.stop();
 }

@@ -20,12 +20,12 @@ use crate::{Time, Violation};
 #[derive(Debug)]
 pub struct Client {
     pub(super) options: Arc<ClientOptions>,
-    id: Box<str>,
+    pub(super) id: Box<str>,
     pub(super) exchanges: Option<Box<Exchanges>>,
     pub(super) server: ServerLimits,
-    last_sent: Time,
+    pub(super) last_sent: Time,
     /// Since when a CONNACK or PINGRESP is awaited.
-    awaiting: Option<Time>,
+    pub(super) awaiting: Option<Time>,
     discarded: u32,
     pub(super) packet_ids: PacketIds,
     pub(super) phase: Phase,
@@ -40,26 +40,6 @@ pub(super) enum Phase {
     Connecting,
     /// Accepted.
     Connected,
-}
-
-/// What the server allows on this connection, as CONNACK says.
-#[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "one per property of CONNACK, not states"
-)]
-pub(super) struct ServerLimits {
-    pub(super) packet_bytes_max: u32,
-    pub(super) receive_maximum: u16,
-    pub(super) topic_alias_maximum: u16,
-    pub(super) keep_alive: u16,
-    pub(super) maximum_qos: QoS,
-    pub(super) retain_available: bool,
-    pub(super) wildcard_available: bool,
-    pub(super) shared_available: bool,
-    pub(super) identifiers_available: bool,
-    /// The session outlives the connection and the next connect will resume it.
-    pub(super) resumable: bool,
 }
 
 /// Why a packet was not written.
@@ -139,7 +119,7 @@ impl Client {
                 Ok(Event::Pong)
             }
             Packet::Disconnect(disconnect) => self.handle_disconnect(disconnect),
-            Packet::Auth(auth) => self.handle_auth(auth),
+            Packet::Auth(auth) => self.handle_auth(auth, now),
             Packet::ConnAck(_) => Err(protocol_error("second CONNACK")),
             Packet::Connect(_) => Err(protocol_error("CONNECT from a server")),
             Packet::Subscribe(_) => Err(protocol_error("SUBSCRIBE from a server")),
@@ -212,69 +192,6 @@ impl Client {
         self.release_exchanges();
     }
 
-    /// When [`Client::handle_timeout`] wants to be called; none while there is nothing to wait for.
-    pub fn next_deadline(&self) -> Option<Time> {
-        let response = self.response_deadline();
-        match self.phase {
-            Phase::Disconnected => None,
-            Phase::Connecting => response,
-            Phase::Connected => match (response, self.ping_deadline()) {
-                (Some(response), Some(ping)) => Some(response.min(ping)),
-                (response, ping) => response.or(ping),
-            },
-        }
-    }
-
-    /// Time has passed: writes a PINGREQ if the connection was silent for the keep alive.
-    ///
-    /// # Errors
-    /// The server did not answer in time: close the connection.
-    pub fn handle_timeout(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), Violation> {
-        let overdue = self.response_deadline().is_some_and(|at| at <= now);
-        match self.phase {
-            Phase::Disconnected => Ok(()),
-            Phase::Connecting if overdue => Err(Violation::new(
-                ReasonCode::UnspecifiedError,
-                "no CONNACK in time",
-            )),
-            Phase::Connected if overdue => Err(Violation::new(
-                ReasonCode::UnspecifiedError,
-                "no PINGRESP in time",
-            )),
-            Phase::Connecting => Ok(()),
-            Phase::Connected => {
-                // [MQTT-3.1.2-20] [MQTT3-3.1.2-23]
-                if self.ping_deadline().is_some_and(|at| at <= now) {
-                    self.reply(&Packet::PingReq, now, out)?;
-                    self.awaiting.get_or_insert(now);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false if there is no
-    /// method or no connection, and nothing was written.
-    pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
-        let options = Arc::clone(&self.options);
-        // [MQTT-4.12.0-7]
-        let Some(method) = options.authentication_method.as_deref() else {
-            return false;
-        };
-        if self.phase == Phase::Disconnected || options.version != Version::V5 {
-            return false;
-        }
-        let auth = Auth {
-            reason: ReasonCode::ContinueAuthentication,
-            properties: AuthProperties {
-                authentication_method: Some(method),
-                authentication_data: Some(step),
-                ..AuthProperties::default()
-            },
-        };
-        self.write(&Packet::Auth(auth), now, out).is_ok()
-    }
-
     /// The server has accepted the connection.
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Connected
@@ -301,52 +218,6 @@ impl Client {
         core::mem::take(&mut self.discarded)
     }
 
-    fn handle_handshake<'p>(
-        &mut self,
-        packet: &Packet<'p>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<Event<'p>, Violation> {
-        match *packet {
-            Packet::ConnAck(ack) => self.handle_connack(ack, now, out),
-            Packet::Auth(auth) => self.handle_auth(auth),
-            _ => Err(protocol_error("packet before CONNACK")),
-        }
-    }
-
-    fn handle_connack<'p>(
-        &mut self,
-        ack: ConnAck<'p>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<Event<'p>, Violation> {
-        self.awaiting = None;
-        if ack.reason != ReasonCode::Success {
-            // [MQTT-4.13.2-1]
-            self.phase = Phase::Disconnected;
-            return Ok(Event::Refused(ack));
-        }
-        let clean = self.options.cleans(&self.id);
-        if ack.session_present && clean {
-            // [MQTT-3.2.2-4]
-            return Err(protocol_error("session present after a clean start"));
-        }
-        if let Some(assigned) = ack.properties.assigned_client_id {
-            self.id = assigned.into();
-        }
-        // [MQTT-3.1.2-21] [MQTT-3.2.2-21]
-        self.server = ServerLimits::new(&ack.properties, &self.options, &self.id);
-        self.phase = Phase::Connected;
-        // 3.1 servers cannot tell; they keep the session of a client that does not clean it.
-        if ack.session_present || (self.options.version == Version::V31 && !clean) {
-            self.resume(now, out)?;
-        } else {
-            // [MQTT-3.2.2-5]
-            self.discard_session();
-        }
-        Ok(Event::Connected(ack))
-    }
-
     fn handle_disconnect<'p>(
         &mut self,
         disconnect: Disconnect<'p>,
@@ -359,22 +230,8 @@ impl Client {
         Ok(Event::Disconnected(disconnect))
     }
 
-    fn handle_auth<'p>(&mut self, auth: Auth<'p>) -> Result<Event<'p>, Violation> {
-        let method = self.options.authentication_method.as_deref();
-        if method.is_none() || auth.properties.authentication_method != method {
-            return Err(protocol_error(
-                "AUTH with a method the client did not ask for",
-            ));
-        }
-        if self.awaiting.is_some() {
-            // The application's next step starts the wait anew.
-            self.awaiting = Some(self.last_sent);
-        }
-        Ok(Event::Authenticate(auth))
-    }
-
     /// Drops the session state and counts the messages that are lost with it.
-    fn discard_session(&mut self) {
+    pub(super) fn discard_session(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
             let lost = exchanges.unacknowledged();
             exchanges.publishes.clear();
@@ -437,47 +294,6 @@ impl Client {
 
     pub(super) fn mark_sent(&mut self, now: Time) {
         self.last_sent = now;
-    }
-
-    fn response_deadline(&self) -> Option<Time> {
-        Some(self.awaiting?.plus(self.options.response_timeout))
-    }
-
-    /// Up to a second before the keep alive is over, so that a late wake-up does not overdraw it.
-    fn ping_deadline(&self) -> Option<Time> {
-        let keep_alive = u64::from(self.server.keep_alive) * 1000;
-        let early = (keep_alive / 4).min(1000);
-        (keep_alive != 0).then(|| {
-            self.last_sent
-                .plus(Duration::from_millis(keep_alive - early))
-        })
-    }
-}
-
-impl ServerLimits {
-    fn new(properties: &ConnAckProperties<'_>, options: &ClientOptions, client_id: &str) -> Self {
-        let expiry = properties.session_expiry.unwrap_or(options.session_expiry);
-        let outlives = options.version != Version::V5 || expiry != 0;
-        Self {
-            packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
-            receive_maximum: properties.receive_maximum.map_or(u16::MAX, Into::into),
-            // [MQTT-3.2.2-18]
-            topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
-            keep_alive: properties.server_keep_alive.unwrap_or(options.keep_alive),
-            maximum_qos: properties.maximum_qos.unwrap_or(QoS::ExactlyOnce),
-            retain_available: properties.retain_available.unwrap_or(true),
-            wildcard_available: properties.wildcard_subscription_available.unwrap_or(true),
-            shared_available: properties.shared_subscription_available.unwrap_or(true),
-            identifiers_available: properties
-                .subscription_identifiers_available
-                .unwrap_or(true),
-            resumable: outlives && !options.cleans(client_id),
-        }
-    }
-
-    /// A packet of this many bytes is accepted.
-    pub(super) fn fits(&self, bytes: usize) -> bool {
-        u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.packet_bytes_max)
     }
 }
 

@@ -12,7 +12,9 @@
 mod aliases;
 mod error;
 mod exchanges;
+mod handshake;
 mod inbound;
+mod keep_alive;
 mod machine;
 mod options;
 mod outbound;

@@ -9,8 +9,9 @@ use thrum_codec::topic::is_valid_name;
 use thrum_codec::{PacketId, QoS, ReasonCode, encode_publish};
 
 use super::exchanges::{Exchanges, Flight};
+use super::handshake::ServerLimits;
 use super::inbound::success;
-use super::machine::{Phase, SendError, ServerLimits, protocol_error};
+use super::machine::{Phase, SendError, protocol_error};
 use super::{Client, Event, PublishError};
 use crate::{Time, Violation};
 

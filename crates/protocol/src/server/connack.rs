@@ -85,6 +85,29 @@ pub(super) fn append_welcome(
     limits: &Limits,
     out: &mut Vec<u8>,
 ) {
+    let mut connack = welcome_packet(handshake, welcome, limits);
+    let bytes_max = handshake.packet_bytes_max;
+    if !fits(&connack, handshake.version, bytes_max) {
+        connack.properties.response_information = None;
+    }
+    append(&connack, handshake.version, bytes_max, out);
+}
+
+/// Whether the client takes packets as large as the CONNACK that it must be sent.
+pub(super) fn has_room_for_welcome(handshake: &Handshake, limits: &Limits) -> bool {
+    let welcome = Welcome {
+        session_present: false,
+        response_information: None,
+    };
+    let connack = welcome_packet(handshake, welcome, limits);
+    fits(&connack, handshake.version, handshake.packet_bytes_max)
+}
+
+fn welcome_packet<'a>(
+    handshake: &'a Handshake,
+    welcome: Welcome<'a>,
+    limits: &Limits,
+) -> ConnAck<'a> {
     let unless_default = |available: bool| if available { None } else { Some(false) };
     let properties = ConnAckProperties {
         session_expiry: handshake.changed_session_expiry,
@@ -106,17 +129,12 @@ pub(super) fn append_welcome(
             .filter(|_| handshake.wants_response_information),
         ..ConnAckProperties::default()
     };
-    let mut connack = ConnAck {
+    ConnAck {
         // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
         session_present: welcome.session_present && !handshake.clean_start,
         reason: ReasonCode::Success,
         properties,
-    };
-    let bytes_max = handshake.packet_bytes_max;
-    if !fits(&connack, handshake.version, bytes_max) {
-        connack.properties.response_information = None;
     }
-    append(&connack, handshake.version, bytes_max, out);
 }
 
 fn fits(connack: &ConnAck<'_>, version: Version, bytes_max: u32) -> bool {

@@ -6,6 +6,7 @@ use thrum_codec::packet::{Connect, Will as WillPacket};
 use thrum_codec::topic::level_count;
 use thrum_codec::{QoS, ReasonCode, Version};
 
+use super::connack::has_room_for_welcome;
 use super::will::Will;
 use crate::{Limits, Violation};
 
@@ -60,7 +61,7 @@ impl Handshake {
         let session_expiry = session_expiry(connect, limits);
         let asked_expiry = connect.properties.session_expiry.unwrap_or(0);
         let properties = &connect.properties;
-        Ok(Self {
+        let handshake = Self {
             version: connect.version,
             clean_start: connect.clean_start,
             keep_alive,
@@ -77,7 +78,15 @@ impl Handshake {
             client_id: client_id.into(),
             // [MQTT-3.1.2-7] [MQTT3-3.1.2-8] [MQTT3-3.1.2-12]
             will: connect.will.as_ref().map(|will| Box::new(Will::new(will))),
-        })
+        };
+        // [MQTT-3.1.2-24] [MQTT-3.2.0-1]: who cannot be sent a CONNACK cannot be accepted.
+        if !has_room_for_welcome(&handshake, limits) {
+            return Err(Violation::new(
+                ReasonCode::PacketTooLarge,
+                "the maximum packet size leaves no room for CONNACK",
+            ));
+        }
+        Ok(handshake)
     }
 
     /// Client identifier.

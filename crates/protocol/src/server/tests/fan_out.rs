@@ -5,15 +5,16 @@ use super::*;
 #[test]
 fn the_size_limit_holds_for_copies_of_a_cached_frame_too() {
     let mut frames = FrameCache::default();
-    let mut outgoing = Outgoing::new(publication("t", "0123456789"), &mut frames);
-    for (bytes_max, expected) in [(99, true), (16, true), (15, false), (99, true)] {
+    let payload = "0123456789".repeat(5);
+    let mut outgoing = Outgoing::new(publication("t", &payload), &mut frames);
+    for (bytes_max, expected) in [(99, true), (56, true), (55, false), (99, true)] {
         let mut connect = persistent(Version::V5);
         connect.properties.maximum_packet_size = Some(bytes_max);
         let mut session = Peer::new(&connect).session;
         let mut out = Vec::new();
         let delivered = session.deliver(&mut outgoing, options(QOS0), Time::default(), &mut out);
         assert_eq!(delivered == Delivered::Sent, expected);
-        assert_eq!(out.len(), if expected { 16 } else { 0 });
+        assert_eq!(out.len(), if expected { 56 } else { 0 });
     }
 }
 

@@ -44,6 +44,22 @@ fn an_accepted_connect_is_answered_with_one_connack_and_nothing_before_it() {
     }
 }
 
+// [MQTT-3.1.2-24]
+#[test]
+fn a_client_without_room_for_connack_is_refused() {
+    let limits = Limits::default();
+    let mut connect = connect(Version::V5);
+    let refusal = |connect: &Connect<'_>| {
+        Handshake::new(connect, "", &limits)
+            .map_err(|violation| violation.reason)
+            .err()
+    };
+    connect.properties.maximum_packet_size = Some(3);
+    assert_eq!(refusal(&connect), Some(ReasonCode::PacketTooLarge));
+    connect.properties.maximum_packet_size = Some(32);
+    assert_eq!(refusal(&connect), None);
+}
+
 #[test]
 fn no_connection_exists_before_connect() {
     let limits = Arc::new(Limits::default());

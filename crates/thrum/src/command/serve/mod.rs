@@ -87,7 +87,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::new()?;
     let host = Host::new(&loaded.config).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let mut broker = assemble::start(loaded.config.clone()).map_err(Failure::usage)?;
+    let broker = assemble::start(loaded.config.clone()).map_err(Failure::usage)?;
     let addresses = broker.addresses().to_vec();
     let start = Start {
         config: &loaded.config,
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         LogFormat::Json => start.log(began.elapsed()),
     }
     let mut reload = Reload::new(request, host, loaded.config, level);
-    signals.serve(|| reload.run(&mut broker));
+    signals.serve(|| reload.run(&broker));
     broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

@@ -32,7 +32,7 @@ impl Reload {
     }
 
     /// Reads the configuration again and logs what came of it.
-    pub(super) fn run(&mut self, broker: &mut Broker) {
+    pub(super) fn run(&mut self, broker: &Broker) {
         match config::load(&self.request) {
             Ok(fresh) => self.take_over(fresh, broker),
             Err(problems) => {
@@ -43,10 +43,10 @@ impl Reload {
         }
     }
 
-    fn take_over(&mut self, mut fresh: Loaded, broker: &mut Broker) {
+    fn take_over(&mut self, mut fresh: Loaded, broker: &Broker) {
         self.host.fit(&mut fresh);
         let fresh = fresh.config;
-        let mut waiting = match broker.reload(fresh.clone()) {
+        let mut waiting = match broker.reload(&fresh) {
             Ok(waiting) => waiting,
             Err(error) => {
                 tracing::error!("configuration not reloaded, the old one stays in force: {error}");
