@@ -1,17 +1,15 @@
-//! The client: connection, session, keep alive, and which packet goes where.
+//! The client: connection and session, and which packet goes where.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use thrum_codec::packet::{Auth, ConnAck, Disconnect, Packet};
-use thrum_codec::properties::{
-    AuthProperties, ConnAckProperties, DisconnectProperties, UserProperties,
-};
-use thrum_codec::{EncodeError, QoS, ReasonCode, Version, encode};
+use thrum_codec::packet::{Disconnect, Packet};
+use thrum_codec::properties::{ConnAckProperties, DisconnectProperties, UserProperties};
+use thrum_codec::{EncodeError, ReasonCode, Version, encode};
 
 use super::exchanges::Exchanges;
+use super::handshake::ServerLimits;
 use super::{ClientOptions, Event};
 use crate::packet_ids::PacketIds;
 use crate::{Time, Violation};

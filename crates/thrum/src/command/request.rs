@@ -77,13 +77,13 @@ fn request(args: &RequestArgs) -> Result<(), Stop> {
             "a request is one message: give it with one of {ways}"
         )));
     }
-    let printer = args.print.printer()?;
     let defaults = Defaults {
         id_prefix: "thrum-rr-",
         version: Version::V5,
         needs_5: None,
     };
     let mut plan = Plan::new(&args.connection, defaults)?;
+    let printer = args.print.printer(plan.console)?;
     let Some(topic) = args.topic.clone().or_else(|| plan.url_topic.take()) else {
         return Err(Stop::usage("no topic for the request: give one with -t"));
     };

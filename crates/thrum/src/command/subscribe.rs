@@ -121,7 +121,6 @@ pub(crate) fn run(args: &SubscribeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn subscribe(args: &SubscribeArgs) -> Result<(), Stop> {
-    let printer = args.print.printer()?;
     let needs_5 = args.retain_as_published.then_some("--retain-as-published");
     let defaults = Defaults {
         id_prefix: "thrum-sub-",
@@ -129,6 +128,7 @@ fn subscribe(args: &SubscribeArgs) -> Result<(), Stop> {
         needs_5,
     };
     let mut plan = Plan::new(&args.connection, defaults)?;
+    let printer = args.print.printer(plan.console)?;
     let topics: Vec<String> = args
         .topics
         .iter()

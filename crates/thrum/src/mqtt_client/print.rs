@@ -37,7 +37,7 @@ impl PrintArgs {
     ///
     /// # Errors
     /// It is wrong.
-    pub(crate) fn printer(&self) -> Result<Printer, Stop> {
+    pub(crate) fn printer(&self, console: Console) -> Result<Printer, Stop> {
         let style = match &self.format {
             Some(format) => Style::Format(Format::parse(format, self.pretty).map_err(Stop::usage)?),
             None if self.verbose => Style::Verbose,
@@ -45,6 +45,7 @@ impl PrintArgs {
         };
         let out = BufWriter::new(std::io::stdout());
         Ok(Printer {
+            console,
             style,
             line_feed: !self.no_line_feed,
             line: Vec::new(),
@@ -56,6 +57,7 @@ impl PrintArgs {
 /// Prints messages.
 #[derive(Debug)]
 pub(crate) struct Printer {
+    console: Console,
     style: Style,
     line_feed: bool,
     line: Vec<u8>,
@@ -73,7 +75,7 @@ impl Printer {
     /// Prints one message; it may stay in the buffer.
     pub(crate) fn print(&mut self, received: Received<'_>) -> Result<(), Stop> {
         self.line.clear();
-        if self.style.write(received, &mut self.line) {
+        if self.style.write(received, self.console, &mut self.line) {
             if self.line_feed {
                 self.line.push(b'\n');
             }
@@ -90,7 +92,7 @@ impl Printer {
 
 impl Style {
     /// False if nothing is to be printed, not even a line feed.
-    fn write(&self, received: Received<'_>, line: &mut Vec<u8>) -> bool {
+    fn write(&self, received: Received<'_>, console: Console, line: &mut Vec<u8>) -> bool {
         let payload = received.publish.payload;
         match self {
             Self::Payload => line.extend_from_slice(payload),
@@ -106,7 +108,7 @@ impl Style {
             Self::Format(format) => {
                 if format.write(received, &Zoned::now(), line).is_err() {
                     let topic = received.topic;
-                    Console::default().warn(&format!("payload on topic {topic:?} is not JSON"));
+                    console.warn(&format!("payload on topic {topic:?} is not JSON"));
                     return false;
                 }
                 return true;
@@ -136,13 +138,15 @@ mod tests {
             payload,
         };
         let mut line = Vec::new();
-        let printed = style.write(
-            Received {
-                topic: "a/b",
-                publish: &publish,
-            },
-            &mut line,
-        );
+        let received = Received {
+            topic: "a/b",
+            publish: &publish,
+        };
+        let console = Console {
+            quiet: true,
+            debug: false,
+        };
+        let printed = style.write(received, console, &mut line);
         printed.then(|| String::from_utf8(line).unwrap())
     }
 
