@@ -1,5 +1,6 @@
 //! A scenario worked out: which client plays which part, and who is to receive whose messages.
 
+mod deal;
 mod routes;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use crate::pacing::Constant;
 use crate::scenario::{Group, Scenario};
 use crate::units::nanos;
 
+pub use deal::Deal;
 pub use routes::{Expectation, Sources};
 
 /// Everything the threads need to know, made once and shared.

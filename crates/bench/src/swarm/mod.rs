@@ -35,7 +35,7 @@ pub(crate) use ramp::ANSWER_NS_MAX;
 use crate::clock;
 use crate::ledger::{PairLedger, SharedLedger};
 use crate::pacing::Ring;
-use crate::plan::Plan;
+use crate::plan::{Deal, Plan};
 use crate::record::{Counts, Latencies, Series};
 use alarm::Alarm;
 use outbox::{Outbox, slot};
@@ -90,6 +90,7 @@ pub(crate) struct Swarm {
     plan: Arc<Plan>,
     control: Arc<Control>,
     wiring: Wiring,
+    deal: Deal,
     options: Arc<ClientOptions>,
     poll: Poll,
     alarm: Alarm,
@@ -138,6 +139,7 @@ impl Swarm {
         };
         let payload = vec![b'.'; crate::ledger::as_index(scenario.payload_bytes().unwrap_or(0))];
         Ok(Self {
+            deal: Deal::new(&plan, wiring.thread, wiring.threads),
             options: Arc::new(options),
             alarm,
             poll,

@@ -18,6 +18,8 @@ pub(super) struct Peer {
     pub(super) stream: Option<TcpStream>,
     pub(super) client: Client,
     pub(super) stalled: Option<Box<Stalled>>,
+    /// Its number in the plan.
+    pub(super) number: u32,
     /// When the step under way began.
     pub(super) since_ns: u64,
     /// This thread's number of the subscriber, or [`NONE`].

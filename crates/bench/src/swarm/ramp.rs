@@ -38,29 +38,21 @@ impl Swarm {
 
     /// When the next connection is due; never if all are open.
     pub(super) fn next_open_ns(&self) -> u64 {
-        let Some(client) = self.next_client() else {
+        let Some(client) = self.deal.next_client() else {
             return u64::MAX;
         };
         let rate = u64::from(self.plan.scenario.connect_rate.max(1));
         self.control.ramp_start_ns + u64::from(client) * SECOND_NS / rate
     }
 
-    /// Clients are dealt to the threads in turn.
-    fn next_client(&self) -> Option<u32> {
-        let opened = u32::try_from(self.peers.len()).ok()?;
-        let client = opened
-            .checked_mul(self.wiring.threads)?
-            .checked_add(self.wiring.thread)?;
-        (client < self.plan.clients()).then_some(client)
-    }
-
     fn open_next(&mut self) {
-        let Some(client) = self.next_client() else {
+        let Some(client) = self.deal.next_client() else {
             return;
         };
         let Ok(peer) = u32::try_from(self.peers.len()) else {
             return;
         };
+        self.deal.advance();
         let part = self.plan.part(client);
         let publisher = part
             .publisher
@@ -78,6 +70,7 @@ impl Swarm {
             stream,
             client: Client::new(Arc::clone(&self.options), &self.plan.client_id(client)),
             stalled: None,
+            number: client,
             since_ns,
             subscriber,
             publisher,
@@ -164,8 +157,7 @@ impl Swarm {
         }
         state.step = Step::Subscribing;
         state.since_ns = now_ns;
-        let client = peer * self.wiring.threads + self.wiring.thread;
-        let part = self.plan.part(client);
+        let part = self.plan.part(state.number);
         let group = self.plan.scenario.groups.get(part.group);
         let qos = group
             .and_then(|group| group.subscribe.as_ref())
