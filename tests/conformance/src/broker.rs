@@ -21,7 +21,7 @@ echo $pid
 read -r _
 kill $pid 2>/dev/null
 wait $pid
-rm -f "$log"
+rm -f "$log" "${log%.log}.conf"
 "#;
 
 /// A running broker.
