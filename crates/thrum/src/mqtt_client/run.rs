@@ -190,7 +190,7 @@ impl Runner<'_> {
         link: &mut Link,
         application: &mut dyn Application,
     ) -> Result<Progress, End> {
-        let input = std::mem::take(&mut link.input);
+        let mut input = std::mem::take(&mut link.input);
         let mut rest = &input[..];
         let limit = self.plan.options.packet_bytes_max();
         let mut progress = Progress::Continue;
@@ -217,7 +217,10 @@ impl Runner<'_> {
             progress = self.handle_event(&event, &mut link.output, application)?;
             self.trace(link, before);
         }
-        link.input = rest.to_vec();
+        // A long packet comes in many pieces: what is kept of it is not copied.
+        let handled = input.len() - rest.len();
+        input.drain(..handled);
+        link.input = input;
         Ok(progress)
     }
 
