@@ -115,11 +115,13 @@ impl Worker {
     }
 
     fn route(&mut self, outgoing: &mut Outgoing<'_>) -> ReasonCode {
+        // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
         let kept = !outgoing.publication().retain || self.retain(outgoing);
         let topic = outgoing.publication().topic;
         let hash = self.routes.hash(topic);
         let entry = self.recall(topic, hash);
         let mut reach = Reach::default();
+        // [MQTT-3.3.2-3] [MQTT3-3.3.2-3]
         self.deliver_here(&entry, outgoing, &mut reach);
         let others = entry.route.workers & !self.local.id.bit();
         if others != 0 {
@@ -295,6 +297,7 @@ impl Worker {
         outgoing: &mut Outgoing<'_>,
     ) -> Delivered {
         let published = outgoing.publication();
+        // [MQTT-4.8.2-3]
         let qos = published.qos.min(member.options.qos);
         let retain = published.retain && member.options.retain_as_published;
         if member.session.worker == self.local.id {

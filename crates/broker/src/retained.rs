@@ -43,7 +43,7 @@ impl RetainedStore {
     }
 
     /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
-    /// False if the limits leave no room.
+    /// Whatever its quality of service. [MQTT3-3.3.1-7] False if the limits leave no room.
     #[must_use]
     pub(crate) fn store(&self, message: &Arc<Message>) -> bool {
         let payload_bytes = message.publication().payload.len();

@@ -45,7 +45,7 @@ impl Worker {
         let identifier = subscribe.properties.subscription_identifier.unwrap_or(0);
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
-        // [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
+        // [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
         for request in &subscribe.requests {
             codes.push(self.subscribe(slot, &request, identifier));
         }
@@ -66,6 +66,7 @@ impl Worker {
             return refusal;
         }
         let mut options = request.options;
+        // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
         options.qos = options.qos.min(self.local.settings.session.maximum_qos);
         if request.filter.shared().is_some() {
             self.join(slot, request.filter, options, identifier);
@@ -145,7 +146,7 @@ impl Worker {
             subscriptions.push(inserted.filter);
             self.local.row().add(Counter::Subscriptions, 1);
         }
-        // [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
+        // [MQTT-3.8.4-4] [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
         let wanted = match options.retain_handling {
             RetainHandling::Send => true,
             RetainHandling::SendIfNew => is_new,
@@ -242,6 +243,7 @@ impl Worker {
         if self.index.destination(found, slot).is_none() {
             return false;
         }
+        // [MQTT-3.10.4-2] [MQTT3-3.10.4-2]
         self.unindex(slot, found);
         let client = &mut self.local.clients[slot as usize];
         client.subscriptions.retain(|id| *id != found);

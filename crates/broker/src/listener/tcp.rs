@@ -1,4 +1,4 @@
-//! TCP listeners: the kernel spreads new connections over the workers' sockets.
+//! TCP listeners: the kernel spreads new connections over the workers' sockets. [MQTT3-7.1.1-1]
 
 use std::io;
 use std::net::SocketAddr;

@@ -141,6 +141,8 @@ impl Worker {
         )
     }
 
+    /// The session of the identifier goes on, or a new one begins.
+    /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
     fn attach(&mut self, key: u32, handshake: Handshake, rest: &[u8]) -> Next {
         let existing = self.local.find(handshake.client_id());
         let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
@@ -232,6 +234,7 @@ impl Worker {
         self.refused(key, violation);
     }
 
+    /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
     fn refused(&mut self, key: u32, violation: &Violation) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
         if violation.reason == ReasonCode::ClientIdentifierNotValid {
@@ -244,7 +247,7 @@ impl Worker {
         self.drain(key);
     }
 
-    /// Bytes that are no packet.
+    /// Bytes that are no packet. [MQTT-3.1.4-1]
     pub(super) fn refused_to_decode(&mut self, key: u32, frame: Frame<'_>, error: DecodeError) {
         let waits_for_connect = self.local.connections[key as usize].phase == Phase::Handshake;
         let is_connect = frame.first >> 4 == 1;

@@ -117,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// Removes a session and its subscriptions.
+    /// Removes a session and its subscriptions; what is retained stays. [MQTT3-3.1.2-7]
     pub(super) fn end_session(&mut self, slot: u32) {
         let mut client = self.local.remove(slot);
         self.local.row().subtract(Counter::Sessions, 1);

@@ -308,3 +308,37 @@ fn connections_over_the_connect_rate_wait_and_are_then_served() {
     );
     broker.stop();
 }
+
+// [MQTT-3.2.2-10]
+#[test]
+fn a_subscription_above_the_maximum_qos_is_granted_at_the_maximum() {
+    let (broker, address) = start(1, |config| config.limits.max_qos = 1);
+    let mut peer = Peer::connect(address, "c");
+    assert_eq!(
+        peer.subscribe("t", QoS::ExactlyOnce),
+        ReasonCode::GrantedQoS1
+    );
+    assert_eq!(
+        peer.subscribe("$share/g/t", QoS::ExactlyOnce),
+        ReasonCode::GrantedQoS1
+    );
+    broker.stop();
+}
+
+#[test]
+fn reached_limits_are_counted_under_their_names() {
+    let (broker, address) = start(1, |config| {
+        config.limits.client.subscriptions = 1;
+        config.limits.connections = 3;
+        config.sys.interval = std::time::Duration::from_millis(100);
+    });
+    let mut peer = Peer::connect(address, "c");
+    peer.subscribe("$SYS/broker/limits/+/+", QoS::AtMostOnce);
+    peer.subscribe("second", QoS::AtMostOnce);
+    let topic = "$SYS/broker/limits/client/subscriptions";
+    let counted = (0..100)
+        .map(|_| peer.message())
+        .find(|message| message.topic == topic && message.payload == b"1");
+    assert!(counted.is_some());
+    broker.stop();
+}
