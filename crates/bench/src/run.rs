@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use crate::clock;
+use crate::ledger::as_index;
 use crate::monitor::{Monitor, ThreadTime, listening_process, thread_time};
 use crate::outcome::{Broker, Clients, Generator, Measured, Outcome};
 use crate::plan::{Plan, PlanError};
@@ -29,6 +30,9 @@ const START_DELAY_NS: u64 = SECOND_NS / 4;
 
 /// Silence after the last delivery in which duplicates may still come.
 const ECHO_NS: u64 = SECOND_NS / 5;
+
+/// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
+const FAN_OUT_PART_MAX: f64 = 0.1;
 
 /// Most threads.
 pub const THREADS_MAX: u32 = 256;
@@ -163,10 +167,17 @@ pub fn run(
     coordinator.conduct(&options.target, started_unix)
 }
 
-/// Default number of threads: half of the cores, the other half is the broker's.
-pub fn default_threads() -> u32 {
+/// Default number of threads: half of the cores, the other half is the broker's. A fan-out has one more
+/// even on two cores: its publishers do so little that they cost nothing, and are punctual for it.
+fn default_threads(plan: &Plan) -> u32 {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    u32::try_from(cores / 2).unwrap_or(1).clamp(1, THREADS_MAX)
+    let half = u32::try_from(cores / 2).unwrap_or(1).clamp(1, THREADS_MAX);
+    let is_fan_out = (0.0..FAN_OUT_PART_MAX).contains(&plan.publishing_part());
+    if is_fan_out && plan.publishers().len() < as_index(plan.clients()) {
+        half.max(2)
+    } else {
+        half
+    }
 }
 
 struct Coordinator<'a> {
@@ -190,7 +201,7 @@ impl Coordinator<'_> {
             .unwrap_or_else(default_threads)
             .clamp(1, THREADS_MAX);
         let threads = threads.min(self.plan.clients().max(1));
-        let gauges = crate::ledger::as_index(threads);
+        let gauges = as_index(threads);
         self.control = Arc::new(Control::new(gauges, clock::monotonic_ns()));
         let sources: Arc<[IpAddr]> = sources.into();
         for number in 0..threads {

@@ -75,23 +75,7 @@ fn publishing_threads(plan: &Plan, threads: u32) -> u32 {
     if threads < 2 || !is_pure(true) || !is_pure(false) {
         return threads;
     }
-    let (mut sent, mut delivered) = (0.0, 0.0);
-    for publisher in plan.publishers() {
-        let spec = plan
-            .scenario
-            .groups
-            .get(publisher.group)
-            .and_then(|g| g.publish.as_ref());
-        let rate = spec.map_or(0.0, |spec| spec.rate.messages_per_second());
-        sent += rate;
-        delivered += rate * f64::from(publisher.fan_out);
-    }
-    let part = if sent > 0.0 {
-        sent / (sent + delivered)
-    } else {
-        0.0
-    };
-    let fair = crate::units::whole(f64::from(threads) * part);
+    let fair = crate::units::whole(f64::from(threads) * plan.publishing_part());
     u32::try_from(fair).unwrap_or(threads).clamp(1, threads - 1)
 }
 

@@ -203,6 +203,23 @@ impl Plan {
             .unwrap_or(0)
     }
 
+    /// Messages sent as a part of all messages sent and delivered; 1 if nobody publishes.
+    pub fn publishing_part(&self) -> f64 {
+        let (mut sent, mut delivered) = (0.0, 0.0);
+        for publisher in &self.publishers {
+            let spec = self.scenario.groups.get(publisher.group);
+            let rate = spec.and_then(|group| group.publish.as_ref());
+            let rate = rate.map_or(0.0, |publish| publish.rate.messages_per_second());
+            sent += rate;
+            delivered += rate * f64::from(publisher.fan_out);
+        }
+        if sent > 0.0 {
+            sent / (sent + delivered)
+        } else {
+            1.0
+        }
+    }
+
     fn expect_deliveries(&mut self) -> Result<(), PlanError> {
         let publishers = self.scenario.publishers();
         let mut routes = routes::Routes::new(&self.publishers);
@@ -398,6 +415,14 @@ mod tests {
                 .iter()
                 .all(|publisher| publisher.fan_out == 1)
         );
+    }
+
+    #[test]
+    fn the_publishing_part_tells_fan_out_from_pairs() {
+        let part = |name| plan(name, &Overrides::default()).publishing_part();
+        assert!((part("p2p-1K") - 0.5).abs() < 1e-9);
+        assert!((part("fanout-1-1K") - 1.0 / 1001.0).abs() < 1e-9);
+        assert!((part("conn-tcp-10K-100") - 1.0).abs() < 1e-9);
     }
 
     #[test]
