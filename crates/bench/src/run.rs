@@ -172,8 +172,7 @@ pub fn run(
 fn default_threads(plan: &Plan) -> u32 {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let half = u32::try_from(cores / 2).unwrap_or(1).clamp(1, THREADS_MAX);
-    let is_fan_out = (0.0..FAN_OUT_PART_MAX).contains(&plan.publishing_part());
-    if is_fan_out && plan.publishers().len() < as_index(plan.clients()) {
+    if plan.publishing_part() < FAN_OUT_PART_MAX {
         half.max(2)
     } else {
         half
@@ -198,7 +197,7 @@ impl Coordinator<'_> {
         sources: &[IpAddr],
     ) -> io::Result<()> {
         let threads = threads
-            .unwrap_or_else(default_threads)
+            .unwrap_or_else(|| default_threads(&self.plan))
             .clamp(1, THREADS_MAX);
         let threads = threads.min(self.plan.clients().max(1));
         let gauges = as_index(threads);
