@@ -231,7 +231,11 @@ impl Broker {
 
 fn worker_count(workers: Workers) -> usize {
     let count = match workers {
-        Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
+        Workers::Auto => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            // docs/decisions/0006: on two cores a hand-over between workers costs more than the second one brings.
+            if cores <= 2 { 1 } else { cores }
+        }
         Workers::Count(count) => usize::from(count),
     };
     count.clamp(1, WORKERS_MAX)

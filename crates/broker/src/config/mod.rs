@@ -68,8 +68,8 @@ impl Default for Config {
 pub struct NodeConfig {
     /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no other name.
     pub name: String,
-    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use. Each owns its connections and
-    /// sessions. Default `"auto"`: more threads than cores only add switches.
+    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use, but one alone on a machine of two
+    /// cores. Each owns its connections and sessions. Default `"auto"`: more threads than cores only add switches.
     #[serde(with = "units::workers")]
     #[schemars(with = "units::WorkersSchema")]
     pub workers: Workers,
@@ -87,7 +87,7 @@ impl Default for NodeConfig {
 /// Number of worker threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Workers {
-    /// One per core that this process may use.
+    /// One per core that this process may use; one alone on two cores.
     #[default]
     Auto,
     /// This many.
