@@ -95,7 +95,7 @@ struct RunArgs {
     /// [default: who listens on the target's port on this machine].
     #[arg(long, value_name = "PID", value_parser = broker_process)]
     pid: Option<BrokerProcess>,
-    /// Threads of the generator [default: half of the cores].
+    /// Threads of the generator [default: half of the cores; one more for the publishers of a fan-out].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: Option<u32>,
     /// MQTT version [default: the scenario's].
