@@ -59,6 +59,10 @@ pub(crate) struct Connection {
     pub(crate) congested: bool,
     /// Not read for now, because what it publishes has nowhere to go.
     pub(crate) paused: bool,
+    /// Not read for now, because it does not read our answers.
+    pub(crate) muted: bool,
+    /// The socket took something since the keep alive was last looked at.
+    pub(crate) progressed: bool,
 }
 
 impl Connection {
@@ -76,6 +80,8 @@ impl Connection {
             blocked: false,
             congested: false,
             paused: false,
+            muted: false,
+            progressed: false,
         }
     }
 
@@ -113,6 +119,7 @@ impl Connection {
             match self.stream.write(&self.out) {
                 Ok(len) => {
                     self.blocked = len < self.out.len();
+                    self.progressed = true;
                     self.out.drain(..len);
                     return Ok(len);
                 }

@@ -161,6 +161,7 @@ impl Worker {
                     qos: options.qos,
                     identifier: (identifier != 0).then_some(identifier),
                     after: None,
+                    page: Vec::new(),
                 });
         }
     }
@@ -305,19 +306,18 @@ impl Worker {
     /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
     pub(crate) fn replay(&mut self, slot: u32) {
         while let Some(mut replay) = self.next_replay(slot) {
-            let mut page = std::mem::take(&mut self.page_scratch);
-            let store = &self.node.retained;
-            replay.after = store.page(
-                &replay.filter,
-                replay.after.as_ref(),
-                REPLAY_PAGE,
-                &mut page,
-            );
-            for message in page.drain(..) {
+            if replay.page.is_empty() {
+                let store = &self.node.retained;
+                let after = replay.after.take();
+                let page = &mut replay.page;
+                replay.after = store.page(&replay.filter, after.as_ref(), REPLAY_PAGE, page);
+                // Taken from the end.
+                page.reverse();
+            }
+            if let Some(message) = replay.page.pop() {
                 self.deliver_retained(slot, &replay, &message);
             }
-            self.page_scratch = page;
-            if replay.after.is_some() {
+            if replay.after.is_some() || !replay.page.is_empty() {
                 let rare = self.local.clients[slot as usize].rare_mut();
                 rare.replays.push_front(replay);
             }
@@ -325,6 +325,7 @@ impl Worker {
         self.local.clients[slot as usize].drop_unused();
     }
 
+    /// The replay to go on with, unless the session has enough to do.
     fn next_replay(&mut self, slot: u32) -> Option<Replay> {
         let client = &mut self.local.clients[slot as usize];
         let connection = client.connection_slot();

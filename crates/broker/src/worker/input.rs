@@ -12,6 +12,9 @@ use crate::connection::{Phase, ReadOutcome};
 use crate::metrics::Counter;
 use crate::worker::lifecycle::Ending;
 
+/// A client with this many times the soft limit of output waiting is not read: what waits are answers that it
+/// does not take.
+const OUTPUT_HARD_FACTOR: usize = 2;
 /// First byte of a CONNECT.
 const CONNECT: u8 = 0x10;
 
@@ -56,6 +59,9 @@ impl Worker {
         for key in std::mem::take(&mut self.again) {
             self.read(key, false);
         }
+        for key in std::mem::take(&mut self.unmuted) {
+            self.read(key, true);
+        }
         for key in std::mem::take(&mut self.paused) {
             if let Some(connection) = self.local.connections.get_mut(key as usize) {
                 connection.paused = false;
@@ -80,7 +86,7 @@ impl Worker {
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return Socket::Empty;
         };
-        if connection.paused {
+        if connection.paused || connection.muted {
             return Socket::Empty;
         }
         let outcome = connection.read(buffer);
@@ -145,7 +151,12 @@ impl Worker {
             self.paused.push(key);
             self.local.row().add(Counter::PublishersPaused, 1);
         }
-        if self.local.connections[key as usize].phase != Phase::Draining {
+        let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
+        let connection = &mut self.local.connections[key as usize];
+        if connection.out.len() > output_max {
+            connection.muted = true;
+        }
+        if connection.phase != Phase::Draining {
             self.local.wrote(key);
         }
     }

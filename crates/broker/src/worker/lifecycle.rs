@@ -15,7 +15,9 @@ use crate::metrics::Counter;
 /// How long a connection that we ended is read, so that the peer sees our last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
 /// A paused client cannot show signs of life; its keep alive is looked at again after this.
-const PAUSED_GRACE_SECONDS: u32 = 1;
+const PAUSED_GRACE: Duration = Duration::from_secs(1);
+/// A client that is not read until it takes our answers has this long to take some more.
+const MUTED_GRACE: Duration = Duration::from_secs(30);
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +146,7 @@ impl Worker {
         };
         connection.partial = Vec::new();
         connection.paused = false;
+        connection.muted = false;
         connection.shutdown_output();
         let serial = connection.serial;
         self.timers
@@ -203,15 +206,11 @@ impl Worker {
         let connection = client.connection_slot();
         match client.session.handle_timeout(now) {
             Timeout::Pending => self.arm(slot),
-            Timeout::KeepAlive => match connection {
-                Some(key) if self.local.connections[key].paused => {
-                    let again = now.plus_secs(PAUSED_GRACE_SECONDS);
-                    self.local.clients[slot as usize].armed = again;
-                    self.timers.insert(again, Target::Session { slot, id });
+            Timeout::KeepAlive => {
+                if let Some(key) = connection {
+                    self.keep_alive_due(u32::try_from(key).unwrap_or(u32::MAX), slot);
                 }
-                Some(key) => self.keep_alive_over(u32::try_from(key).unwrap_or(u32::MAX), slot),
-                None => {}
-            },
+            }
             Timeout::Will(will) => {
                 self.publish_will(will);
                 if self.is_session(slot, id) {
@@ -226,6 +225,25 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// The client's time is over, unless it is us who do not listen.
+    fn keep_alive_due(&mut self, key: u32, slot: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        let progressed = std::mem::take(&mut connection.progressed);
+        let grace = if connection.paused {
+            PAUSED_GRACE
+        } else if connection.muted && progressed {
+            MUTED_GRACE
+        } else {
+            self.keep_alive_over(key, slot);
+            return;
+        };
+        let again = self.local.now.plus(grace);
+        let client = &mut self.local.clients[slot as usize];
+        client.armed = again;
+        let id = client.session.id();
+        self.timers.insert(again, Target::Session { slot, id });
     }
 
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]

@@ -7,7 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use std::hash::BuildHasher;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
-use thrum_protocol::{Outgoing, Time};
+use thrum_protocol::{Message, Outgoing, Time};
 use thrum_routing::FilterId;
 
 use crate::connection::Connection;
@@ -54,6 +54,8 @@ pub(crate) struct Replay {
     pub(crate) qos: thrum_codec::QoS,
     pub(crate) identifier: Option<u32>,
     pub(crate) after: Option<ReplayCursor>,
+    /// Looked up and not yet delivered, the next one last.
+    pub(crate) page: Vec<Arc<Message>>,
 }
 
 impl Client {

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 use thrum_codec::ReasonCode;
+use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::GroupId;
-use thrum_protocol::{Message, Time};
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
@@ -96,7 +96,6 @@ pub(crate) struct Worker {
     pub(crate) match_scratch: Vec<Match>,
     pub(crate) identifier_scratch: Vec<u32>,
     pub(crate) code_scratch: Vec<ReasonCode>,
-    pub(crate) page_scratch: Vec<Arc<Message>>,
     pub(crate) text_scratch: String,
     pub(super) timers: TimerWheel<Target>,
     poll: Poll,
@@ -107,6 +106,8 @@ pub(crate) struct Worker {
     again: Vec<u32>,
     /// Connections that are not read for now.
     paused: Vec<u32>,
+    /// Connections that may be read again, since their output has drained.
+    unmuted: Vec<u32>,
     /// The connection at hand published into a full mailbox, or memory is short.
     hold_back: bool,
     /// Accepting waits for the connect rate.
@@ -141,7 +142,6 @@ impl Worker {
             match_scratch: Vec::new(),
             identifier_scratch: Vec::new(),
             code_scratch: Vec::new(),
-            page_scratch: Vec::new(),
             text_scratch: String::new(),
             timers: TimerWheel::new(now),
             poll,
@@ -150,6 +150,7 @@ impl Worker {
             read_buffer: vec![0; READ_BYTES],
             again: Vec::new(),
             paused: Vec::new(),
+            unmuted: Vec::new(),
             hold_back: false,
             accept_deferred: false,
             accept_again: false,
@@ -221,7 +222,11 @@ impl Worker {
     }
 
     fn wait(&self) -> Option<Duration> {
-        if self.accept_again || !self.again.is_empty() || self.has_dirty() {
+        if self.accept_again
+            || !self.again.is_empty()
+            || !self.unmuted.is_empty()
+            || self.has_dirty()
+        {
             return Some(Duration::ZERO);
         }
         let timer = self.timers.next_wait(self.local.now);

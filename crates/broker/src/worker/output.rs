@@ -66,20 +66,27 @@ impl Worker {
         }
     }
 
-    /// Below half of the soft limit a congested session goes on.
+    /// Below half of the soft limit a connection is read again and a congested session goes on.
     fn refill(&mut self, key: u32) {
         let limit = self.local.settings.output_bytes;
-        let now = self.local.now;
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        if !connection.congested || connection.out.len() > limit / 2 {
+        if connection.out.len() > limit / 2 {
             return;
         }
-        connection.congested = false;
-        let Some(slot) = connection.session() else {
-            return;
-        };
+        if std::mem::take(&mut connection.muted) {
+            self.unmuted.push(key);
+        }
+        if std::mem::take(&mut connection.congested)
+            && let Some(slot) = connection.session()
+        {
+            self.go_on(key, slot, limit);
+        }
+    }
+
+    fn go_on(&mut self, key: u32, slot: u32, limit: usize) {
+        let now = self.local.now;
         let (client, out) = self.local.client_and_output(slot);
         client.session.set_congested(false);
         let more = client.session.pump(now, limit, out);
