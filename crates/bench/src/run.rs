@@ -34,6 +34,9 @@ const ECHO_NS: u64 = SECOND_NS / 5;
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
 const FAN_OUT_PART_MAX: f64 = 0.1;
 
+/// What one thread handles when it is about half busy: past two thirds a burst of the broker's makes it the limit.
+const THREAD_MESSAGES_PER_SECOND: f64 = 150_000.0;
+
 /// Most threads.
 pub const THREADS_MAX: u32 = 256;
 
@@ -167,15 +170,20 @@ pub fn run(
     coordinator.conduct(&options.target, started_unix)
 }
 
-/// Default number of threads: half of the cores, the other half is the broker's. A fan-out has one more
-/// even on two cores: its publishers do so little that they cost nothing, and are punctual for it.
+/// Default number of threads: half of the cores, the other half is the broker's. More if the load
+/// would keep those busy all the time; a fan-out has one more even then: its publishers do so little
+/// that they cost nothing, and are punctual for it.
 fn default_threads(plan: &Plan) -> u32 {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let half = u32::try_from(cores / 2).unwrap_or(1).clamp(1, THREADS_MAX);
+    let (sent, delivered) = plan.messages_per_second();
+    let for_load = ((sent + delivered) / THREAD_MESSAGES_PER_SECOND).ceil();
+    let for_load = u32::try_from(crate::units::whole(for_load)).unwrap_or(THREADS_MAX);
+    let threads = half.max(for_load.min(u32::try_from(cores).unwrap_or(1)));
     if plan.publishing_part() < FAN_OUT_PART_MAX {
-        half.max(2)
+        threads + 1
     } else {
-        half
+        threads
     }
 }
 

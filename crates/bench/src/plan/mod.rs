@@ -205,6 +205,16 @@ impl Plan {
 
     /// Messages sent as a part of all messages sent and delivered; 1 if nobody publishes.
     pub fn publishing_part(&self) -> f64 {
+        let (sent, delivered) = self.messages_per_second();
+        if sent > 0.0 {
+            sent / (sent + delivered)
+        } else {
+            1.0
+        }
+    }
+
+    /// Messages sent and messages to be delivered in a second.
+    pub fn messages_per_second(&self) -> (f64, f64) {
         let (mut sent, mut delivered) = (0.0, 0.0);
         for publisher in &self.publishers {
             let spec = self.scenario.groups.get(publisher.group);
@@ -213,11 +223,7 @@ impl Plan {
             sent += rate;
             delivered += rate * f64::from(publisher.fan_out);
         }
-        if sent > 0.0 {
-            sent / (sent + delivered)
-        } else {
-            1.0
-        }
+        (sent, delivered)
     }
 
     fn expect_deliveries(&mut self) -> Result<(), PlanError> {
