@@ -342,3 +342,54 @@ fn reached_limits_are_counted_under_their_names() {
     assert!(counted.is_some());
     broker.stop();
 }
+
+#[test]
+fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
+    let (broker, address) = start(2, |config| {
+        // Any process is larger, so the pressure begins with the first look and never ends.
+        config.limits.memory = 1;
+        config.sys.interval = std::time::Duration::from_millis(100);
+    });
+    let mut watcher = Peer::connect(address, "watcher");
+    watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
+    while watcher.message().payload == b"0" {}
+    let mut subscriber = Peer::connect(address, "s");
+    subscriber.subscribe("t", QoS::AtLeastOnce);
+    let mut publisher = Peer::connect(address, "p");
+    for number in 0..5_u8 {
+        assert_eq!(
+            publisher.publish_acknowledged("t", &[number]),
+            ReasonCode::Success
+        );
+        let message = subscriber.message();
+        assert_eq!(message.payload, [number]);
+        subscriber.acknowledge(message.id);
+    }
+    broker.stop();
+}
+
+#[test]
+fn clients_of_ipv4_and_ipv6_reach_each_other() {
+    let six: std::net::SocketAddr = "[::1]:0".parse().expect("an address");
+    if std::net::TcpListener::bind(six).is_err() {
+        // This machine has no IPv6, so there is nothing to listen on.
+        return;
+    }
+    let (broker, four) = start(2, |config| {
+        let listener = config
+            .listeners
+            .get_mut("mqtt")
+            .expect("the test's listener");
+        listener.bind.push(six);
+    });
+    let six = broker.addresses()[1].1;
+    let mut subscriber = Peer::connect(six, "six");
+    subscriber.subscribe("t", QoS::AtLeastOnce);
+    let mut publisher = Peer::connect(four, "four");
+    assert_eq!(
+        publisher.publish_acknowledged("t", b"across"),
+        ReasonCode::Success
+    );
+    assert_eq!(subscriber.message().payload, b"across");
+    broker.stop();
+}
