@@ -11,9 +11,13 @@ pub(crate) enum Counter {
     PacketsReceived,
     PublishReceived,
     PublishSent,
+    /// Packets sent that are no PUBLISH.
+    AnswersSent,
     PublishBytesReceived,
     PublishBytesSent,
     ConnectionsOpened,
+    /// CONNECT packets that were answered with success.
+    ConnectsAccepted,
     ConnectionsClosed,
     ConnectionsRefused,
     ConnectionsOverLimit,

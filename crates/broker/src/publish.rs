@@ -93,6 +93,7 @@ impl Worker {
             client
                 .session
                 .publish_done(publish.qos, publish.packet_id, outcome, out);
+            self.local.row().add(Counter::AnswersSent, 1);
         }
     }
 

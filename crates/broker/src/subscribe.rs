@@ -52,6 +52,7 @@ impl Worker {
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2]
         let (client, out) = self.local.client_and_output(slot);
         client.session.suback(subscribe.packet_id, &codes, out);
+        self.local.row().add(Counter::AnswersSent, 1);
         self.code_scratch = codes;
         self.replay(slot);
     }
@@ -216,6 +217,7 @@ impl Worker {
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
         let (client, out) = self.local.client_and_output(slot);
         client.session.unsuback(unsubscribe.packet_id, &codes, out);
+        self.local.row().add(Counter::AnswersSent, 1);
         self.code_scratch = codes;
     }
 

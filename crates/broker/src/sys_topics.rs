@@ -15,7 +15,7 @@ use crate::worker::Worker;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 22] = [
+const COUNTS: [(&str, Counter); 26] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -44,6 +44,10 @@ const COUNTS: [(&str, Counter); 22] = [
     ),
     ("connections/violations", Counter::Violations),
     ("connections/takeovers", Counter::Takeovers),
+    ("connections/handed_over", Counter::Handovers),
+    ("work/reads", Counter::Reads),
+    ("work/writes", Counter::Writes),
+    ("work/turns", Counter::Turns),
 ];
 
 /// How often each limit of the configuration was reached, under the limit's own name.
@@ -77,14 +81,28 @@ const DROPS: [(&str, Counter); 7] = [
     ("retained_refused", Counter::RetainedRefused),
 ];
 
-/// Counters with averages over 1, 5 and 15 minutes, per minute.
-const LOADS: [(&str, Counter); 6] = [
-    ("load/bytes/received", Counter::BytesReceived),
-    ("load/bytes/sent", Counter::BytesSent),
-    ("load/messages/received", Counter::PacketsReceived),
-    ("load/publish/received", Counter::PublishReceived),
-    ("load/publish/sent", Counter::PublishSent),
-    ("load/sockets", Counter::ConnectionsOpened),
+/// A figure that several counters add up to.
+type Figure = fn(&Metrics) -> u64;
+
+/// Figures with averages over 1, 5 and 15 minutes, per minute.
+const LOADS: [(&str, Figure); 9] = [
+    ("load/bytes/received", |all| {
+        all.total(Counter::BytesReceived)
+    }),
+    ("load/bytes/sent", |all| all.total(Counter::BytesSent)),
+    ("load/connections", |all| {
+        all.total(Counter::ConnectsAccepted)
+    }),
+    ("load/messages/received", |all| {
+        all.total(Counter::PacketsReceived)
+    }),
+    ("load/messages/sent", packets_sent),
+    ("load/publish/dropped", dropped),
+    ("load/publish/received", |all| {
+        all.total(Counter::PublishReceived)
+    }),
+    ("load/publish/sent", |all| all.total(Counter::PublishSent)),
+    ("load/sockets", |all| all.total(Counter::ConnectionsOpened)),
 ];
 
 const WINDOWS: [(&str, f64); 3] = [("1min", 60.0), ("5min", 300.0), ("15min", 900.0)];
@@ -145,11 +163,9 @@ impl SysTopics {
         put("retained messages/count", retained.0.to_string());
         put("store/messages/count", retained.0.to_string());
         put("store/messages/bytes", retained.1.to_string());
-        let dropped: u64 = DROPS
-            .iter()
-            .map(|(_, counter)| metrics.total(*counter))
-            .sum();
-        put("publish/messages/dropped", dropped.to_string());
+        put("publish/messages/dropped", dropped(metrics).to_string());
+        put("messages/sent", packets_sent(metrics).to_string());
+        put("messages/stored", retained.0.to_string());
         for (reason, counter) in DROPS {
             put(
                 &format!("publish/messages/dropped/{reason}"),
@@ -158,8 +174,8 @@ impl SysTopics {
         }
         let elapsed = now.since(self.sampled_at);
         self.sampled_at = now;
-        for ((topic, counter), load) in LOADS.iter().zip(&mut self.loads) {
-            load.sample(metrics.total(*counter), elapsed);
+        for ((topic, figure), load) in LOADS.iter().zip(&mut self.loads) {
+            load.sample(figure(metrics), elapsed);
             for ((window, _), per_minute) in WINDOWS.iter().zip(load.per_minute) {
                 put(&format!("{topic}/{window}"), format!("{per_minute:.2}"));
             }
@@ -168,6 +184,17 @@ impl SysTopics {
         self.last.extend(values.iter().cloned());
         values
     }
+}
+
+fn packets_sent(metrics: &Metrics) -> u64 {
+    metrics.total(Counter::PublishSent) + metrics.total(Counter::AnswersSent)
+}
+
+fn dropped(metrics: &Metrics) -> u64 {
+    DROPS
+        .iter()
+        .map(|(_, counter)| metrics.total(*counter))
+        .sum()
 }
 
 impl Load {
@@ -235,6 +262,24 @@ mod tests {
                 "5".to_owned()
             )]
         );
+    }
+
+    #[test]
+    fn the_guide_lists_every_topic() {
+        let guide = include_str!("../../../docs/guide/sys-topics.md");
+        let topics = SysTopics::new().changes(&Metrics::new(1), (0, 0), Time::from_millis(0));
+        for (topic, _) in topics {
+            let name = topic.trim_start_matches("$SYS/broker/");
+            let name = name.trim_start_matches("limits/");
+            let window = WINDOWS
+                .iter()
+                .find_map(|(window, _)| name.strip_suffix(window)?.strip_suffix('/'));
+            let name = window.unwrap_or(name);
+            assert!(
+                guide.contains(&format!("`{name}`")),
+                "{topic} is not in the guide"
+            );
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
     "docs/guide/bench.md",
+    "docs/guide/sys-topics.md",
     "docs/spec/README.md",
 ];
 

@@ -184,6 +184,8 @@ impl Worker {
             session_present,
             "connected"
         );
+        self.local.row().add(Counter::ConnectsAccepted, 1);
+        self.local.row().add(Counter::AnswersSent, 1);
         self.local.collect(slot);
         self.local.wrote(key);
         if session_present {

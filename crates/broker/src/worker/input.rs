@@ -3,7 +3,7 @@
 use mio::event::Event;
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
-use thrum_codec::{ReasonCode, decode};
+use thrum_codec::{QoS, ReasonCode, decode};
 use thrum_protocol::Violation;
 use thrum_protocol::server::Action;
 
@@ -222,6 +222,7 @@ impl Worker {
     #[inline]
     fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
         let now = self.local.now;
+        let is_answered = is_answered_at_once(&packet);
         let (client, out) = self.local.client_and_output(slot);
         let action = match client.session.handle_packet(packet, now, out) {
             Ok(action) => action,
@@ -231,7 +232,12 @@ impl Worker {
             }
         };
         match action {
-            Action::None => self.after_acknowledgement(slot),
+            Action::None => {
+                self.local
+                    .row()
+                    .add(Counter::AnswersSent, u64::from(is_answered));
+                self.after_acknowledgement(slot);
+            }
             Action::Publish { publish, alias } => {
                 self.publish_from(slot, &publish, alias.as_ref());
                 if self
@@ -269,5 +275,15 @@ impl Worker {
         {
             self.replay(slot);
         }
+    }
+}
+
+/// Whether the session answers the packet itself, if it asks nothing of the node.
+fn is_answered_at_once(packet: &Packet<'_>) -> bool {
+    match packet {
+        Packet::PingReq | Packet::PubRec(_) | Packet::PubRel(_) => true,
+        // Known already: the PUBREC of an earlier time is repeated.
+        Packet::Publish(publish) => publish.qos != QoS::AtMostOnce,
+        _ => false,
     }
 }

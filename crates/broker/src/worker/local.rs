@@ -224,7 +224,9 @@ impl Local {
         let waiting = out.len();
         match delivered {
             Delivered::Sent => {
+                let payload_bytes = outgoing.publication().payload.len() as u64;
                 self.row().add(Counter::PublishSent, 1);
+                self.row().add(Counter::PublishBytesSent, payload_bytes);
                 self.wrote(connection);
                 if waiting > self.settings.output_bytes {
                     self.congest(connection, slot);
@@ -275,9 +277,11 @@ impl Local {
     pub(crate) fn collect(&mut self, slot: u32) {
         let client = &mut self.clients[slot as usize];
         let sent = client.session.take_sent_later();
-        if sent > 0 {
+        if sent.messages > 0 {
             client.drops_logged = false;
-            self.row().add(Counter::PublishSent, u64::from(sent));
+            let row = self.row();
+            row.add(Counter::PublishSent, u64::from(sent.messages));
+            row.add(Counter::PublishBytesSent, sent.payload_bytes);
         }
         for (reason, count) in self.clients[slot as usize].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));

@@ -32,4 +32,5 @@ pub use effect::{
     Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Timeout, Welcome,
 };
 pub use handshake::Handshake;
+pub use outbound::SentLater;
 pub use session::Session;

@@ -16,6 +16,15 @@ use crate::{Outgoing, Time};
 /// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
 const BURST_BYTES: usize = 256 * 1024;
 
+/// Messages that were not sent when they were delivered to the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentLater {
+    /// PUBLISH packets.
+    pub messages: u32,
+    /// Their payload in bytes.
+    pub payload_bytes: u64,
+}
+
 /// Messages dropped when their turn came.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
@@ -91,7 +100,7 @@ impl Session {
 
     /// Messages sent from the queue or once more since the last call: those that [`Session::deliver`] did not
     /// report as sent.
-    pub fn take_sent_later(&mut self) -> u32 {
+    pub fn take_sent_later(&mut self) -> SentLater {
         core::mem::take(&mut self.sent_later)
     }
 
@@ -235,7 +244,10 @@ impl Session {
         let sent = form.append(&publication, self.packet_bytes_max, now, out);
         self.outbound_aliases
             .sent(publication.topic, form.alias, sent.is_ok());
-        self.sent_later += u32::from(sent.is_ok());
+        if sent.is_ok() {
+            self.sent_later.messages += 1;
+            self.sent_later.payload_bytes += publication.payload.len() as u64;
+        }
         sent.is_ok()
     }
 

@@ -10,7 +10,7 @@ use thrum_codec::reason::Carrier;
 use thrum_codec::{ReasonCode, Version, encode};
 
 use super::inflight::Inflight;
-use super::outbound::Dropped;
+use super::outbound::{Dropped, SentLater};
 use super::queue::Queue;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
@@ -55,7 +55,7 @@ pub struct Session {
     pub(super) routing_before: u16,
     pub(super) will: Option<Box<Will>>,
     /// Messages sent from the queue or once more, until they are counted.
-    pub(super) sent_later: u32,
+    pub(super) sent_later: SentLater,
 }
 
 /// State of the connection.
@@ -97,7 +97,7 @@ impl Session {
             routing: 0,
             routing_before: 0,
             will: None,
-            sent_later: 0,
+            sent_later: SentLater::default(),
         }
     }
 
