@@ -10,8 +10,8 @@ use thrum_codec::ReasonCode;
 
 use crate::Violation;
 
-/// Topics up to this length gain nothing: the alias takes three bytes and a longer property block.
-const TOPIC_BYTES_MIN: usize = 9;
+/// Shorter topics gain nothing: the alias takes three bytes itself.
+const TOPIC_BYTES_MIN: usize = 4;
 
 /// Aliases that the client set, up to the maximum it was told.
 #[derive(Debug, Default)]
