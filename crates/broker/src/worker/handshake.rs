@@ -216,7 +216,9 @@ impl Worker {
         }
         if clean_start {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
-            let will = self.local.clients[slot as usize].session.take_will();
+            let will = self.local.clients[slot as usize]
+                .session
+                .take_will_at(self.local.now);
             self.end_session(slot);
             if let Some(will) = will {
                 self.publish_will(will);

@@ -267,13 +267,14 @@ impl Worker {
 
     /// First step of a stop: wills go out while their subscribers are still connected.
     pub(super) fn publish_all_wills(&mut self) {
+        let now = self.local.now;
         let slots: Vec<usize> = self.local.clients.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             let Some(client) = self.local.clients.get_mut(slot) else {
                 continue;
             };
             if client.connection_slot().is_some()
-                && let Some(will) = client.session.take_will()
+                && let Some(will) = client.session.take_will_at(now)
             {
                 self.publish_will(will);
             }

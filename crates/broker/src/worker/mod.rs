@@ -172,9 +172,7 @@ impl Worker {
         if self.local.id.index() == 0 {
             self.timers
                 .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
-            if !self.local.settings.sys_interval.is_zero() {
-                self.timers.insert(self.local.now, Target::Sys);
-            }
+            self.timers.insert(self.local.now, Target::Sys);
         }
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut mail = Vec::new();
@@ -278,12 +276,17 @@ impl Worker {
             Target::Connection { key, serial } => self.connection_timer(key, serial),
             Target::Accept => self.accept_deferred_now(),
             Target::Sys => {
-                self.publish_sys();
                 let interval = self.local.settings.sys_interval;
                 if !interval.is_zero() {
-                    self.timers
-                        .insert(self.local.now.plus(interval), Target::Sys);
+                    self.publish_sys();
                 }
+                // Turned off it is still looked at, as a reload may turn it on.
+                let next = if interval.is_zero() {
+                    HOUSEKEEPING
+                } else {
+                    interval
+                };
+                self.timers.insert(self.local.now.plus(next), Target::Sys);
             }
             Target::House => {
                 self.node.retained.sweep(self.local.now);

@@ -393,3 +393,21 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
     assert_eq!(subscriber.message().payload, b"across");
     broker.stop();
 }
+
+#[test]
+fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
+    let mut fresh = None;
+    let (broker, address) = start(1, |config| {
+        config.sys.interval = std::time::Duration::ZERO;
+        fresh = Some(config.clone());
+    });
+    let mut peer = Peer::connect(address, "c");
+    peer.subscribe("$SYS/broker/publish/bytes/sent", QoS::AtMostOnce);
+    peer.assert_silent();
+    let mut fresh = fresh.expect("the configuration of the start");
+    fresh.sys.interval = std::time::Duration::from_millis(100);
+    assert!(broker.reload(&fresh).expect("valid").is_empty());
+    // The figure is itself a message, so it cannot stay at nothing.
+    while peer.message().payload == b"0" {}
+    broker.stop();
+}
