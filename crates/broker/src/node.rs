@@ -180,10 +180,7 @@ impl Broker {
 
     /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait
     /// for one.
-    ///
-    /// # Errors
-    /// None at present; reserved for settings whose application can fail.
-    pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
+    pub fn reload(&self, config: &Config) -> Vec<String> {
         let settings = Arc::new(Settings::new(config));
         self.node.retained.set_limits(settings.retained);
         self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
@@ -204,7 +201,7 @@ impl Broker {
         if limits.mailbox_bytes != old.mailbox_bytes {
             waiting.push("limits.mailbox_bytes".to_owned());
         }
-        Ok(waiting)
+        waiting
     }
 
     /// Clients that are connected now.

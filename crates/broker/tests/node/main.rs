@@ -284,7 +284,7 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
     let mut config = thrum_broker::Config::default();
     config.auth.anonymous = thrum_broker::config::Anonymous::Everyone;
     config.limits.client.subscriptions = 1;
-    let waiting = broker.reload(&config).expect("a valid configuration");
+    let waiting = broker.reload(&config);
     assert_eq!(waiting, ["listeners", "node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
@@ -406,8 +406,21 @@ fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     peer.assert_silent();
     let mut fresh = fresh.expect("the configuration of the start");
     fresh.sys.interval = std::time::Duration::from_millis(100);
-    assert!(broker.reload(&fresh).expect("valid").is_empty());
+    assert!(broker.reload(&fresh).is_empty());
     // The figure is itself a message, so it cannot stay at nothing.
     while peer.message().payload == b"0" {}
+    broker.stop();
+}
+
+#[test]
+fn the_first_connections_after_the_start_do_not_wait_for_the_connect_rate() {
+    let (broker, address) = start(1, |config| {
+        config.limits.connect_rate = 100;
+        config.sys.interval = std::time::Duration::from_millis(50);
+    });
+    let mut peer = Peer::connect(address, "first");
+    peer.subscribe("$SYS/broker/limits/connect_rate", QoS::AtMostOnce);
+    assert_eq!(peer.message().payload, b"0");
+    peer.assert_silent();
     broker.stop();
 }

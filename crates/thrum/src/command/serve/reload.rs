@@ -46,13 +46,7 @@ impl Reload {
     fn take_over(&mut self, mut fresh: Loaded, broker: &Broker) {
         self.host.fit(&mut fresh);
         let fresh = fresh.config;
-        let mut waiting = match broker.reload(&fresh) {
-            Ok(waiting) => waiting,
-            Err(error) => {
-                tracing::error!("configuration not reloaded, the old one stays in force: {error}");
-                return;
-            }
-        };
+        let mut waiting = broker.reload(&fresh);
         if let Err(error) = self.level.set(&fresh.log.level) {
             tracing::error!(%error, "log level not changed");
         }
