@@ -7,6 +7,7 @@ pub mod clock;
 pub mod ledger;
 pub mod mark;
 pub mod monitor;
+pub mod observe;
 pub mod outcome;
 pub mod pacing;
 pub mod plan;
@@ -17,9 +18,10 @@ pub mod run;
 pub mod scenario;
 mod swarm;
 pub mod target;
-pub mod units;
 pub mod validity;
 pub mod verdict;
+
+pub use thrum_report::units;
 
 pub use outcome::Outcome;
 pub use run::{BrokerProcess, RunError, RunOptions, Stage, Status, run};

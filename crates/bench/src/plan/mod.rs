@@ -327,14 +327,17 @@ fn filters_of(group: &Group, number: u32, publishers: u32) -> Vec<String> {
     let Some(subscribe) = &group.subscribe else {
         return Vec::new();
     };
-    let filter = subscribe.filter.replace("{i}", &(number + 1).to_string());
-    if filter.contains("{p}") {
-        (1..=publishers)
-            .map(|publisher| filter.replace("{p}", &publisher.to_string()))
-            .collect()
-    } else {
-        vec![filter]
+    let mut filters = Vec::with_capacity(subscribe.filters.len());
+    for pattern in &subscribe.filters {
+        let filter = pattern.replace("{i}", &(number + 1).to_string());
+        if filter.contains("{p}") {
+            let each = 1..=publishers;
+            filters.extend(each.map(|publisher| filter.replace("{p}", &publisher.to_string())));
+        } else {
+            filters.push(filter);
+        }
     }
+    filters
 }
 
 fn is_shared(filter: &str) -> bool {
@@ -442,7 +445,7 @@ mod tests {
     #[test]
     fn a_bad_filter_or_topic_is_named() {
         let mut scenario = find("p2p-1K").unwrap();
-        scenario.groups[0].subscribe.as_mut().unwrap().filter = "a#".to_owned();
+        scenario.groups[0].subscribe.as_mut().unwrap().filters = vec!["a#".to_owned()];
         assert!(matches!(
             Plan::new(scenario, "t"),
             Err(PlanError::BadFilter { .. })

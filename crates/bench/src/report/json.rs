@@ -314,7 +314,7 @@ fn scenario(outcome: &Outcome) -> ScenarioResult {
         subscribe_filter: group
             .subscribe
             .as_ref()
-            .map(|subscribe| subscribe.filter.clone()),
+            .map(|subscribe| subscribe.filters.join(" ")),
     });
     ScenarioResult {
         name: scenario.name.clone(),

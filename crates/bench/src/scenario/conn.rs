@@ -16,6 +16,11 @@ pub(super) fn conn_tcp_10k_100() -> Scenario {
         version: Version::V311,
         connect_rate: 100,
         keep_alive: super::catalogue::KEEP_ALIVE_SECONDS,
+        targets: vec![super::TargetSpec::default()],
+        thresholds: Vec::new(),
+        faults: Vec::new(),
+        scale: 1.0,
+        toml: String::new(),
         stages: Stages {
             warm_up: Duration::ZERO,
             ..super::catalogue::STAGES
@@ -23,6 +28,8 @@ pub(super) fn conn_tcp_10k_100() -> Scenario {
         groups: vec![Group {
             name: "connections".to_owned(),
             clients: 10_000,
+            target: 0,
+            client: super::ClientSpec::default(),
             publish: None,
             subscribe: None,
         }],

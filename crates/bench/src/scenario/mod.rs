@@ -3,88 +3,26 @@
 mod catalogue;
 mod conn;
 mod fanout;
+mod model;
 mod overrides;
 mod p2p;
 mod sharedsub;
 
 use std::time::Duration;
 
-use thrum_codec::{QoS, Version};
+use thrum_codec::QoS;
 
 use crate::units::{SECOND_NS, fraction, whole};
 
 pub use catalogue::{BASIC_SET, UnknownScenario, catalogue, find};
+pub use model::{
+    ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
+    Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
+};
 pub use overrides::{OverrideError, Overrides};
 
 /// Bytes that each message carries to be recognised: publisher, sequence and send time.
 pub const PAYLOAD_BYTES_MIN: u32 = 16;
-
-/// One benchmark, complete but for its target.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    /// Full name, the same as in the published benchmarks.
-    pub name: String,
-    /// Shorter name accepted on the command line.
-    pub alias: String,
-    /// What it shows, in one line.
-    pub summary: String,
-    /// Protocol version of all clients.
-    pub version: Version,
-    /// Connections opened per second.
-    pub connect_rate: u32,
-    /// Keep alive in seconds; 0 turns it off.
-    pub keep_alive: u16,
-    /// Lengths of the stages; the ramp follows from clients and connect rate.
-    pub stages: Stages,
-    /// The clients.
-    pub groups: Vec<Group>,
-}
-
-/// Lengths of the stages after the ramp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages {
-    /// Load that is not counted in rates and latencies.
-    pub warm_up: Duration,
-    /// Load that is counted.
-    pub hold: Duration,
-    /// Longest wait for messages that are still on their way.
-    pub drain: Duration,
-}
-
-/// Clients that behave alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// Name, unique in the scenario.
-    pub name: String,
-    /// Number of clients, numbered from 1 in patterns.
-    pub clients: u32,
-    /// What each of them publishes.
-    pub publish: Option<PublishSpec>,
-    /// What each of them subscribes to.
-    pub subscribe: Option<SubscribeSpec>,
-}
-
-/// What each client of a group publishes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublishSpec {
-    /// Topic; `{i}` is the number of the client in its group.
-    pub topic: String,
-    /// How often.
-    pub rate: Rate,
-    /// Quality of service.
-    pub qos: QoS,
-    /// Size of the payload.
-    pub payload_bytes: u32,
-}
-
-/// What each client of a group subscribes to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SubscribeSpec {
-    /// Filter; `{i}` is the number of the client in its group, `{p}` stands for one filter per publisher.
-    pub filter: String,
-    /// Highest quality of service to receive with.
-    pub qos: QoS,
-}
 
 /// Messages per second of one publisher, kept as the time from one to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +114,7 @@ impl Scenario {
     pub fn payload_bytes(&self) -> Option<u32> {
         self.groups
             .iter()
-            .filter_map(|group| Some(group.publish.as_ref()?.payload_bytes))
+            .filter_map(|group| Some(group.publish.as_ref()?.payload.bytes()))
             .max()
     }
 
@@ -184,6 +122,17 @@ impl Scenario {
     pub fn ramp(&self) -> Duration {
         let rate = u64::from(self.connect_rate.max(1));
         Duration::from_nanos(u64::from(self.clients()) * SECOND_NS / rate)
+    }
+}
+
+impl PayloadSpec {
+    /// Size of a message.
+    pub fn bytes(&self) -> u32 {
+        match self {
+            Self::Size(bytes) | Self::Random(bytes) => *bytes,
+            Self::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
+            Self::File(_) => PAYLOAD_BYTES_MIN,
+        }
     }
 }
 

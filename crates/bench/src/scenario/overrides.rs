@@ -136,7 +136,9 @@ impl Scenario {
             if let Some(publish) = &mut group.publish {
                 publish.rate = overrides.rate.unwrap_or(publish.rate);
                 publish.qos = overrides.qos.unwrap_or(publish.qos);
-                publish.payload_bytes = overrides.payload_bytes.unwrap_or(publish.payload_bytes);
+                if let Some(bytes) = overrides.payload_bytes {
+                    publish.payload = super::PayloadSpec::Size(bytes);
+                }
             }
             if let Some(subscribe) = &mut group.subscribe {
                 subscribe.qos = overrides.qos.unwrap_or(subscribe.qos);
@@ -151,7 +153,12 @@ impl Scenario {
             .groups
             .iter()
             .filter_map(|group| group.subscribe.as_ref());
-        filters.any(|subscribe| subscribe.filter.contains("{i}"))
+        filters.any(|subscribe| {
+            subscribe
+                .filters
+                .iter()
+                .any(|filter| filter.contains("{i}"))
+        })
     }
 }
 

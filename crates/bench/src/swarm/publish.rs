@@ -120,7 +120,7 @@ impl Swarm {
             .and_then(|g| g.publish.as_ref());
         let Some(spec) = spec else { return false };
         let sent_ns = clock::monotonic_ns();
-        let payload = &mut self.payload[..slot(spec.payload_bytes)];
+        let payload = &mut self.payload[..slot(spec.payload.bytes())];
         Mark {
             publisher: state.number,
             sequence: state.next,

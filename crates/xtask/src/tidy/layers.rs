@@ -6,9 +6,10 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top, by the name of the crate's folder.
-const ROWS: [(&str, &[&str]); 7] = [
+const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["protocol", "routing", "rules"]),
+    ("library", &["report", "transport"]),
     ("durable", &["storage"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth", "connectors", "cluster"]),

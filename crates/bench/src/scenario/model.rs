@@ -1,0 +1,265 @@
+//! What a run does: groups of clients, what they publish and subscribe, the stages, the faults. Data only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thrum_codec::{QoS, Version};
+use thrum_report::Threshold;
+
+use super::Rate;
+
+/// One benchmark, complete but for the brokers' addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Full name, the same as in the published benchmarks.
+    pub name: String,
+    /// Shorter name accepted on the command line.
+    pub alias: String,
+    /// What it shows, in one line.
+    pub summary: String,
+    /// The brokers; at least one, the first is that of groups which name none.
+    pub targets: Vec<TargetSpec>,
+    /// Protocol version of clients that have none of their own.
+    pub version: Version,
+    /// Connections opened per second.
+    pub connect_rate: u32,
+    /// Keep alive in seconds of clients that have none of their own; 0 turns it off.
+    pub keep_alive: u16,
+    /// Lengths of the stages; the ramp follows from clients and connect rate.
+    pub stages: Stages,
+    /// The clients.
+    pub groups: Vec<Group>,
+    /// Limits that the run must keep.
+    pub thresholds: Vec<Threshold>,
+    /// What is done to clients, network and broker during the hold.
+    pub faults: Vec<Fault>,
+    /// Part of the full scenario that this is, where it was scaled; 1 is all of it.
+    pub scale: f64,
+    /// The scenario as a file, changes of the command line included: what a person repeats and edits.
+    pub toml: String,
+}
+
+/// A broker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetSpec {
+    /// Its name in the scenario; empty if there is only one.
+    pub name: String,
+    /// Its URL, if the scenario names it.
+    pub url: Option<String>,
+}
+
+/// Lengths of the stages after the ramp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Load that is not counted in rates and latencies.
+    pub warm_up: Duration,
+    /// Load that is counted.
+    pub hold: Duration,
+    /// Longest wait for messages that are still on their way.
+    pub drain: Duration,
+}
+
+/// Clients that behave alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// Number of clients, numbered from 1 in patterns.
+    pub clients: u32,
+    /// Its broker: index into the scenario's targets.
+    pub target: usize,
+    /// How each of them connects.
+    pub client: ClientSpec,
+    /// What each of them publishes.
+    pub publish: Option<PublishSpec>,
+    /// What each of them subscribes to.
+    pub subscribe: Option<SubscribeSpec>,
+}
+
+/// How a client connects. In texts `{i}` is the number of the client in its group and `{run}` a short text that
+/// differs from run to run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientSpec {
+    /// Protocol version; the scenario's if none.
+    pub version: Option<Version>,
+    /// Keep alive in seconds; the scenario's if none.
+    pub keep_alive: Option<u16>,
+    /// Client identifier; a unique one of at most 23 characters if none.
+    pub id: Option<String>,
+    /// Keeps the session over a reconnect: clean start is off after the first connection and the session
+    /// expires after this time (5.0; before that the flag alone counts).
+    pub session_expiry: Option<Duration>,
+    /// User name.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Will message.
+    pub will: Option<WillSpec>,
+    /// User properties of CONNECT (5.0).
+    pub user_properties: Vec<(String, String)>,
+    /// Receive maximum (5.0).
+    pub receive_maximum: Option<u16>,
+    /// Comes back after a connection is lost.
+    pub reconnect: Option<Reconnect>,
+    /// The network between the client and the broker; as it is if none.
+    pub network: Option<Network>,
+    /// Bytes per second that the client reads at most: a slow consumer.
+    pub read_rate: Option<u64>,
+}
+
+/// The will of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WillSpec {
+    /// Topic.
+    pub topic: String,
+    /// Payload, UTF-8.
+    pub payload: String,
+    /// Quality of service.
+    pub qos: QoS,
+    /// Publish as retained.
+    pub retain: bool,
+}
+
+/// How a client comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconnect {
+    /// Wait before the first attempt.
+    pub delay: Duration,
+    /// Longest wait: it doubles with each failed attempt.
+    pub delay_max: Duration,
+}
+
+/// A network made worse by a proxy between client and broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// One-way delay.
+    pub delay: Duration,
+    /// The delay varies by up to this much in both directions; bytes stay in order.
+    pub jitter: Duration,
+    /// Bytes per second of each connection and direction; unlimited if none.
+    pub bandwidth: Option<u64>,
+    /// Mean time until a connection is cut, exponentially distributed; never if none.
+    pub cut_after: Option<Duration>,
+}
+
+/// What each client of a group publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishSpec {
+    /// Topic; `{i}` is the number of the client in its group.
+    pub topic: String,
+    /// How often.
+    pub rate: Rate,
+    /// How the rate changes during the load.
+    pub shape: Shape,
+    /// Closed loop: most messages without acknowledgement; the rate is then only an upper limit. Open loop if none.
+    pub window: Option<u16>,
+    /// Quality of service.
+    pub qos: QoS,
+    /// Publish as retained.
+    pub retain: bool,
+    /// What is sent.
+    pub payload: PayloadSpec,
+    /// User properties of each message (5.0).
+    pub user_properties: Vec<(String, String)>,
+    /// Message expiry in seconds (5.0).
+    pub expiry: Option<u32>,
+    /// Each message is a request: the topic that its answer comes to; the client subscribes to it itself.
+    pub response: Option<String>,
+}
+
+/// How a rate changes over the load (warm-up and hold).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Shape {
+    /// It does not.
+    #[default]
+    Constant,
+    /// From the rate of the group, linearly, to this one at the end of the hold.
+    Ramp {
+        /// The rate at the end.
+        to: Rate,
+    },
+    /// Each of these rates in turn for an equal part of the hold; the first one also in the warm-up.
+    Steps {
+        /// At least one.
+        rates: Vec<Rate>,
+    },
+}
+
+/// What a message carries besides its mark.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PayloadSpec {
+    /// Filled with dots.
+    Size(u32),
+    /// Filled with random bytes: cannot be compressed.
+    Random(u32),
+    /// A text with places to fill in; JSON if it starts with `{`.
+    Template(String),
+    /// Contents of a file.
+    File(PathBuf),
+}
+
+/// What each client of a group subscribes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubscribeSpec {
+    /// Filters; `{i}` is the number of the client in its group, `{p}` stands for one filter per publisher.
+    pub filters: Vec<String>,
+    /// Highest quality of service to receive with.
+    pub qos: QoS,
+    /// Answers each request at its response topic with the request's own payload.
+    pub respond: bool,
+}
+
+/// Something done on purpose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// From the start of the hold.
+    pub at: Duration,
+    /// How long it lasts; zero for what is done at once.
+    pub lasts: Duration,
+    /// What is done.
+    pub kind: FaultKind,
+}
+
+/// What can be done on purpose.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FaultKind {
+    /// Cuts connections all at once; clients come back as their group says.
+    Disconnect {
+        /// Who.
+        whom: Victims,
+        /// True: with a reset; false: closed without DISCONNECT.
+        reset: bool,
+    },
+    /// Stops reading from sockets, so that the broker has to queue.
+    StopReading {
+        /// Who.
+        whom: Victims,
+    },
+    /// Neither reads nor writes, and does not close: a half-open peer.
+    Freeze {
+        /// Who.
+        whom: Victims,
+    },
+    /// Runs a command in a shell, for example one that kills and restarts the broker; if empty the one of
+    /// `--on-fault`.
+    Hook {
+        /// The command.
+        command: String,
+    },
+}
+
+/// Who suffers a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Victims {
+    /// Name of the group; all groups if none.
+    pub group: Option<String>,
+    /// Part of the clients, spread evenly; 1 is all of them.
+    pub share: f64,
+}
+
+/// A scenario, or the steps of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// What has no steps is one scenario; steps are complete scenarios named `NAME/STEP`.
+    pub scenarios: Vec<Scenario>,
+}

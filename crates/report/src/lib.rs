@@ -1,0 +1,13 @@
+//! What a benchmark run found, as data, and every form in which a person or a program reads it.
+//!
+//! Invariant: every form shows the figures of one [`RunResult`] and computes none of its own.
+#![forbid(unsafe_code)]
+
+pub mod metric;
+pub mod result;
+pub mod threshold;
+pub mod units;
+
+pub use metric::{Better, Metric, Unit};
+pub use result::{RunResult, SCHEMA};
+pub use threshold::{Threshold, ThresholdError};

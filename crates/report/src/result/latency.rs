@@ -1,0 +1,58 @@
+//! Distributions of latencies.
+
+use serde::{Deserialize, Serialize};
+
+/// Latencies of a run; none where nothing was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latencies {
+    /// Response time: from the intended send time to the arrival; of a request, to the arrival of its answer.
+    pub e2e: Option<Distribution>,
+    /// Service time: from the actual send to the arrival.
+    pub service: Option<Distribution>,
+    /// From PUBLISH to PUBACK (QoS 1) or PUBCOMP (QoS 2).
+    pub publish_ack: Option<Distribution>,
+    /// From opening the connection to CONNACK.
+    pub connect: Option<Distribution>,
+    /// From SUBSCRIBE to SUBACK.
+    pub subscribe: Option<Distribution>,
+    /// From the loss of a connection to being ready again.
+    pub reconnect: Option<Distribution>,
+    /// From the intended to the actual send, where the broker did not hold the publisher back.
+    pub generator_lag: Option<Distribution>,
+    /// How long the generator may have left a message in its socket before it read it: an upper bound.
+    pub receive_lag: Option<Distribution>,
+}
+
+/// A distribution in nanoseconds, exact to 0.1 %.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Distribution {
+    /// Its usual quantiles.
+    #[serde(flatten)]
+    pub quantiles: Quantiles,
+    /// Points of the percentile plot: (fraction of the values, nanoseconds), both ascending, at most 120.
+    pub curve: Vec<(f64, u64)>,
+    /// The histogram in the HDR V2 format with deflate, as base64: can be merged.
+    pub hdr: String,
+}
+
+/// Quantiles in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "each field is what its name says")]
+pub struct Quantiles {
+    pub count: u64,
+    pub min: u64,
+    pub mean: u64,
+    pub p50: u64,
+    pub p75: u64,
+    pub p90: u64,
+    pub p95: u64,
+    pub p99: u64,
+    #[serde(rename = "p99.9")]
+    pub p99_9: u64,
+    #[serde(rename = "p99.99")]
+    pub p99_99: u64,
+    pub max: u64,
+}

@@ -1,0 +1,110 @@
+//! What a process and its children used.
+
+use serde::{Deserialize, Serialize};
+
+/// Use over one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// Cores in use in user mode.
+    pub cores_user: f64,
+    /// Cores in use in the kernel.
+    pub cores_system: f64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Resident memory with shared pages divided among their users; 0 where it was not read in this second.
+    pub pss_bytes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open files.
+    pub open_files: u64,
+    /// Context switches per second.
+    pub context_switches: f64,
+    /// Bytes per second that the network interface of its machine received; loopback included.
+    pub network_in_bytes: f64,
+    /// Likewise sent.
+    pub network_out_bytes: f64,
+    /// Bytes per second read from disk.
+    pub disk_read_bytes: f64,
+    /// Bytes per second written to disk.
+    pub disk_write_bytes: f64,
+}
+
+/// Use over the hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// CPU seconds in user mode.
+    pub cpu_user_seconds: f64,
+    /// CPU seconds in the kernel.
+    pub cpu_system_seconds: f64,
+    /// Cores in use on average.
+    pub cores_avg: f64,
+    /// Cores in use in the busiest second.
+    pub cores_max: f64,
+    /// Share of the whole machine's CPU that was idle (mean), as `1 - idle` is what some reports call CPU.
+    pub machine_idle: f64,
+    /// CPU microseconds per message received in the hold; none if there was none.
+    pub cpu_us_per_message: Option<f64>,
+    /// Messages in and out per second and core in use.
+    pub messages_per_core_second: Option<f64>,
+    /// Cores in use with all clients connected and no load.
+    pub cores_idle: Option<f64>,
+    /// Seconds that threads were ready to run and had no core, all threads together.
+    pub waited_for_core_seconds: f64,
+    /// Resident memory during the hold: highest, mean.
+    pub rss_max_bytes: u64,
+    /// See `rss_max_bytes`.
+    pub rss_avg_bytes: u64,
+    /// Highest PSS that was read during the hold.
+    pub pss_max_bytes: u64,
+    /// Mean PSS of the hold.
+    pub pss_avg_bytes: u64,
+    /// Seconds from the first connection until resident memory stayed within 1 % of its last value; none if it
+    /// still changed at the end.
+    pub rss_stable_seconds: Option<f64>,
+    /// Before the first connection.
+    pub memory_before: Memory,
+    /// With all connections and no load.
+    pub memory_connected: Memory,
+    /// After the run.
+    pub memory_end: Memory,
+    /// Resident bytes that one connection added; meaningful for a freshly started broker.
+    pub bytes_per_connection: Option<f64>,
+    /// Most threads.
+    pub threads_max: u64,
+    /// Most open files.
+    pub open_files_max: u64,
+    /// Context switches of threads that waited for something.
+    pub voluntary_context_switches: u64,
+    /// Context switches of threads that had to make room.
+    pub involuntary_context_switches: u64,
+    /// Bytes per second received by its machine's network interfaces, loopback included.
+    pub network_in_bytes: f64,
+    /// Likewise sent.
+    pub network_out_bytes: f64,
+    /// Bytes read from disk.
+    pub disk_read_bytes: u64,
+    /// Bytes written to disk.
+    pub disk_write_bytes: u64,
+}
+
+/// Memory at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Resident, shared pages divided among their users.
+    pub pss_bytes: u64,
+}
+
+/// One thread of the generator, as shares of the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadLoad {
+    /// On a core.
+    pub busy: f64,
+    /// Ready to run, waiting for a core.
+    pub waited_for_core: f64,
+}

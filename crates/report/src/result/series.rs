@@ -1,0 +1,79 @@
+//! The run second by second.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Quantiles, Resources};
+
+/// Where a run is.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each stage is what its name says")]
+pub enum Stage {
+    #[default]
+    Ramp,
+    WarmUp,
+    Hold,
+    Drain,
+}
+
+/// About a second of a run, all threads and agents together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Second {
+    /// Seconds from the first connection to its beginning.
+    pub at: f64,
+    /// Its length in seconds: 1, or shorter at the end of a stage.
+    pub span: f64,
+    /// The stage it belongs to.
+    pub stage: Stage,
+    /// Clients connected and subscribed at its end.
+    pub up: u64,
+    /// Clients that got ready in it.
+    pub connected: u64,
+    /// Clients that failed to connect in it.
+    pub failed: u64,
+    /// Connections lost in it, those cut on purpose included.
+    pub lost: u64,
+    /// Messages due in it.
+    pub offered: u64,
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Messages acknowledged.
+    pub acknowledged: u64,
+    /// Messages that were due and not taken by the broker.
+    pub held_back: u64,
+    /// Bytes written to sockets.
+    pub bytes_sent: u64,
+    /// Bytes read from sockets.
+    pub bytes_received: u64,
+    /// Response times of the messages that arrived in it.
+    pub e2e: Option<Quantiles>,
+    /// Service times.
+    pub service: Option<Quantiles>,
+    /// Times to the acknowledgement.
+    pub publish_ack: Option<Quantiles>,
+    /// Connect times.
+    pub connect: Option<Quantiles>,
+    /// Reconnection delays.
+    pub reconnect: Option<Quantiles>,
+    /// Lag of the generator.
+    pub generator_lag: Option<Quantiles>,
+    /// The first broker that is watched.
+    pub broker: Option<Resources>,
+    /// The generator.
+    pub generator: Option<Resources>,
+}
+
+/// Something that happened at one moment: a fault, its end, a change of the load, a note.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mark {
+    /// Seconds from the first connection.
+    pub at: f64,
+    /// In words.
+    pub text: String,
+}
