@@ -1,5 +1,7 @@
 //! The names of all figures: one list for thresholds, comparisons, reports and `result.json`.
 
+use crate::units;
+
 /// Whether a higher or a lower figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -312,274 +314,68 @@ fn of_distribution(name: &str) -> Option<Metric> {
     })
 }
 
+macro_rules! figures_of {
+    ($($distribution:literal: $help:literal,)*) => {
+        [$(
+            (concat!($distribution, ".count"), $help),
+            (concat!($distribution, ".min"), $help),
+            (concat!($distribution, ".mean"), $help),
+            (concat!($distribution, ".p50"), $help),
+            (concat!($distribution, ".p75"), $help),
+            (concat!($distribution, ".p90"), $help),
+            (concat!($distribution, ".p95"), $help),
+            (concat!($distribution, ".p99"), $help),
+            (concat!($distribution, ".p99.9"), $help),
+            (concat!($distribution, ".p99.99"), $help),
+            (concat!($distribution, ".max"), $help),
+        )*]
+    };
+}
+
 /// The figures of the distributions and what they are.
-const DISTRIBUTION_NAMES: [(&str, &str); 88] = [
-    (
-        "e2e.count",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.min",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.mean",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p50",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p75",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p90",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p95",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p99",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p99.9",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.p99.99",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "e2e.max",
-        "response time, from the intended send to the arrival",
-    ),
-    (
-        "service.count",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.min",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.mean",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p50",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p75",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p90",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p95",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p99",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p99.9",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.p99.99",
-        "service time, from the actual send to the arrival",
-    ),
-    (
-        "service.max",
-        "service time, from the actual send to the arrival",
-    ),
-    ("publish_ack.count", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.min", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.mean", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p50", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p75", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p90", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p95", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p99", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p99.9", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.p99.99", "time to PUBACK or PUBCOMP"),
-    ("publish_ack.max", "time to PUBACK or PUBCOMP"),
-    (
-        "connect.count",
-        "time from opening the connection to CONNACK",
-    ),
-    ("connect.min", "time from opening the connection to CONNACK"),
-    (
-        "connect.mean",
-        "time from opening the connection to CONNACK",
-    ),
-    ("connect.p50", "time from opening the connection to CONNACK"),
-    ("connect.p75", "time from opening the connection to CONNACK"),
-    ("connect.p90", "time from opening the connection to CONNACK"),
-    ("connect.p95", "time from opening the connection to CONNACK"),
-    ("connect.p99", "time from opening the connection to CONNACK"),
-    (
-        "connect.p99.9",
-        "time from opening the connection to CONNACK",
-    ),
-    (
-        "connect.p99.99",
-        "time from opening the connection to CONNACK",
-    ),
-    ("connect.max", "time from opening the connection to CONNACK"),
-    ("subscribe.count", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.min", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.mean", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p50", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p75", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p90", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p95", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p99", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p99.9", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.p99.99", "time from SUBSCRIBE to SUBACK"),
-    ("subscribe.max", "time from SUBSCRIBE to SUBACK"),
-    (
-        "reconnect.count",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.min",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.mean",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p50",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p75",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p90",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p95",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p99",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p99.9",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.p99.99",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "reconnect.max",
-        "time from the loss of a connection to being ready again",
-    ),
-    (
-        "generator_lag.count",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.min",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.mean",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p50",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p75",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p90",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p95",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p99",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p99.9",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.p99.99",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "generator_lag.max",
-        "lag of the generator behind its schedule",
-    ),
-    (
-        "receive_lag.count",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.min",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.mean",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p50",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p75",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p90",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p95",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p99",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p99.9",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.p99.99",
-        "upper bound of the time that the generator left a message unread",
-    ),
-    (
-        "receive_lag.max",
-        "upper bound of the time that the generator left a message unread",
-    ),
-];
+const DISTRIBUTION_NAMES: [(&str, &str); 88] = figures_of! {
+    "e2e": "response time, from the intended send to the arrival",
+    "service": "service time, from the actual send to the arrival",
+    "publish_ack": "time to PUBACK or PUBCOMP",
+    "connect": "time from opening the connection to CONNACK",
+    "subscribe": "time from SUBSCRIBE to SUBACK",
+    "reconnect": "time from the loss of a connection to being ready again",
+    "generator_lag": "lag of the generator behind its schedule",
+    "receive_lag": "upper bound of the time that the generator left a message unread",
+};
+
+/// Names of all figures, those of the distributions included.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let distributions = DISTRIBUTION_NAMES.iter().map(|(name, _)| *name);
+    METRICS
+        .iter()
+        .map(|metric| metric.name)
+        .chain(distributions)
+}
+
+/// A figure with its unit, as a person reads it: `3.9ms`, `1.1 GiB`, `99.998 %`.
+pub fn format(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Nanoseconds => units::latency(units::whole(value)),
+        Unit::Seconds => format!("{}s", units::figure(value)),
+        Unit::PerSecond => units::rate(value),
+        Unit::Count => units::count(units::whole(value)),
+        Unit::Share => share(value),
+        Unit::Bytes => units::bytes(value),
+        Unit::Cores => format!("{} cores", units::figure(value)),
+        Unit::Microseconds => format!("{}µs", units::figure(value)),
+    }
+}
+
+/// A share in percent; what is not all of it never reads `100 %`.
+fn share(value: f64) -> String {
+    let percent = value * 100.0;
+    if !(99.0..100.0).contains(&percent) {
+        return units::percent(value);
+    }
+    let decimals = (1..9).find(|decimals| !format!("{percent:.decimals$}").starts_with("100"));
+    format!("{percent:.*} %", decimals.unwrap_or(9))
+}
 
 #[cfg(test)]
 mod tests {
@@ -601,5 +397,29 @@ mod tests {
             find("lost").map(|metric| metric.better),
             Some(Better::Lower)
         );
+    }
+
+    #[test]
+    fn every_unit_reads_well() {
+        for (unit, value, text) in [
+            (Unit::Nanoseconds, 3_900_000.0, "3.9ms"),
+            (Unit::Seconds, 12.4, "12s"),
+            (Unit::PerSecond, 49_998.0, "49 998/s"),
+            (Unit::Count, 3.0, "3"),
+            (Unit::Share, 1.0, "100 %"),
+            (Unit::Share, 0.073, "7.3 %"),
+            (Unit::Bytes, 1_181_116_006.0, "1.1 GiB"),
+            (Unit::Cores, 4.1, "4.1 cores"),
+            (Unit::Microseconds, 50.0, "50µs"),
+        ] {
+            assert_eq!(format(unit, value), text);
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_not_all_never_reads_all() {
+        assert_eq!(format(Unit::Share, 0.999_98), "99.998 %");
+        assert_eq!(format(Unit::Share, 1.0 - 1e-7), "99.99999 %");
+        assert_eq!(format(Unit::Share, 0.995), "99.5 %");
     }
 }

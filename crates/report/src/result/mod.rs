@@ -1,7 +1,9 @@
 //! `result.json`: every figure of a run. Times are in the unit that ends the field's name, memory in bytes,
 //! rates per second. The schema only grows; its name changes when it breaks.
 
+mod histogram;
 mod latency;
+mod metrics;
 mod resources;
 mod scenario;
 mod series;
