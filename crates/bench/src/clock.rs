@@ -2,13 +2,26 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 /// Nanoseconds of the machine's monotonic clock: the same for every process of the machine.
 pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    nanos_of(clock_gettime(ClockId::Monotonic))
+}
+
+/// Steps of the monotonic clock in nanoseconds.
+pub fn monotonic_resolution_ns() -> u64 {
+    nanos_of(clock_getres(ClockId::Monotonic))
+}
+
+/// Nanoseconds that the calling thread has spent on a core.
+pub fn thread_cpu_ns() -> u64 {
+    nanos_of(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn nanos_of(time: Timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
     seconds * 1_000_000_000 + nanos
 }
 

@@ -4,7 +4,9 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod kernel_text;
 pub mod ledger;
+pub mod machine;
 pub mod mark;
 pub mod monitor;
 pub mod observe;

@@ -13,6 +13,7 @@ use crate::monitor::{Monitor, ThreadTime, listening_process, thread_time};
 use crate::outcome::{Broker, Clients, Generator, Measured, Outcome};
 use crate::plan::{Plan, PlanError};
 use crate::preflight::{self, PreflightError};
+use crate::record::Counts;
 use crate::scenario::Scenario;
 use crate::swarm::{Control, Progress, Swarm, ThreadReport, Timeline, Wiring};
 use crate::target::{Target, TargetError};
@@ -249,6 +250,12 @@ impl Coordinator<'_> {
         let broker = self.broker.take();
         let generator = self.generator.take();
         let reports = self.finish()?;
+        let in_hold =
+            |of: fn(&Counts) -> u64| reports.iter().map(|report| of(&report.counts)).sum::<u64>();
+        let received = in_hold(|counts| counts.received_in_hold);
+        let in_and_out = received + in_hold(|counts| counts.sent_in_hold);
+        let ready = control.progress().ready;
+        let usage = |mut monitor: Monitor| monitor.usage(received, in_and_out, ready);
         Ok(Outcome::new(Measured {
             plan: &plan,
             target: target.to_string(),
@@ -261,14 +268,14 @@ impl Coordinator<'_> {
                 ramp: Duration::from_nanos(ramp_ns),
             },
             timeline,
-            broker: broker.and_then(|mut monitor| {
+            broker: broker.and_then(|monitor| {
                 Some(Broker {
                     pid: monitor.pid(),
-                    usage: monitor.usage()?,
+                    usage: usage(monitor)?,
                 })
             }),
             generator: Generator {
-                usage: generator.and_then(|mut monitor| monitor.usage()),
+                usage: generator.and_then(usage),
                 threads,
             },
             reports,

@@ -3,10 +3,14 @@
 /// What `/proc/PID/stat` says of a process, all its threads together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
+    /// It ended and its parent has not noticed, or is about to vanish.
+    pub(super) is_dead: bool,
     pub(super) parent: u32,
     pub(super) user_ticks: u64,
     pub(super) system_ticks: u64,
     pub(super) threads: u64,
+    /// When it started, since the machine did: tells it from a later process with its number.
+    pub(super) start_ticks: u64,
 }
 
 /// What `/proc/PID/task/TID/schedstat` says of a thread.
@@ -14,6 +18,15 @@ pub(super) struct Stat {
 pub(super) struct SchedStat {
     pub(super) run_ns: u64,
     pub(super) wait_ns: u64,
+    /// How often it got a core.
+    pub(super) turns: u64,
+}
+
+/// Bytes in and out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) in_bytes: u64,
+    pub(super) out_bytes: u64,
 }
 
 /// Reads `/proc/PID/stat`; the name in brackets may contain anything.
@@ -23,10 +36,12 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     Some(Stat {
+        is_dead: matches!(*fields.first()?, "Z" | "X"),
         parent: u32::try_from(field(4)?).ok()?,
         user_ticks: field(14)?,
         system_ticks: field(15)?,
         threads: field(20)?,
+        start_ticks: field(22)?,
     })
 }
 
@@ -35,7 +50,55 @@ pub(super) fn schedstat(text: &str) -> Option<SchedStat> {
     let mut fields = text.split_ascii_whitespace();
     let run_ns = fields.next()?.parse().ok()?;
     let wait_ns = fields.next()?.parse().ok()?;
-    Some(SchedStat { run_ns, wait_ns })
+    let turns = fields.next()?.parse().ok()?;
+    Some(SchedStat {
+        run_ns,
+        wait_ns,
+        turns,
+    })
+}
+
+/// The resident pages in `/proc/PID/statm`.
+pub(super) fn resident_pages(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Disk traffic in `/proc/PID/io`; what the page cache answered is not in it.
+pub(super) fn disk(text: &str) -> Traffic {
+    Traffic {
+        in_bytes: number_of(text, "read_bytes").unwrap_or(0),
+        out_bytes: number_of(text, "write_bytes").unwrap_or(0),
+    }
+}
+
+/// Traffic of all interfaces in `/proc/PID/net/dev`.
+pub(super) fn network(text: &str) -> Traffic {
+    // NAME: 8 numbers of reception, the first is bytes, 8 of transmission likewise.
+    const TRANSMITTED: usize = 8;
+    let mut sum = Traffic::default();
+    for (_, numbers) in text.lines().filter_map(|line| line.split_once(':')) {
+        let mut numbers = numbers
+            .split_ascii_whitespace()
+            .map(|number| number.parse().unwrap_or(0));
+        sum.in_bytes += numbers.next().unwrap_or(0);
+        sum.out_bytes += numbers.nth(TRANSMITTED - 1).unwrap_or(0);
+    }
+    sum
+}
+
+/// All and idle ticks of the machine's cores in `/proc/stat`.
+pub(super) fn machine(text: &str) -> Option<(u64, u64)> {
+    // user nice system idle iowait irq softirq steal; guests are counted in user already.
+    const IDLE: [usize; 2] = [3, 4];
+    const COUNTED: usize = 8;
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let (mut all, mut idle) = (0, 0);
+    for (index, number) in line.split_ascii_whitespace().take(COUNTED).enumerate() {
+        let ticks: u64 = number.parse().ok()?;
+        all += ticks;
+        idle += if IDLE.contains(&index) { ticks } else { 0 };
+    }
+    (all > 0).then_some((all, idle))
 }
 
 /// The number of a line `KEY: NUMBER [kB]`, as in `status` and `smaps_rollup`.
@@ -75,22 +138,27 @@ mod tests {
     fn stat_is_read_whatever_the_name_is() {
         let text = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 123 456 0 0 20 0 3 0 1000 1 2 3";
         let expected = Stat {
+            is_dead: false,
             parent: 7,
             user_ticks: 123,
             system_ticks: 456,
             threads: 3,
+            start_ticks: 1000,
         };
         assert_eq!(stat(text), Some(expected));
+        let zombie = stat(&text.replace(") S 7", ") Z 7")).unwrap();
+        assert!(zombie.is_dead);
         assert_eq!(stat("42 (short) S 7"), None);
     }
 
     #[test]
-    fn schedstat_has_run_and_wait() {
+    fn schedstat_has_run_wait_and_turns() {
         let expected = SchedStat {
             run_ns: 1_181_306,
             wait_ns: 66_043,
+            turns: 12,
         };
-        assert_eq!(schedstat("1181306 66043 1\n"), Some(expected));
+        assert_eq!(schedstat("1181306 66043 12\n"), Some(expected));
         assert_eq!(schedstat(""), None);
     }
 
@@ -100,6 +168,48 @@ mod tests {
         assert_eq!(number_of(text, "VmRSS"), Some(1234));
         assert_eq!(number_of(text, "voluntary_ctxt_switches"), Some(5));
         assert_eq!(number_of(text, "Pss"), None);
+    }
+
+    #[test]
+    fn resident_pages_are_the_second_number() {
+        assert_eq!(resident_pages("2741 437 377 6 0 109 0\n"), Some(437));
+        assert_eq!(resident_pages("2741"), None);
+    }
+
+    #[test]
+    fn disk_traffic_is_what_reached_the_disk() {
+        let text = "rchar: 6976\nwchar: 10\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\n\
+                    write_bytes: 8192\ncancelled_write_bytes: 1\n";
+        let expected = Traffic {
+            in_bytes: 4096,
+            out_bytes: 8192,
+        };
+        assert_eq!(disk(text), expected);
+        assert_eq!(disk(""), Traffic::default());
+    }
+
+    #[test]
+    fn network_traffic_is_that_of_all_interfaces() {
+        let text = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:  139290    2195    0    0    0     0          0         0   139290    2195    0    0    0     0       0          0
+  eth0:230776848    7040    0    0    0     0          0         0   446298    4486    0    0    0     0       0          0
+";
+        let expected = Traffic {
+            in_bytes: 139_290 + 230_776_848,
+            out_bytes: 139_290 + 446_298,
+        };
+        assert_eq!(network(text), expected);
+    }
+
+    #[test]
+    fn a_core_that_waits_for_a_disk_is_idle() {
+        let text =
+            "cpu  35639 1 3569 188525 497 2 35 27 5 6\ncpu0 15917 0 1569 96450 105 0 6 13 0 0\n";
+        let all = 35_639 + 1 + 3_569 + 188_525 + 497 + 2 + 35 + 27;
+        assert_eq!(machine(text), Some((all, 188_525 + 497)));
+        assert_eq!(machine("cpu0 1 2 3 4 5 6 7 8\n"), None);
     }
 
     #[test]

@@ -1,65 +1,42 @@
 //! A process with its children, read from `/proc`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use thrum_report::result::Memory;
+
 use super::accounts;
+use super::dear::{OpenFiles, Walks};
+use super::listener::listening_process;
+use super::machine::MachineSample;
+use super::sample::{Moment, Reading, Sample, ThreadTime};
+use super::totals::{ProcessCounters, ProcessId, ThreadCounters, Totals};
+use crate::units::SECOND_NS;
+use crate::{clock, kernel_text};
 
 /// Samples between two searches for new children: a search reads the status of every process of the machine.
 const SEARCH_EVERY: u32 = 5;
+
+/// Most processes of a tree: a broker that has a process per connection is not to stop the clock of the run.
+const PROCESSES_MAX: usize = 1024;
+
+/// Most threads of a process that are read one by one, 10 µs each; the others show in its CPU ticks only.
+const THREADS_MAX: usize = 2048;
 
 /// A process and all its descendants.
 #[derive(Debug)]
 pub struct ProcessTree {
     root: u32,
+    /// When the root started, to tell it from a later process with its number.
+    start_ticks: Option<u64>,
+    /// Port by which a successor of the root is found.
+    port: Option<u16>,
     members: Vec<u32>,
     samples_since_search: u32,
-}
-
-/// Accounts of a tree at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// Monotonic clock.
-    pub at_ns: u64,
-    /// CPU time in user mode, in nanoseconds, to a clock tick of the kernel (10 ms).
-    pub user_ns: u64,
-    /// CPU time in the kernel, likewise.
-    pub system_ns: u64,
-    /// Resident memory.
-    pub rss_bytes: u64,
-    /// Threads.
-    pub threads: u64,
-    /// What takes longer to read.
-    pub detail: Option<Detail>,
-}
-
-/// Accounts that are read thread by thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// CPU time and waiting time of each thread by its number, ascending.
-    pub threads: Vec<(u32, ThreadTime)>,
-    /// Context switches because a thread waited for something.
-    pub voluntary_switches: u64,
-    /// Context switches because another thread was to run.
-    pub involuntary_switches: u64,
-}
-
-/// Exact times of a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadTime {
-    /// On a core.
-    pub run_ns: u64,
-    /// Ready to run, waiting for a core.
-    pub wait_ns: u64,
-}
-
-/// Memory of a tree at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// Resident, shared pages counted in each process.
-    pub rss_bytes: u64,
-    /// Resident, shared pages divided among their users; 0 if the kernel does not tell.
-    pub pss_bytes: u64,
+    totals: Totals,
+    walks: Walks,
+    open_files: OpenFiles,
 }
 
 impl ProcessTree {
@@ -67,9 +44,22 @@ impl ProcessTree {
     pub fn new(root: u32) -> Self {
         Self {
             root,
+            start_ticks: stat(root).map(|stat| stat.start_ticks),
+            port: None,
             members: descendants(root),
             samples_since_search: 0,
+            totals: Totals::new(tick_ns()),
+            walks: Walks::default(),
+            open_files: OpenFiles::default(),
         }
+    }
+
+    /// The tree under the process that listens on a port, and after its end under its successor; none if nobody
+    /// listens.
+    pub fn listening_on(port: u16) -> Option<Self> {
+        let mut tree = Self::new(listening_process(port)?);
+        tree.port = Some(port);
+        Some(tree)
     }
 
     /// The process at the top.
@@ -77,36 +67,83 @@ impl ProcessTree {
         self.root
     }
 
-    /// Reads the accounts; none if the process is gone.
+    /// Reads what belongs to a moment.
+    pub fn read(&mut self, moment: Moment) -> Reading {
+        let memory = if moment.has_memory() {
+            self.memory()
+        } else {
+            None
+        };
+        let mut sample = self.sample(clock::monotonic_ns(), moment.is_detailed());
+        if let Some(sample) = &mut sample {
+            if memory.is_none() && self.walks.are_due(sample.at_ns, sample.rss_bytes) {
+                sample.pss_bytes = self.memory().map(|memory| memory.pss_bytes);
+            }
+            sample.pss_bytes = sample
+                .pss_bytes
+                .or_else(|| memory.map(|memory| memory.pss_bytes))
+                .filter(|bytes| *bytes > 0);
+        }
+        Reading {
+            moment,
+            sample,
+            memory,
+        }
+    }
+
+    /// Reads the accounts; none if the process is gone. The detail is the context switches by their reason.
     pub fn sample(&mut self, at_ns: u64, in_detail: bool) -> Option<Sample> {
         self.samples_since_search += 1;
-        if in_detail || self.samples_since_search >= SEARCH_EVERY {
+        if !self.is_alive() {
+            self.adopt_successor()?;
+        } else if in_detail || self.samples_since_search >= SEARCH_EVERY {
             self.members = descendants(self.root);
             self.samples_since_search = 0;
         }
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let in_detail = in_detail || self.totals.is_empty();
         let mut sample = Sample {
             at_ns,
+            machine: MachineSample::read().unwrap_or_default(),
             ..Sample::default()
         };
+        let mut processes = BTreeMap::new();
         for &pid in &self.members {
-            let Some(stat) = read(pid, "stat").and_then(|text| accounts::stat(&text)) else {
+            let Some((id, counters, threads)) = counters(pid, in_detail) else {
                 continue;
             };
-            sample.user_ns += stat.user_ticks * tick_ns;
-            sample.system_ns += stat.system_ticks * tick_ns;
-            sample.threads += stat.threads;
+            sample.threads += threads;
             sample.rss_bytes += resident_bytes(pid);
+            processes.insert(id, counters);
         }
-        if in_detail {
-            sample.detail = Some(self.detail());
+        if sample.threads == 0 {
+            return None;
         }
-        (sample.threads > 0).then_some(sample)
+        let sums = self.totals.enter(processes);
+        let network = read(self.root, "net/dev")
+            .map_or_else(Default::default, |text| accounts::network(&text));
+        Some(Sample {
+            cpu_ns: sums.cpu_ns,
+            user_ns: sums.user_ns,
+            system_ns: sums.system_ns,
+            wait_ns: sums.wait_ns,
+            context_switches: sums.turns,
+            voluntary_switches: sums.switches[0],
+            involuntary_switches: sums.switches[1],
+            open_files: self.open_files.count(&self.members, at_ns),
+            disk_read_bytes: sums.disk.in_bytes,
+            disk_write_bytes: sums.disk.out_bytes,
+            network_in_bytes: network.in_bytes,
+            network_out_bytes: network.out_bytes,
+            ..sample
+        })
     }
 
     /// Memory now; none if the process is gone. Walks the page tables, so not for every second.
     pub fn memory(&mut self) -> Option<Memory> {
-        self.members = descendants(self.root);
+        if !self.is_alive() {
+            self.adopt_successor()?;
+        }
+        let before_ns = clock::thread_cpu_ns();
         let mut memory = Memory::default();
         for &pid in &self.members {
             let rollup = read(pid, "smaps_rollup").unwrap_or_default();
@@ -114,54 +151,91 @@ impl ProcessTree {
             memory.rss_bytes += rss.unwrap_or_else(|| resident_bytes(pid));
             memory.pss_bytes += accounts::number_of(&rollup, "Pss").map_or(0, |kib| kib * 1024);
         }
+        let took_ns = clock::thread_cpu_ns().saturating_sub(before_ns);
+        self.walks
+            .note(clock::monotonic_ns(), memory.rss_bytes, took_ns);
         (memory.rss_bytes > 0).then_some(memory)
     }
 
-    fn detail(&self) -> Detail {
-        let mut detail = Detail::default();
-        for &pid in &self.members {
-            for thread in numbered(&process_folder(pid).join("task")) {
-                let folder = process_folder(pid).join("task").join(thread.to_string());
-                detail
-                    .threads
-                    .extend(time_in(&folder).map(|time| (thread, time)));
-                let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
-                detail.voluntary_switches +=
-                    accounts::number_of(&status, "voluntary_ctxt_switches").unwrap_or(0);
-                detail.involuntary_switches +=
-                    accounts::number_of(&status, "nonvoluntary_ctxt_switches").unwrap_or(0);
-            }
-        }
-        detail.threads.sort_unstable_by_key(|(thread, _)| *thread);
-        detail
+    fn is_alive(&self) -> bool {
+        stat(self.root).is_some_and(|stat| {
+            !stat.is_dead
+                && self
+                    .start_ticks
+                    .is_none_or(|ticks| ticks == stat.start_ticks)
+        })
+    }
+
+    /// Goes on with the process that listens now, if it is to be looked for.
+    fn adopt_successor(&mut self) -> Option<()> {
+        let root = listening_process(self.port?)?;
+        self.root = root;
+        self.start_ticks = Some(stat(root)?.start_ticks);
+        self.members = descendants(root);
+        self.samples_since_search = 0;
+        Some(())
     }
 }
 
 /// Times of one thread of this process.
 pub fn thread_time(thread: u64) -> Option<ThreadTime> {
-    time_in(&Path::new("/proc/self/task").join(thread.to_string()))
-}
-
-fn time_in(folder: &Path) -> Option<ThreadTime> {
-    let text = fs::read_to_string(folder.join("schedstat")).ok()?;
-    let stat = accounts::schedstat(&text)?;
+    let folder = Path::new("/proc/self/task").join(thread.to_string());
+    let sched = accounts::schedstat(&kernel_text::read(folder.join("schedstat"))?)?;
     Some(ThreadTime {
-        run_ns: stat.run_ns,
-        wait_ns: stat.wait_ns,
+        run_ns: sched.run_ns,
+        wait_ns: sched.wait_ns,
     })
 }
 
+/// What a process says of itself, and how many threads it has.
+fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u64)> {
+    let stat = stat(pid).filter(|stat| !stat.is_dead)?;
+    let mut counters = ProcessCounters {
+        user_ns: stat.user_ticks * tick_ns(),
+        system_ns: stat.system_ticks * tick_ns(),
+        disk: read(pid, "io").map_or_else(Default::default, |text| accounts::disk(&text)),
+        threads: BTreeMap::new(),
+    };
+    let tasks = process_folder(pid).join("task");
+    for thread in numbered(&tasks).into_iter().take(THREADS_MAX) {
+        let folder = tasks.join(thread.to_string());
+        let sched =
+            kernel_text::read(folder.join("schedstat")).and_then(|text| accounts::schedstat(&text));
+        let thread_counters = ThreadCounters {
+            sched: sched.unwrap_or_default(),
+            switches: in_detail.then(|| switches(&folder)),
+        };
+        counters.threads.insert(thread, thread_counters);
+    }
+    Some(((pid, stat.start_ticks), counters, stat.threads))
+}
+
+/// Voluntary and involuntary context switches of a thread.
+fn switches(folder: &Path) -> [u64; 2] {
+    let status = kernel_text::read(folder.join("status")).unwrap_or_default();
+    ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]
+        .map(|key| accounts::number_of(&status, key).unwrap_or(0))
+}
+
+fn tick_ns() -> u64 {
+    SECOND_NS / rustix::param::clock_ticks_per_second().max(1)
+}
+
+fn stat(pid: u32) -> Option<accounts::Stat> {
+    accounts::stat(&read(pid, "stat")?)
+}
+
 fn resident_bytes(pid: u32) -> u64 {
-    let status = read(pid, "status").unwrap_or_default();
-    accounts::number_of(&status, "VmRSS").map_or(0, |kib| kib * 1024)
+    let pages = read(pid, "statm").and_then(|text| accounts::resident_pages(&text));
+    let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    pages.unwrap_or(0) * page_bytes
 }
 
 /// The process and, generation by generation, its descendants.
 fn descendants(root: u32) -> Vec<u32> {
     let mut parents = Vec::new();
     for pid in numbered(Path::new("/proc")) {
-        let stat = read(pid, "stat").and_then(|text| accounts::stat(&text));
-        parents.extend(stat.map(|stat| (pid, stat.parent)));
+        parents.extend(stat(pid).map(|stat| (pid, stat.parent)));
     }
     let mut members = vec![root];
     let mut next = 0;
@@ -170,7 +244,10 @@ fn descendants(root: u32) -> Vec<u32> {
         let children = parents
             .iter()
             .filter(|(pid, of)| *of == parent && !members.contains(pid));
-        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        let children: Vec<u32> = children
+            .map(|(pid, _)| *pid)
+            .take(PROCESSES_MAX - members.len())
+            .collect();
         members.extend(children);
     }
     members
@@ -192,27 +269,79 @@ pub(super) fn process_folder(pid: u32) -> PathBuf {
 }
 
 fn read(pid: u32, file: &str) -> Option<String> {
-    fs::read_to_string(process_folder(pid).join(file)).ok()
+    kernel_text::read(process_folder(pid).join(file))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
     fn this_process_has_accounts() {
         let mut tree = ProcessTree::new(std::process::id());
         let sample = tree.sample(1, true).unwrap();
-        assert!(sample.rss_bytes > 100_000 && sample.threads >= 1);
-        let detail = sample.detail.unwrap();
-        assert!(detail.threads.iter().any(|(_, time)| time.run_ns > 0));
+        assert!(sample.rss_bytes > 100_000 && sample.threads >= 1 && sample.open_files >= 3);
+        assert!(sample.machine.all_ticks > 0);
         let memory = tree.memory().unwrap();
-        assert!(memory.rss_bytes >= memory.pss_bytes);
+        assert!(memory.rss_bytes >= memory.pss_bytes && memory.pss_bytes > 0);
+    }
+
+    #[test]
+    fn work_of_this_thread_shows_in_the_next_sample() {
+        let mut tree = ProcessTree::new(std::process::id());
+        let earlier = tree.sample(1, false).unwrap();
+        let until_ns = clock::thread_cpu_ns() + 50_000_000;
+        while clock::thread_cpu_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        let later = tree.sample(2, true).unwrap();
+        // The kernel books what runs at its ticks only.
+        assert!(later.cpu_ns - earlier.cpu_ns >= 30_000_000);
+        assert!(later.voluntary_switches >= earlier.voluntary_switches);
     }
 
     #[test]
     fn a_process_that_is_gone_has_none() {
-        assert_eq!(ProcessTree::new(u32::MAX).sample(1, true), None);
-        assert_eq!(ProcessTree::new(u32::MAX).memory(), None);
+        let mut tree = ProcessTree::new(u32::MAX);
+        assert_eq!(tree.sample(1, true), None);
+        assert_eq!(tree.memory(), None);
+        assert_eq!(tree.read(Moment::Start).sample, None);
+    }
+
+    #[test]
+    fn the_moments_that_have_memory_read_it() {
+        let mut tree = ProcessTree::new(std::process::id());
+        let start = tree.read(Moment::Start);
+        assert_eq!(
+            start.sample.unwrap().pss_bytes,
+            start.memory.map(|memory| memory.pss_bytes)
+        );
+        assert_eq!(tree.read(Moment::HoldStart).memory, None);
+    }
+
+    #[test]
+    fn a_successor_on_the_port_is_followed_and_nothing_counts_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut tree = ProcessTree::listening_on(port).unwrap();
+        let earlier = tree.sample(1, false).unwrap();
+        // As if the listener had been another process that is gone.
+        tree.root = u32::MAX;
+        let later = tree.sample(2, false).unwrap();
+        assert_eq!(tree.root(), std::process::id());
+        assert!(later.cpu_ns >= earlier.cpu_ns && later.user_ns >= earlier.user_ns);
+        drop(listener);
+        tree.root = u32::MAX;
+        assert_eq!(tree.sample(3, false), None);
+        assert!(ProcessTree::listening_on(port).is_none());
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_number_is_another_one() {
+        let mut tree = ProcessTree::new(std::process::id());
+        tree.start_ticks = tree.start_ticks.map(|ticks| ticks + 1);
+        assert_eq!(tree.sample(1, false), None);
     }
 }

@@ -1,163 +1,294 @@
-//! Samples summed up over the hold.
+//! Readings summed up over the hold, of this machine or of another.
 
-use super::tree::{Detail, Memory, Sample};
-use crate::units::{SECOND_NS, fraction, ratio};
+use thrum_report::result::{Memory, Resources, Usage};
 
-/// Shortest hold that CPU use is told of: ten of the kernel's clock ticks.
-const SPAN_NS_MIN: u64 = SECOND_NS / 10;
+use super::sample::{Moment, Reading, Sample};
+use super::second::{SPAN_NS_MIN, cores, moved, resources, span_ns, user_share};
+use super::stable::MemoryCurve;
+use crate::units::{SECOND_NS, fraction};
 
-/// What a process and its children used during the hold.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// CPU seconds in user mode.
-    pub user_seconds: f64,
-    /// CPU seconds in the kernel.
-    pub system_seconds: f64,
-    /// Cores in use on average.
-    pub cores_avg: f64,
-    /// Cores in use in the busiest second.
-    pub cores_max: f64,
-    /// Seconds that threads were ready to run and had no core, all threads together.
-    pub core_wait_seconds: f64,
-    /// Resident memory before the first connection.
-    pub before: Memory,
-    /// Resident memory with all connections and no load.
-    pub connected: Memory,
-    /// Resident memory after the run.
-    pub end: Memory,
-    /// Resident memory during the hold: highest sample.
-    pub rss_max_bytes: u64,
-    /// Resident memory during the hold: mean of the samples.
-    pub rss_avg_bytes: u64,
-    /// Most threads.
-    pub threads_max: u64,
-    /// Context switches of threads that waited for something.
-    pub voluntary_switches: u64,
-    /// Context switches of threads that had to make room.
-    pub involuntary_switches: u64,
+/// What the clients did in the hold, to divide by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Messages received.
+    pub messages_received: u64,
+    /// Messages sent and received.
+    pub messages_in_and_out: u64,
+    /// Clients connected when the memory of connections was read.
+    pub connections: u64,
 }
 
-impl Usage {
-    /// Sums up; the first and the last sample are the ends of the hold.
-    pub fn new(samples: &[Sample], [before, connected, end]: [Memory; 3]) -> Option<Self> {
-        let (first, last) = (samples.first()?, samples.last()?);
-        let span_ns = last
-            .at_ns
-            .checked_sub(first.at_ns)
-            .filter(|span| *span >= SPAN_NS_MIN)?;
-        let user_ns = last.user_ns.saturating_sub(first.user_ns);
-        let system_ns = last.system_ns.saturating_sub(first.system_ns);
-        let details = first.detail.as_ref().zip(last.detail.as_ref());
-        let exact = details.and_then(|(first, last)| thread_times(first, last));
-        // The kernel's ticks give the split, the threads' own accounts the exact sum.
-        let cpu_ns = exact.map_or(user_ns + system_ns, |(run_ns, _)| run_ns);
-        let user_share = ratio(user_ns, user_ns + system_ns);
-        let cpu_seconds = fraction(cpu_ns) / 1e9;
-        let rss = samples.iter().map(|sample| sample.rss_bytes);
-        let rss_sum: u64 = rss.clone().sum();
-        let switches = |of: fn(&Detail) -> u64| {
-            details.map_or(0, |(first, last)| of(last).saturating_sub(of(first)))
-        };
-        Some(Self {
-            user_seconds: cpu_seconds * user_share,
-            system_seconds: cpu_seconds * (1.0 - user_share),
-            cores_avg: ratio(cpu_ns, span_ns),
-            cores_max: busiest(samples).max(ratio(cpu_ns, span_ns)),
-            core_wait_seconds: exact.map_or(0.0, |(_, wait_ns)| fraction(wait_ns) / 1e9),
-            before,
-            connected,
-            end,
-            rss_max_bytes: rss.max().unwrap_or(0),
-            rss_avg_bytes: rss_sum / u64::try_from(samples.len()).unwrap_or(1),
-            threads_max: samples
-                .iter()
-                .map(|sample| sample.threads)
-                .max()
-                .unwrap_or(0),
-            voluntary_switches: switches(|detail| detail.voluntary_switches),
-            involuntary_switches: switches(|detail| detail.involuntary_switches),
+/// Sums up readings in the order of their moments.
+#[derive(Clone, Debug, Default)]
+pub struct UsageBuilder {
+    before: Option<Memory>,
+    connected: Option<Memory>,
+    end: Option<Memory>,
+    idle_start: Option<Sample>,
+    cores_idle: Option<f64>,
+    second: Option<Sample>,
+    curve: MemoryCurve,
+    hold: Option<Hold>,
+    hold_is_open: bool,
+}
+
+/// Sums of the hold.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    first: Sample,
+    last: Sample,
+    /// Where the second under way began.
+    second: Sample,
+    samples: u64,
+    cores_max: f64,
+    rss_max_bytes: u64,
+    rss_sum_bytes: u64,
+    pss_max_bytes: u64,
+    pss_sum_bytes: u64,
+    pss_samples: u64,
+    threads_max: u64,
+    open_files_max: u64,
+}
+
+impl UsageBuilder {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Enters what was read; after a second returns the use since the one before.
+    pub fn enter(&mut self, reading: &Reading) -> Option<Resources> {
+        let sample = reading.sample;
+        match reading.moment {
+            Moment::Start => {
+                self.before = reading.memory;
+                self.second = sample;
+            }
+            Moment::Connected => {
+                self.connected = reading.memory;
+                self.idle_start = sample;
+            }
+            Moment::IdleEnd => self.enter_idle_end(sample),
+            Moment::HoldStart => {
+                self.hold = None;
+                self.hold_is_open = true;
+            }
+            Moment::Second | Moment::HoldEnd => {}
+            Moment::End => self.end = reading.memory,
+        }
+        if let Some(sample) = &sample {
+            self.enter_sample(sample);
+        }
+        match reading.moment {
+            Moment::HoldEnd => {
+                self.hold_is_open = false;
+                None
+            }
+            Moment::Second => self.advance(sample?),
+            _ => None,
+        }
+    }
+
+    /// The sum of it all; none without samples at both ends of the hold.
+    pub fn usage(&self, work: Work) -> Option<Usage> {
+        let hold = self.hold.as_ref()?;
+        let (first, last) = (&hold.first, &hold.last);
+        let span_ns = span_ns(first, last).filter(|span| *span >= SPAN_NS_MIN)?;
+        let before = self.before.unwrap_or_default();
+        let connected = self.connected.unwrap_or(before);
+        let cpu_seconds = moved(first, last, |sample| sample.cpu_ns) / 1e9;
+        let user = user_share(first, last);
+        let cores_avg = cores(first, last);
+        let per_second = |of| moved(first, last, of) * 1e9 / fraction(span_ns);
+        let switches = |of: fn(&Sample) -> u64| of(last).saturating_sub(of(first));
+        Some(Usage {
+            cpu_user_seconds: cpu_seconds * user,
+            cpu_system_seconds: cpu_seconds * (1.0 - user),
+            cores_avg,
+            cores_max: hold.cores_max.max(cores_avg),
+            machine_idle: last.machine.idle_since(&first.machine).unwrap_or(0.0),
+            cpu_us_per_message: divided(cpu_seconds * 1e6, work.messages_received),
+            messages_per_core_second: (cpu_seconds > 0.0)
+                .then(|| fraction(work.messages_in_and_out) / cpu_seconds),
+            cores_idle: self.cores_idle,
+            waited_for_core_seconds: moved(first, last, |sample| sample.wait_ns) / 1e9,
+            rss_max_bytes: hold.rss_max_bytes,
+            rss_avg_bytes: mean(hold.rss_sum_bytes, hold.samples),
+            pss_max_bytes: hold.pss_max_bytes,
+            pss_avg_bytes: mean(hold.pss_sum_bytes, hold.pss_samples),
+            rss_stable_seconds: self.curve.stable_after(),
+            memory_before: before,
+            memory_connected: connected,
+            memory_end: self.end.unwrap_or(connected),
+            bytes_per_connection: divided(
+                fraction(connected.rss_bytes) - fraction(before.rss_bytes),
+                work.connections,
+            ),
+            threads_max: hold.threads_max,
+            open_files_max: hold.open_files_max,
+            voluntary_context_switches: switches(|sample| sample.voluntary_switches),
+            involuntary_context_switches: switches(|sample| sample.involuntary_switches),
+            network_in_bytes: per_second(|sample| sample.network_in_bytes),
+            network_out_bytes: per_second(|sample| sample.network_out_bytes),
+            disk_read_bytes: switches(|sample| sample.disk_read_bytes),
+            disk_write_bytes: switches(|sample| sample.disk_write_bytes),
         })
     }
 
-    /// CPU seconds.
-    pub fn cpu_seconds(&self) -> f64 {
-        self.user_seconds + self.system_seconds
+    fn enter_idle_end(&mut self, sample: Option<Sample>) {
+        let (Some(earlier), Some(later)) = (self.idle_start, sample) else {
+            return;
+        };
+        self.cores_idle = span_ns(&earlier, &later)
+            .filter(|span| *span >= SPAN_NS_MIN)
+            .map(|_| cores(&earlier, &later));
     }
 
-    /// CPU microseconds per message.
-    pub fn cpu_us_per(&self, messages: u64) -> Option<f64> {
-        (messages > 0).then(|| self.cpu_seconds() * 1e6 / fraction(messages))
+    /// Memory counts until the end of the hold, the rest within it.
+    fn enter_sample(&mut self, sample: &Sample) {
+        let is_over = self.hold.is_some() && !self.hold_is_open;
+        if !is_over {
+            self.curve.enter(sample.at_ns, sample.rss_bytes);
+        }
+        if self.hold_is_open {
+            match &mut self.hold {
+                Some(hold) => hold.enter(sample),
+                None => self.hold = Some(Hold::new(sample)),
+            }
+        }
     }
 
-    /// Bytes that one connection added to the resident memory.
-    pub fn bytes_per_connection(&self, connections: u64) -> Option<f64> {
-        let added = fraction(self.connected.rss_bytes) - fraction(self.before.rss_bytes);
-        (connections > 0).then(|| added / fraction(connections))
+    fn advance(&mut self, sample: Sample) -> Option<Resources> {
+        let Some(earlier) = self.second else {
+            self.second = Some(sample);
+            return None;
+        };
+        let used = resources(&earlier, &sample)?;
+        self.second = Some(sample);
+        Some(used)
     }
 }
 
-/// Cores in use in the busiest interval between samples that is about a second long.
-fn busiest(samples: &[Sample]) -> f64 {
-    let intervals = samples.windows(2).filter_map(|pair| {
-        let [earlier, later] = pair else { return None };
-        let span_ns = later.at_ns.saturating_sub(earlier.at_ns);
-        let cpu_ns =
-            (later.user_ns + later.system_ns).saturating_sub(earlier.user_ns + earlier.system_ns);
-        // A shorter one would show the kernel's ticks, not the load.
-        (span_ns >= SECOND_NS / 2).then(|| ratio(cpu_ns, span_ns))
-    });
-    intervals.fold(0.0, f64::max)
+impl Hold {
+    fn new(sample: &Sample) -> Self {
+        let mut hold = Self {
+            first: *sample,
+            last: *sample,
+            second: *sample,
+            samples: 0,
+            cores_max: 0.0,
+            rss_max_bytes: 0,
+            rss_sum_bytes: 0,
+            pss_max_bytes: 0,
+            pss_sum_bytes: 0,
+            pss_samples: 0,
+            threads_max: 0,
+            open_files_max: 0,
+        };
+        hold.enter(sample);
+        hold
+    }
+
+    fn enter(&mut self, sample: &Sample) {
+        self.last = *sample;
+        self.samples += 1;
+        self.rss_max_bytes = self.rss_max_bytes.max(sample.rss_bytes);
+        self.rss_sum_bytes += sample.rss_bytes;
+        if let Some(pss_bytes) = sample.pss_bytes {
+            self.pss_max_bytes = self.pss_max_bytes.max(pss_bytes);
+            self.pss_sum_bytes += pss_bytes;
+            self.pss_samples += 1;
+        }
+        self.threads_max = self.threads_max.max(sample.threads);
+        self.open_files_max = self.open_files_max.max(sample.open_files);
+        // A shorter interval would show bursts and the kernel's ticks, not the load.
+        if span_ns(&self.second, sample).is_some_and(|span| span >= SECOND_NS / 2) {
+            self.cores_max = self.cores_max.max(cores(&self.second, sample));
+            self.second = *sample;
+        }
+    }
 }
 
-/// Running and waiting time between two samples; none if a thread ended meanwhile, with its accounts.
-fn thread_times(first: &Detail, last: &Detail) -> Option<(u64, u64)> {
-    if last.threads.is_empty() {
-        return None;
-    }
-    let (mut run_ns, mut wait_ns, mut found) = (0, 0, 0);
-    for (thread, time) in &last.threads {
-        let earlier = first
-            .threads
-            .binary_search_by_key(thread, |(thread, _)| *thread);
-        let earlier = earlier.ok().and_then(|index| first.threads.get(index));
-        found += usize::from(earlier.is_some());
-        let earlier = earlier.map(|(_, time)| *time).unwrap_or_default();
-        run_ns += time.run_ns.saturating_sub(earlier.run_ns);
-        wait_ns += time.wait_ns.saturating_sub(earlier.wait_ns);
-    }
-    (found == first.threads.len()).then_some((run_ns, wait_ns))
+fn mean(sum: u64, number: u64) -> u64 {
+    sum.checked_div(number).unwrap_or(0)
+}
+
+fn divided(sum: f64, number: u64) -> Option<f64> {
+    (number > 0).then(|| sum / fraction(number))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::ThreadTime;
+    use super::super::machine::MachineSample;
     use super::*;
 
-    fn sample(at: u64, user_ms: u64, rss_bytes: u64, threads: &[(u32, u64, u64)]) -> Sample {
-        let detail = Detail {
-            threads: threads
-                .iter()
-                .map(|&(thread, run_ns, wait_ns)| (thread, ThreadTime { run_ns, wait_ns }))
-                .collect(),
-            voluntary_switches: at * 10,
-            involuntary_switches: at,
-        };
+    const WORK: Work = Work {
+        messages_received: 1_000,
+        messages_in_and_out: 3_600,
+        connections: 4,
+    };
+
+    /// A sample after so many tenths of a second, with CPU time in milliseconds.
+    fn sample(tenths: u64, cpu_ms: u64, rss_bytes: u64) -> Sample {
         Sample {
-            at_ns: at * SECOND_NS,
-            user_ns: user_ms * 1_000_000,
-            system_ns: user_ms * 3_000_000,
+            at_ns: tenths * SECOND_NS / 10,
+            cpu_ns: cpu_ms * 1_000_000,
+            user_ns: cpu_ms * 250_000,
+            system_ns: cpu_ms * 750_000,
+            wait_ns: cpu_ms * 100_000,
+            context_switches: tenths * 20,
+            voluntary_switches: tenths * 10,
+            involuntary_switches: tenths,
             rss_bytes,
+            pss_bytes: tenths.is_multiple_of(20).then_some(rss_bytes / 2),
             threads: 2,
-            detail: (!threads.is_empty()).then_some(detail),
+            open_files: 10 + tenths,
+            disk_read_bytes: 0,
+            disk_write_bytes: tenths * 4_096,
+            network_in_bytes: tenths * 500,
+            network_out_bytes: tenths * 700,
+            machine: MachineSample {
+                all_ticks: tenths * 20,
+                idle_ticks: tenths * 5,
+            },
         }
     }
 
-    fn usage(samples: &[Sample]) -> Usage {
-        let memory = |rss_bytes| Memory {
-            rss_bytes,
-            pss_bytes: 0,
-        };
-        Usage::new(samples, [memory(1_000), memory(3_000), memory(5_000)]).unwrap()
+    fn reading(moment: Moment, sample: Sample) -> Reading {
+        let memory = moment.has_memory().then_some(Memory {
+            rss_bytes: sample.rss_bytes,
+            pss_bytes: sample.rss_bytes / 2,
+        });
+        Reading {
+            moment,
+            sample: Some(sample),
+            memory,
+        }
+    }
+
+    /// A run with a ramp of two seconds, half a second of idleness and a hold of two and a half seconds.
+    fn run() -> Vec<Reading> {
+        vec![
+            reading(Moment::Start, sample(100, 10, 1_000)),
+            reading(Moment::Second, sample(110, 210, 2_000)),
+            reading(Moment::Second, sample(120, 410, 3_000)),
+            reading(Moment::Connected, sample(120, 410, 3_000)),
+            reading(Moment::IdleEnd, sample(125, 435, 3_000)),
+            reading(Moment::Second, sample(130, 500, 3_000)),
+            reading(Moment::HoldStart, sample(131, 600, 3_000)),
+            reading(Moment::Second, sample(140, 1_050, 3_600)),
+            reading(Moment::Second, sample(150, 2_250, 3_300)),
+            reading(Moment::HoldEnd, sample(156, 2_400, 3_300)),
+            reading(Moment::Second, sample(160, 9_000, 9_000)),
+            reading(Moment::End, sample(170, 9_000, 5_000)),
+        ]
+    }
+
+    fn entered(readings: &[Reading]) -> (UsageBuilder, Vec<Option<Resources>>) {
+        let mut builder = UsageBuilder::new();
+        let used = readings.iter().map(|reading| builder.enter(reading));
+        let used = used.collect();
+        (builder, used)
     }
 
     #[track_caller]
@@ -166,46 +297,118 @@ mod tests {
     }
 
     #[test]
-    fn exact_thread_times_replace_the_ticks_and_keep_their_split() {
-        let usage = usage(&[
-            sample(10, 0, 100, &[(1, 5, 7)]),
-            sample(11, 100, 300, &[]),
-            sample(
-                12,
-                400,
-                200,
-                &[(1, 1_700_000_005, 300_000_007), (2, 100_000_000, 0)],
-            ),
-        ]);
-        assert_near(usage.cpu_seconds(), 1.8);
-        assert_near(usage.user_seconds, 0.45);
-        assert_near(usage.cores_avg, 0.9);
+    fn cpu_is_that_of_the_hold() {
+        let usage = entered(&run()).0.usage(WORK).unwrap();
+        assert_near(usage.cpu_user_seconds, 0.45);
+        assert_near(usage.cpu_system_seconds, 1.35);
+        assert_near(usage.cores_avg, 0.72);
         assert_near(usage.cores_max, 1.2);
-        assert_near(usage.core_wait_seconds, 0.3);
-        assert_eq!((usage.rss_max_bytes, usage.rss_avg_bytes), (300, 200));
-        assert_eq!(
-            (usage.voluntary_switches, usage.involuntary_switches),
-            (20, 2)
-        );
-        assert_near(usage.cpu_us_per(1_000).unwrap(), 1_800.0);
-        assert_near(usage.bytes_per_connection(4).unwrap(), 500.0);
-        assert_eq!(usage.cpu_us_per(0), None);
+        assert_near(usage.waited_for_core_seconds, 0.18);
+        assert_near(usage.machine_idle, 0.25);
+        assert_near(usage.cpu_us_per_message.unwrap(), 1_800.0);
+        assert_near(usage.messages_per_core_second.unwrap(), 2_000.0);
+        assert_near(usage.cores_idle.unwrap(), 0.05);
     }
 
     #[test]
-    fn when_a_thread_ended_the_ticks_count() {
-        let usage = usage(&[
-            sample(10, 0, 100, &[(1, 0, 0), (2, 0, 0)]),
-            sample(12, 100, 100, &[(1, 5, 5)]),
-        ]);
-        assert_near(usage.cpu_seconds(), 0.4);
+    fn memory_is_that_of_the_hold_and_of_three_moments() {
+        let usage = entered(&run()).0.usage(WORK).unwrap();
+        assert_eq!((usage.rss_max_bytes, usage.rss_avg_bytes), (3_600, 3_300));
+        assert_eq!((usage.pss_max_bytes, usage.pss_avg_bytes), (1_800, 1_800));
+        let moments = [
+            usage.memory_before,
+            usage.memory_connected,
+            usage.memory_end,
+        ];
+        assert_eq!(
+            moments.map(|memory| memory.rss_bytes),
+            [1_000, 3_000, 5_000]
+        );
+        assert_near(usage.bytes_per_connection.unwrap(), 500.0);
+        assert_eq!(usage.rss_stable_seconds, None);
     }
 
     #[test]
-    fn one_sample_is_no_span() {
+    fn the_rest_is_that_of_the_hold() {
+        let usage = entered(&run()).0.usage(WORK).unwrap();
+        assert_eq!((usage.threads_max, usage.open_files_max), (2, 166));
+        let switches = [
+            usage.voluntary_context_switches,
+            usage.involuntary_context_switches,
+        ];
+        assert_eq!(switches, [250, 25]);
+        assert_near(usage.network_in_bytes, 5_000.0);
+        assert_near(usage.network_out_bytes, 7_000.0);
         assert_eq!(
-            Usage::new(&[sample(1, 0, 1, &[])], [Memory::default(); 3]),
-            None
+            (usage.disk_read_bytes, usage.disk_write_bytes),
+            (0, 25 * 4_096)
         );
+    }
+
+    #[test]
+    fn each_second_counts_from_the_second_before_whatever_was_read_between() {
+        let (_, used) = entered(&run());
+        let cores = used
+            .iter()
+            .map(|used| used.map(|used| ((used.cores_user + used.cores_system) * 1e6).round()));
+        let expected = [
+            None,
+            Some(200_000.0),
+            Some(200_000.0),
+            None,
+            None,
+            Some(90_000.0),
+            None,
+            Some(550_000.0),
+            Some(1_200_000.0),
+            None,
+            Some(6_750_000.0),
+            None,
+        ];
+        assert_eq!(cores.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn memory_that_stays_is_stable_from_the_ramp_on() {
+        let readings = [
+            reading(Moment::Start, sample(100, 0, 1_000)),
+            reading(Moment::Second, sample(110, 0, 4_000)),
+            reading(Moment::HoldStart, sample(120, 0, 4_010)),
+            reading(Moment::HoldEnd, sample(170, 0, 4_020)),
+            reading(Moment::End, sample(180, 0, 9_000)),
+        ];
+        let usage = entered(&readings).0.usage(WORK).unwrap();
+        assert_eq!(usage.rss_stable_seconds, Some(1.0));
+        assert_eq!(usage.messages_per_core_second, None);
+    }
+
+    #[test]
+    fn a_hold_whose_end_the_process_did_not_live_to_see_counts_as_far_as_it_did() {
+        let mut readings = run();
+        readings[9].sample = None;
+        let usage = entered(&readings).0.usage(WORK).unwrap();
+        assert_near(usage.cores_avg, 1.65 / 1.9);
+        assert_eq!(usage.rss_max_bytes, 3_600);
+    }
+
+    #[test]
+    fn without_a_hold_there_is_no_usage() {
+        assert!(entered(&run()[..6]).0.usage(WORK).is_none());
+        assert!(entered(&run()[..7]).0.usage(WORK).is_none());
+    }
+
+    #[test]
+    fn nothing_is_divided_by_nothing() {
+        let usage = entered(&run()).0.usage(Work::default()).unwrap();
+        assert_eq!(usage.cpu_us_per_message, None);
+        assert_eq!(usage.bytes_per_connection, None);
+    }
+
+    #[test]
+    fn a_reading_travels_as_json() {
+        for reading in run() {
+            let text = serde_json::to_string(&reading).unwrap();
+            assert_eq!(serde_json::from_str::<Reading>(&text).unwrap(), reading);
+        }
     }
 }

@@ -263,7 +263,7 @@ impl RunResult {
             delivery: delivery(outcome),
             broker: outcome.broker.as_ref().map(|broker| BrokerResult {
                 pid: broker.pid,
-                usage: usage(&broker.usage, outcome),
+                usage: usage(&broker.usage),
             }),
             generator: generator(outcome),
             reasons: outcome.reasons.clone(),
@@ -384,32 +384,32 @@ fn generator(outcome: &Outcome) -> GeneratorResult {
     });
     GeneratorResult {
         threads: threads.collect(),
-        usage: outcome.generator.as_ref().map(|used| usage(used, outcome)),
+        usage: outcome.generator.as_ref().map(usage),
     }
 }
 
-fn usage(usage: &Usage, outcome: &Outcome) -> UsageResult {
+fn usage(usage: &Usage) -> UsageResult {
     let memory = |memory: Memory| MemoryResult {
         rss_bytes: memory.rss_bytes,
         pss_bytes: memory.pss_bytes,
     };
     UsageResult {
-        cpu_user_seconds: usage.user_seconds,
-        cpu_system_seconds: usage.system_seconds,
+        cpu_user_seconds: usage.cpu_user_seconds,
+        cpu_system_seconds: usage.cpu_system_seconds,
         cores_avg: usage.cores_avg,
         cores_max: usage.cores_max,
-        cpu_us_per_message: usage.cpu_us_per(outcome.counts.received_in_hold),
-        waited_for_core_seconds: usage.core_wait_seconds,
+        cpu_us_per_message: usage.cpu_us_per_message,
+        waited_for_core_seconds: usage.waited_for_core_seconds,
         rss_max_bytes: usage.rss_max_bytes,
         rss_avg_bytes: usage.rss_avg_bytes,
-        rss_end_bytes: usage.end.rss_bytes,
-        memory_before: memory(usage.before),
-        memory_connected: memory(usage.connected),
-        memory_end: memory(usage.end),
-        bytes_per_connection: usage.bytes_per_connection(outcome.clients.ready),
+        rss_end_bytes: usage.memory_end.rss_bytes,
+        memory_before: memory(usage.memory_before),
+        memory_connected: memory(usage.memory_connected),
+        memory_end: memory(usage.memory_end),
+        bytes_per_connection: usage.bytes_per_connection,
         threads_max: usage.threads_max,
-        voluntary_context_switches: usage.voluntary_switches,
-        involuntary_context_switches: usage.involuntary_switches,
+        voluntary_context_switches: usage.voluntary_context_switches,
+        involuntary_context_switches: usage.involuntary_context_switches,
     }
 }
 

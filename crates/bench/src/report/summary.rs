@@ -255,14 +255,14 @@ fn broker_text(outcome: &Outcome) -> String {
         return "not measured (give --pid PID if the broker runs on this machine)".to_owned();
     };
     let usage = &broker.usage;
-    let mut text = cpu_text(usage, outcome.counts.received_in_hold);
+    let mut text = cpu_text(usage);
     write!(
         text,
         " · rss max {}",
         bytes(crate::units::fraction(usage.rss_max_bytes))
     )
     .ok();
-    if let Some(each) = usage.bytes_per_connection(outcome.clients.ready) {
+    if let Some(each) = usage.bytes_per_connection {
         write!(text, " · {}/connection", bytes(each)).ok();
     }
     write!(text, " · pid {}", broker.pid).ok();
@@ -271,13 +271,11 @@ fn broker_text(outcome: &Outcome) -> String {
 
 fn generator_text(outcome: &Outcome) -> String {
     let mut text = match &outcome.generator {
-        Some(usage) => cpu_text(usage, outcome.counts.received_in_hold),
+        Some(usage) => cpu_text(usage),
         None => "cpu not measured".to_owned(),
     };
     let generator = outcome.generator.as_ref();
-    if let Some(each) =
-        generator.and_then(|usage| usage.bytes_per_connection(outcome.clients.ready))
-    {
+    if let Some(each) = generator.and_then(|usage| usage.bytes_per_connection) {
         write!(text, " · {}/connection", bytes(each)).ok();
     }
     let busiest = percent(outcome.health.busiest().busy);
@@ -290,13 +288,13 @@ fn generator_text(outcome: &Outcome) -> String {
     text
 }
 
-fn cpu_text(usage: &Usage, messages: u64) -> String {
+fn cpu_text(usage: &Usage) -> String {
     let cores = format!(
         "cpu avg {} cores max {}",
         figure(usage.cores_avg),
         figure(usage.cores_max)
     );
-    match usage.cpu_us_per(messages) {
+    match usage.cpu_us_per_message {
         Some(each) => format!("{cores} · {}µs/message", figure(each)),
         None => cores,
     }

@@ -85,17 +85,9 @@ fn row(outcome: &Outcome) -> Vec<String> {
                 figure(usage.cores_max)
             ))
         }),
-        of(&|usage| {
-            usage
-                .cpu_us_per(outcome.counts.received_in_hold)
-                .map(figure)
-        }),
+        of(&|usage| usage.cpu_us_per_message.map(figure)),
         of(&|usage| Some(bytes(fraction(usage.rss_max_bytes)))),
-        of(&|usage| {
-            usage
-                .bytes_per_connection(outcome.clients.ready)
-                .map(|each| figure(each.max(0.0)))
-        }),
+        of(&|usage| usage.bytes_per_connection.map(|each| figure(each.max(0.0)))),
     ]
 }
 

@@ -69,7 +69,9 @@ fn outcome() -> Outcome {
         }),
         generator: Some(Usage {
             cores_avg: 0.07,
-            user_seconds: 0.7,
+            cpu_user_seconds: 0.7,
+            cpu_us_per_message: Some(70.0),
+            bytes_per_connection: Some(0.0),
             ..Usage::default()
         }),
         health: Health {
@@ -91,19 +93,22 @@ fn usage() -> Usage {
         pss_bytes: rss_bytes / 2,
     };
     Usage {
-        user_seconds: 0.2,
-        system_seconds: 0.3,
+        cpu_user_seconds: 0.2,
+        cpu_system_seconds: 0.3,
         cores_avg: 0.05,
         cores_max: 0.061,
-        core_wait_seconds: 0.25,
-        before: memory(4 * MIB),
-        connected: memory(6 * MIB),
-        end: memory(7 * MIB),
+        cpu_us_per_message: Some(50.0),
+        waited_for_core_seconds: 0.25,
+        memory_before: memory(4 * MIB),
+        memory_connected: memory(6 * MIB),
+        memory_end: memory(7 * MIB),
+        bytes_per_connection: Some(1_048.576),
         rss_max_bytes: 8 * MIB,
         rss_avg_bytes: 7 * MIB,
         threads_max: 2,
-        voluntary_switches: 500,
-        involuntary_switches: 20,
+        voluntary_context_switches: 500,
+        involuntary_context_switches: 20,
+        ..Usage::default()
     }
 }
 

@@ -1,0 +1,274 @@
+//! Counters of processes and threads that come and go, in sums that never go back.
+
+use std::collections::BTreeMap;
+
+use super::accounts::{SchedStat, Traffic};
+
+/// The kernel's CPU times of a process are rounded down to a tick, user mode and kernel each.
+const ROUNDED_TICKS: u64 = 2;
+
+/// A process: its number and when it started.
+pub(super) type ProcessId = (u32, u64);
+
+/// What a process says of itself at one moment, since it started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProcessCounters {
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) disk: Traffic,
+    pub(super) threads: BTreeMap<u32, ThreadCounters>,
+}
+
+/// What one of its threads says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ThreadCounters {
+    pub(super) sched: SchedStat,
+    /// Voluntary and involuntary context switches, where they were read.
+    pub(super) switches: Option<[u64; 2]>,
+}
+
+/// Sums over all processes and threads since the first entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) cpu_ns: u64,
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) turns: u64,
+    pub(super) switches: [u64; 2],
+    pub(super) disk: Traffic,
+}
+
+/// Adds up how far the counters of each process have moved.
+#[derive(Debug)]
+pub(super) struct Totals {
+    tick_ns: u64,
+    sums: Sums,
+    /// None before the first entry: what is there then counts from there, what comes later from its birth.
+    known: Option<BTreeMap<ProcessId, Known>>,
+}
+
+/// A process as it was entered last.
+#[derive(Debug, Default)]
+struct Known {
+    counters: ProcessCounters,
+    /// CPU time by the kernel's ticks when it was first seen.
+    ticks_before_ns: u64,
+    /// CPU time that was counted for it.
+    counted_ns: u64,
+}
+
+impl Totals {
+    pub(super) const fn new(tick_ns: u64) -> Self {
+        Self {
+            tick_ns,
+            sums: Sums {
+                cpu_ns: 0,
+                user_ns: 0,
+                system_ns: 0,
+                wait_ns: 0,
+                turns: 0,
+                switches: [0; 2],
+                disk: Traffic {
+                    in_bytes: 0,
+                    out_bytes: 0,
+                },
+            },
+            known: None,
+        }
+    }
+
+    /// Nothing was entered yet.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.known.is_none()
+    }
+
+    /// Enters all processes that there are now; those that are missing have ended.
+    pub(super) fn enter(&mut self, now: BTreeMap<ProcessId, ProcessCounters>) -> Sums {
+        let Some(mut before) = self.known.take() else {
+            let first = now.into_iter().map(|(id, counters)| {
+                let known = Known {
+                    ticks_before_ns: counters.user_ns + counters.system_ns,
+                    counters,
+                    counted_ns: 0,
+                };
+                (id, known)
+            });
+            self.known = Some(first.collect());
+            return self.sums;
+        };
+        let mut known = BTreeMap::new();
+        for (id, counters) in now {
+            let process = before.remove(&id).unwrap_or_default();
+            known.insert(id, self.advance(process, counters));
+        }
+        self.known = Some(known);
+        self.sums
+    }
+
+    fn advance(&mut self, mut process: Known, mut now: ProcessCounters) -> Known {
+        let before = process.counters;
+        let mut run_ns = 0;
+        for (number, thread) in &mut now.threads {
+            let earlier = before.threads.get(number).copied().unwrap_or_default();
+            run_ns += thread.sched.run_ns.saturating_sub(earlier.sched.run_ns);
+            self.sums.wait_ns += thread.sched.wait_ns.saturating_sub(earlier.sched.wait_ns);
+            self.sums.turns += thread.sched.turns.saturating_sub(earlier.sched.turns);
+            let was = earlier.switches.unwrap_or_default();
+            let is = *thread.switches.get_or_insert(was);
+            for ((sum, is), was) in self.sums.switches.iter_mut().zip(is).zip(was) {
+                *sum += is.saturating_sub(was);
+            }
+        }
+        // The ticks know of threads that ended, but not the last of what runs.
+        let ticks_ns = (now.user_ns + now.system_ns)
+            .saturating_sub(process.ticks_before_ns + ROUNDED_TICKS * self.tick_ns);
+        let counted_ns = (process.counted_ns + run_ns).max(ticks_ns);
+        self.sums.cpu_ns += counted_ns - process.counted_ns;
+        self.sums.user_ns += now.user_ns.saturating_sub(before.user_ns);
+        self.sums.system_ns += now.system_ns.saturating_sub(before.system_ns);
+        let (disk, was) = (now.disk, before.disk);
+        self.sums.disk.in_bytes += disk.in_bytes.saturating_sub(was.in_bytes);
+        self.sums.disk.out_bytes += disk.out_bytes.saturating_sub(was.out_bytes);
+        process.counters = now;
+        process.counted_ns = counted_ns;
+        process
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::accounts;
+    use super::*;
+
+    const TICK_NS: u64 = 10_000_000;
+    const MS: u64 = 1_000_000;
+
+    /// A process from the texts of the kernel: its `stat`, and `schedstat` of each thread.
+    fn process(stat: &str, threads: &[(u32, &str)]) -> (ProcessId, ProcessCounters) {
+        let pid = stat.split(' ').next().unwrap().parse().unwrap();
+        let stat = accounts::stat(stat).unwrap();
+        let threads = threads.iter().map(|(thread, text)| {
+            let counters = ThreadCounters {
+                sched: accounts::schedstat(text).unwrap(),
+                switches: None,
+            };
+            (*thread, counters)
+        });
+        let counters = ProcessCounters {
+            user_ns: stat.user_ticks * TICK_NS,
+            system_ns: stat.system_ticks * TICK_NS,
+            disk: Traffic::default(),
+            threads: threads.collect(),
+        };
+        ((pid, stat.start_ticks), counters)
+    }
+
+    /// `stat` of a broker with these user and kernel ticks that started at this tick.
+    fn stat(pid: u32, [user, system]: [u64; 2], start: u64) -> String {
+        format!(
+            "{pid} (broker) S 1 {pid} {pid} 0 -1 4194560 100 0 0 0 {user} {system} 0 0 20 0 2 0 {start} 1 2 3"
+        )
+    }
+
+    fn enter(totals: &mut Totals, processes: &[(ProcessId, ProcessCounters)]) -> Sums {
+        totals.enter(processes.iter().cloned().collect())
+    }
+
+    #[test]
+    fn what_happened_before_the_first_entry_does_not_count() {
+        let mut totals = Totals::new(TICK_NS);
+        assert!(totals.is_empty());
+        let old = process(&stat(7, [500, 500], 1), &[(7, "9000000000 5000 80")]);
+        assert_eq!(
+            enter(&mut totals, std::slice::from_ref(&old)),
+            Sums::default()
+        );
+        assert!(!totals.is_empty());
+        assert_eq!(enter(&mut totals, &[old]), Sums::default());
+    }
+
+    #[test]
+    fn threads_are_counted_exactly_and_ticks_keep_the_split() {
+        let mut totals = Totals::new(TICK_NS);
+        let before = [(7, "1000000000 5000 80"), (8, "2000000000 0 10")];
+        enter(&mut totals, &[process(&stat(7, [200, 100], 1), &before)]);
+        let after = [
+            (7, "1300000001 9000 85"),
+            (8, "2400000002 0 30"),
+            (9, "50000000 1 2"),
+        ];
+        let sums = enter(&mut totals, &[process(&stat(7, [250, 125], 1), &after)]);
+        let expected = Sums {
+            cpu_ns: 750_000_003,
+            user_ns: 500 * MS,
+            system_ns: 250 * MS,
+            wait_ns: 4_001,
+            turns: 27,
+            ..Sums::default()
+        };
+        assert_eq!(sums, expected);
+    }
+
+    #[test]
+    fn a_thread_that_ended_counts_by_the_ticks() {
+        let mut totals = Totals::new(TICK_NS);
+        let both = [(7, "0 0 0"), (8, "0 0 0")];
+        enter(&mut totals, &[process(&stat(7, [0, 0], 1), &both)]);
+        let one = [(7, "100000000 0 5")];
+        let sums = enter(&mut totals, &[process(&stat(7, [30, 10], 1), &one)]);
+        assert_eq!(sums.cpu_ns, 400 * MS - 2 * TICK_NS);
+        let sums = enter(&mut totals, &[process(&stat(7, [40, 10], 1), &one)]);
+        assert_eq!(sums.cpu_ns, 500 * MS - 2 * TICK_NS);
+    }
+
+    #[test]
+    fn a_restarted_process_counts_on_from_its_birth() {
+        let mut totals = Totals::new(TICK_NS);
+        enter(
+            &mut totals,
+            &[process(&stat(7, [50, 0], 1), &[(7, "500000000 0 9")])],
+        );
+        let sums = enter(
+            &mut totals,
+            &[process(&stat(7, [90, 0], 1), &[(7, "900000000 0 10")])],
+        );
+        assert_eq!((sums.cpu_ns, sums.user_ns), (400 * MS, 400 * MS));
+        assert_eq!(enter(&mut totals, &[]), sums);
+        // The same number is another process if it started at another time.
+        let sums = enter(
+            &mut totals,
+            &[process(&stat(7, [10, 0], 9), &[(7, "100000000 0 3")])],
+        );
+        assert_eq!(
+            (sums.cpu_ns, sums.user_ns, sums.turns),
+            (500 * MS, 500 * MS, 4)
+        );
+    }
+
+    #[test]
+    fn switches_and_disk_count_where_they_were_read() {
+        let mut totals = Totals::new(TICK_NS);
+        let at = |switches, in_bytes, out_bytes| {
+            let thread = ThreadCounters {
+                switches,
+                ..ThreadCounters::default()
+            };
+            let counters = ProcessCounters {
+                disk: Traffic {
+                    in_bytes,
+                    out_bytes,
+                },
+                threads: BTreeMap::from([(7, thread)]),
+                ..ProcessCounters::default()
+            };
+            [((7, 1), counters)]
+        };
+        enter(&mut totals, &at(Some([10, 5]), 100, 0));
+        let sums = enter(&mut totals, &at(None, 150, 10));
+        assert_eq!(sums.switches, [0, 0]);
+        let sums = enter(&mut totals, &at(Some([14, 6]), 150, 30));
+        assert_eq!(sums.switches, [4, 1]);
+        assert_eq!((sums.disk.in_bytes, sums.disk.out_bytes), (50, 30));
+    }
+}
