@@ -16,9 +16,10 @@ impl Constant {
         }
     }
 
-    /// Nanoseconds from the start of the load to a message of one publisher (counted from 0).
+    /// Nanoseconds from the start of the load to a message of one publisher (counted from 0); saturates.
     pub const fn offset_ns(self, publisher: u32, sequence: u32) -> u64 {
-        self.phase_ns(publisher) + self.period_ns * sequence as u64
+        let rounds_ns = self.period_ns.saturating_mul(sequence as u64);
+        rounds_ns.saturating_add(self.phase_ns(publisher))
     }
 
     /// Messages of one publisher that are due within the first `span_ns` nanoseconds; at most `u32::MAX`.
@@ -69,5 +70,6 @@ mod tests {
     fn a_million_publishers_at_a_message_a_day_do_not_overflow() {
         let pace = Constant::new(86_400_000_000_000, 1_000_000);
         assert_eq!(pace.offset_ns(999_999, 0), 86_399_913_600_000);
+        assert_eq!(pace.offset_ns(999_999, u32::MAX), u64::MAX);
     }
 }

@@ -1,17 +1,20 @@
 //! The order in which the publishers of one thread come due, without a heap.
 //!
-//! Publishers of one rate keep their order from period to period, so the schedule is a ring.
+//! Publishers of one group keep their order from round to round, so the schedule is a ring.
 
-use super::Constant;
+use super::Pace;
 
 /// One thread's publishers of one group.
 #[derive(Clone, Debug)]
 pub struct Ring {
-    pace: Constant,
+    pace: Pace,
     members: Vec<Member>,
     span_ns: u64,
     position: usize,
+    /// At `u32::MAX` the sequences are used up.
     round: u32,
+    /// Of the member at the position in this round.
+    offset_ns: u64,
 }
 
 /// A message that is due.
@@ -36,7 +39,7 @@ impl Ring {
     ///
     /// `members` are pairs of a publisher's number in its group, ascending, and its slot in the thread.
     pub fn new(
-        pace: Constant,
+        pace: impl Into<Pace>,
         members: impl IntoIterator<Item = (u32, u32)>,
         span_ns: u64,
     ) -> Self {
@@ -44,24 +47,27 @@ impl Ring {
             .into_iter()
             .map(|(publisher, slot)| Member { publisher, slot })
             .collect();
-        Self {
-            pace,
+        let mut ring = Self {
+            pace: pace.into(),
             members,
             span_ns,
             position: 0,
             round: 0,
-        }
+            offset_ns: 0,
+        };
+        ring.place();
+        ring
     }
 
     /// The next message that comes due; none when the load is over.
     pub fn next(&self) -> Option<Tick> {
         let member = self.members.get(self.position)?;
-        let offset_ns = self.pace.offset_ns(member.publisher, self.round);
-        // Phases ascend within a round: when one is past the end, so are all that follow.
-        (offset_ns < self.span_ns).then_some(Tick {
+        // Offsets ascend: when one is past the end, so are all that follow.
+        let is_due = self.offset_ns < self.span_ns && self.round < u32::MAX;
+        is_due.then_some(Tick {
             slot: member.slot,
             sequence: self.round,
-            offset_ns,
+            offset_ns: self.offset_ns,
         })
     }
 
@@ -70,19 +76,33 @@ impl Ring {
         self.position += 1;
         if self.position >= self.members.len() {
             self.position = 0;
-            self.round += 1;
+            self.round = self.round.saturating_add(1);
         }
+        self.place();
     }
 
     /// Ends the load earlier.
     pub fn cut(&mut self, span_ns: u64) {
         self.span_ns = self.span_ns.min(span_ns);
     }
+
+    /// Ends the load at another time, earlier or later.
+    pub const fn end_at(&mut self, span_ns: u64) {
+        self.span_ns = span_ns;
+    }
+
+    /// Computes when the member at the position is due: once for each message.
+    fn place(&mut self) {
+        if let Some(member) = self.members.get(self.position) {
+            self.offset_ns = self.pace.offset_ns(member.publisher, self.round);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pacing::Constant;
 
     fn drain(mut ring: Ring) -> Vec<(u32, u32, u64)> {
         let mut ticks = Vec::new();
@@ -137,6 +157,29 @@ mod tests {
         let mut ring = Ring::new(Constant::new(100, 1), [(0, 0)], 1_000);
         ring.cut(150);
         assert_eq!(drain(ring), [(0, 0, 0), (0, 1, 100)]);
+    }
+
+    #[test]
+    fn a_load_that_goes_on_after_its_end_misses_nothing() {
+        let mut ring = Ring::new(Constant::new(100, 1), [(0, 0)], 100);
+        ring.advance();
+        assert_eq!(ring.next(), None);
+        ring.end_at(300);
+        assert_eq!(drain(ring), [(0, 1, 100), (0, 2, 200)]);
+    }
+
+    #[test]
+    fn a_publisher_out_of_sequences_is_never_due_again() {
+        let pace = Constant::new(1, 1);
+        let mut ring = Ring::new(pace, [(0, 0)], u64::MAX);
+        ring.round = u32::MAX - 2;
+        ring.advance();
+        assert_eq!(ring.next().map(|tick| tick.sequence), Some(u32::MAX - 1));
+        ring.advance();
+        assert_eq!(ring.next(), None);
+        ring.advance();
+        assert_eq!(ring.next(), None);
+        assert_eq!(pace.due_within(0, u64::MAX), u32::MAX);
     }
 
     #[test]
