@@ -12,6 +12,7 @@ pub mod monitor;
 pub mod observe;
 pub mod outcome;
 pub mod pacing;
+pub mod payload;
 pub mod plan;
 pub mod preflight;
 pub mod record;
