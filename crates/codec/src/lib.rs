@@ -27,6 +27,7 @@ pub mod reason;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod topic;
+pub mod websocket;
 mod wire;
 
 pub use decode::{decode, decode_publish};
