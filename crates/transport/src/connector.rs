@@ -1,0 +1,107 @@
+//! What all connections to one target share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use crate::endpoint::Endpoint;
+use crate::layers::Layers;
+use crate::tls::{TlsOptions, client_config};
+use crate::websocket::Request;
+
+/// Makes the layers of connections to one target; a clone shares everything with its original.
+#[derive(Clone)]
+pub struct Connector {
+    /// None over plain TCP.
+    shared: Option<Arc<Shared>>,
+}
+
+/// What the layers of a connection begin from.
+pub(crate) struct Shared {
+    pub(crate) tls: Option<Tls>,
+    pub(crate) request: Option<Request>,
+}
+
+/// What TLS sessions begin from.
+pub(crate) struct Tls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) server_name: ServerName<'static>,
+}
+
+/// Why no connection to a target can be tried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectorError {
+    /// Options that would silently do nothing.
+    #[error("{0} has no TLS: use mqtts:// or wss://, or leave the TLS options out")]
+    NoTls(String),
+    /// A file of certificates or keys.
+    #[error("cannot use '{}': {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A certificate without key, or the other way round.
+    #[error("a client certificate needs certificate file and key file: {0} is missing")]
+    HalfKeyPair(&'static str),
+    /// Certificate and key do not belong together, or the key is of an unknown kind.
+    #[error("cannot use '{}' with the key '{}': {cause}", cert_file.display(), key_file.display())]
+    KeyPair {
+        /// The client's certificate.
+        cert_file: PathBuf,
+        /// Its key.
+        key_file: PathBuf,
+        /// What is wrong with them.
+        cause: rustls::Error,
+    },
+    /// The system trusts nobody.
+    #[error(
+        "this machine has no trusted certificates: give a CA file, or install the package \
+         ca-certificates"
+    )]
+    NoRoots,
+    /// A host that is no name in TLS.
+    #[error("'{0}' cannot be the name of a TLS server: give another server name")]
+    ServerName(String),
+    /// The library refuses its configuration.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(rustls::Error),
+}
+
+impl Connector {
+    /// Reads what the connections to a target need, the files of the options among it.
+    ///
+    /// # Errors
+    /// A file that cannot be used, options that contradict each other or the endpoint.
+    pub fn new(endpoint: &Endpoint, options: &TlsOptions) -> Result<Self, ConnectorError> {
+        let tls = if endpoint.scheme.is_tls() {
+            let name = options.server_name.as_ref().unwrap_or(&endpoint.host);
+            let server_name = ServerName::try_from(name.clone())
+                .map_err(|_| ConnectorError::ServerName(name.clone()))?;
+            Some(Tls {
+                config: client_config(options)?,
+                server_name,
+            })
+        } else if *options == TlsOptions::default() {
+            None
+        } else {
+            return Err(ConnectorError::NoTls(endpoint.to_string()));
+        };
+        let request = endpoint
+            .scheme
+            .is_websocket()
+            .then(|| Request::new(endpoint));
+        let shared =
+            (tls.is_some() || request.is_some()).then(|| Arc::new(Shared { tls, request }));
+        Ok(Self { shared })
+    }
+
+    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has.
+    pub fn layers(&self) -> Option<Layers> {
+        self.shared.clone().map(Layers::new)
+    }
+}

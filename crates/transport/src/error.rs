@@ -1,0 +1,149 @@
+//! Why a connection cannot be used, and what a person can do about it.
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use thrum_codec::websocket::FrameError;
+
+/// Why a layer gave up; the connection is over once what is in `wire_out` was sent.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// Nobody vouches for the certificate.
+    #[error(
+        "the server's certificate is not signed by a trusted authority: give the authority's \
+         certificate as CA file, or check nothing (insecure)"
+    )]
+    Untrusted,
+    /// An authority's certificate stands where the server's own should.
+    #[error(
+        "the server's certificate is that of an authority, not one of a server: issue a \
+         certificate for the server, or check nothing (insecure)"
+    )]
+    AuthorityAsServer,
+    /// The certificate is for another host.
+    #[error(
+        "the server's certificate is not for '{expected}' but for {presented}: connect by such a \
+         name, or give it as server name"
+    )]
+    WrongName {
+        /// The name that was asked for.
+        expected: String,
+        /// The names of the certificate.
+        presented: String,
+    },
+    /// The certificate is out of date, or the clock is wrong.
+    #[error("the server's {0}: renew it, or set the clock of this machine")]
+    OutOfDate(String),
+    /// Any other fault of the certificate.
+    #[error("the server's certificate is refused: {0}")]
+    Certificate(String),
+    /// The first bytes of the server are not TLS.
+    #[error(
+        "the server does not speak TLS on this port: use the port of its TLS listener, or mqtt:// \
+         or ws://"
+    )]
+    NotTls,
+    /// The server knows the client by a certificate only.
+    #[error("the server wants a client certificate: give certificate file and key file")]
+    ClientCertificateMissing,
+    /// The server has ended the session.
+    #[error("the server ended TLS with the alert {0}: its log says why")]
+    Alert(String),
+    /// The server's versions or cipher suites are not ours.
+    #[error("no TLS version or cipher suite in common with the server: {0}")]
+    Incompatible(String),
+    /// A message of the handshake that does not end.
+    #[error("the server sent a TLS message that is too long")]
+    TlsMessageTooLong,
+    /// The keys may encrypt no more.
+    #[error("the keys of the TLS session are used up: connect anew")]
+    KeysExhausted,
+    /// Any other fault of the session.
+    #[error("TLS failed: {0}")]
+    Tls(Error),
+    /// The answer to the opening handshake is no HTTP.
+    #[error(
+        "the server does not speak HTTP on this port: use the port of its WebSocket listener, or \
+         mqtt:// or mqtts://"
+    )]
+    NotHttp,
+    /// An answer other than 101.
+    #[error(
+        "no WebSocket here, the server answered {status}{reason}: check port and path of the \
+         endpoint"
+    )]
+    Status {
+        /// Status of the answer.
+        status: u16,
+        /// Its words, after a space.
+        reason: String,
+    },
+    /// The opening handshake is against RFC 6455.
+    #[error("the server's WebSocket handshake is wrong: {0}")]
+    Handshake(&'static str),
+    /// The server did not choose the sub-protocol.
+    #[error(
+        "the server does not speak MQTT on this WebSocket: it did not choose the sub-protocol \
+         'mqtt', check the path"
+    )]
+    NoSubprotocol,
+    /// A head over the limit.
+    #[error("the server's HTTP answer has a head of over {0} bytes")]
+    HeadTooLong(usize),
+    /// The frames are against the rules.
+    #[error("the server broke the WebSocket protocol: {0}")]
+    Frame(#[from] FrameError),
+    /// Payload before the handshakes were done, or after the end.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
+    Random,
+}
+
+impl LayerError {
+    /// In the words of a person who has typed an endpoint.
+    pub(crate) fn from_tls(error: Error) -> Self {
+        match error {
+            Error::InvalidCertificate(error) => Self::from_certificate(error),
+            Error::AlertReceived(AlertDescription::CertificateRequired) => {
+                Self::ClientCertificateMissing
+            }
+            Error::AlertReceived(alert) => Self::Alert(format!("{alert:?}")),
+            Error::InvalidMessage(
+                InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+            ) => Self::NotTls,
+            Error::PeerIncompatible(why) => Self::Incompatible(format!("{why:?}")),
+            error => Self::Tls(error),
+        }
+    }
+
+    fn from_certificate(error: CertificateError) -> Self {
+        match error {
+            CertificateError::UnknownIssuer => Self::Untrusted,
+            CertificateError::NotValidForNameContext {
+                expected,
+                presented,
+            } => Self::WrongName {
+                expected: expected.to_str().into_owned(),
+                presented: names(&presented),
+            },
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Self::OutOfDate(error.to_string()),
+            // The library has no variant of its own for it.
+            CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+                Self::AuthorityAsServer
+            }
+            error => Self::Certificate(error.to_string()),
+        }
+    }
+}
+
+fn names(presented: &[String]) -> String {
+    if presented.is_empty() {
+        "no name at all".to_owned()
+    } else {
+        presented.join(", ")
+    }
+}

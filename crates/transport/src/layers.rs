@@ -1,0 +1,145 @@
+//! The layers of one connection, one upon the other.
+
+use std::sync::Arc;
+
+use crate::connector::Shared;
+use crate::error::LayerError;
+use crate::tls::{Session, TlsSummary};
+use crate::websocket::WebSocket;
+
+/// TLS, WebSocket or both between MQTT and the wire of one connection.
+///
+/// After an error the caller sends what is in `wire_out`, an alert or a close frame, and closes
+/// the socket.
+pub struct Layers {
+    shared: Arc<Shared>,
+    /// None before the start and without TLS.
+    tls: Option<Box<Session>>,
+    /// None before TLS is open and without WebSocket.
+    websocket: Option<WebSocket>,
+    started: bool,
+}
+
+impl Layers {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            tls: None,
+            websocket: None,
+            started: false,
+        }
+    }
+
+    /// Appends the first bytes to send once the socket is connected; called once.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn start(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
+        self.started = true;
+        if let Some(tls) = &self.shared.tls {
+            let session = Session::new(Arc::clone(&tls.config), tls.server_name.clone())?;
+            return self.tls.insert(Box::new(session)).start(wire_out);
+        }
+        if let Some(request) = &self.shared.request {
+            self.websocket = Some(WebSocket::start(request, wire_out)?);
+        }
+        Ok(())
+    }
+
+    /// All handshakes are done and nothing is closed: MQTT may flow.
+    pub fn is_open(&self) -> bool {
+        self.started
+            && self.shared.tls.is_some() == self.tls.as_ref().is_some_and(|tls| tls.is_open())
+            && self.shared.request.is_some()
+                == self.websocket.as_ref().is_some_and(WebSocket::is_open)
+    }
+
+    /// The server has said, in TLS or WebSocket, that it sends no more.
+    pub fn is_closed_by_peer(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_closed_by_peer())
+            || self
+                .websocket
+                .as_ref()
+                .is_some_and(WebSocket::is_closed_by_peer)
+    }
+
+    /// Takes bytes of the wire: MQTT goes to `plain`, handshakes, pongs and ends to `wire_out`.
+    ///
+    /// Memory: `plain` grows by no more than `wire_in` has, and what was held of a record before.
+    ///
+    /// # Errors
+    /// The server cannot be trusted or breaks a protocol. `plain` may have grown before that.
+    pub fn receive(
+        &mut self,
+        wire_in: &[u8],
+        plain: &mut Vec<u8>,
+        wire_out: &mut Vec<u8>,
+    ) -> Result<(), LayerError> {
+        let Some(tls) = &mut self.tls else {
+            let websocket = self.websocket.as_mut().ok_or(LayerError::NotOpen)?;
+            return websocket.receive(wire_in, plain, wire_out);
+        };
+        let Some(request) = &self.shared.request else {
+            return tls.receive(wire_in, wire_out, &mut |payload| {
+                plain.extend_from_slice(payload);
+                Ok(())
+            });
+        };
+        let websocket = &mut self.websocket;
+        let mut answers = Vec::new();
+        let result = tls.receive(wire_in, wire_out, &mut |payload| match websocket {
+            Some(websocket) => websocket.receive(payload, plain, &mut answers),
+            // A server does not speak first.
+            None => Err(LayerError::NotHttp),
+        });
+        if result.is_ok() && websocket.is_none() && tls.is_open() {
+            *websocket = Some(WebSocket::start(request, &mut answers)?);
+        }
+        if answers.is_empty() {
+            return result;
+        }
+        let sent = tls.send(&answers, wire_out);
+        result.and(sent)
+    }
+
+    /// Appends MQTT as it goes over the wire.
+    ///
+    /// # Errors
+    /// The handshakes are not done, or the connection is closed.
+    pub fn send(&mut self, plain: &[u8], wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
+        if !self.is_open() {
+            return Err(LayerError::NotOpen);
+        }
+        match (&mut self.tls, &mut self.websocket) {
+            (Some(tls), Some(websocket)) => {
+                let mut frames = Vec::new();
+                websocket.send(plain, &mut frames)?;
+                tls.send(&frames, wire_out)
+            }
+            (Some(tls), None) => tls.send(plain, wire_out),
+            (None, Some(websocket)) => websocket.send(plain, wire_out),
+            (None, None) => Err(LayerError::NotOpen),
+        }
+    }
+
+    /// Appends the close frame and the close alert; nothing is sent after them.
+    pub fn close(&mut self, wire_out: &mut Vec<u8>) {
+        match (&mut self.tls, &mut self.websocket) {
+            (Some(tls), Some(websocket)) => {
+                let mut frame = Vec::new();
+                websocket.close(&mut frame);
+                // Where TLS cannot write there is nothing to close.
+                let _unable = tls.send(&frame, wire_out);
+                tls.close(wire_out);
+            }
+            (Some(tls), None) => tls.close(wire_out),
+            (None, Some(websocket)) => websocket.close(wire_out),
+            (None, None) => {}
+        }
+    }
+
+    /// What the TLS handshake has agreed on; none before it is done and without TLS.
+    pub fn tls(&self) -> Option<TlsSummary> {
+        self.tls.as_ref()?.summary()
+    }
+}
