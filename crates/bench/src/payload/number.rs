@@ -62,6 +62,12 @@ impl Range {
         self.write_units(self.low, out);
     }
 
+    /// Appends the number nearest to 0.
+    pub(super) fn write_nearest_to_zero(self, out: &mut Vec<u8>) {
+        let high = self.low.saturating_add_unsigned(self.width);
+        self.write_units(self.low.max(high.min(0)), out);
+    }
+
     /// Characters of the longest number: one of the limits.
     pub(super) fn bytes_max(self) -> usize {
         let [mut low, mut high] = [Vec::new(), Vec::new()];
@@ -129,6 +135,17 @@ mod tests {
             ("-10".into(), "0".into())
         );
         assert_eq!(range.bytes_max(), 3);
+    }
+
+    #[test]
+    fn the_number_nearest_to_zero_is_within_the_limits() {
+        for (low, high, nearest) in [("-5", "5", "0"), ("2", "5", "2"), ("-5", "-2", "-2")] {
+            let mut out = Vec::new();
+            Range::whole(low, high)
+                .unwrap()
+                .write_nearest_to_zero(&mut out);
+            assert_eq!(out, nearest.as_bytes());
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 
 use super::filler::Filler;
+use super::number::Range;
 use super::parse::{self, Piece, PlaceError};
 use super::place::Place;
 use crate::mark::{JSON_PREFIX, MARK_BYTES, MARK_DIGITS, Mark, TEXT_PREFIX};
@@ -21,7 +22,7 @@ pub const PLACES_MAX: usize = 1_024;
 /// Any seed will do: the bytes need only be such that they cannot be compressed.
 const RANDOM_BYTES_SEED: u64 = 1;
 
-/// Bytes of a text shown in an error.
+/// Characters of a text shown in an error.
 const SHOWN_CHARS_MAX: usize = 120;
 
 /// What messages of one group carry.
@@ -268,19 +269,22 @@ fn check_json(pieces: &[Piece<'_>]) -> Result<(), PayloadError> {
         out.extend(std::iter::repeat_n(letter, source.len()));
     });
     is_json(&sample).map_err(|source| PayloadError::Json { source })?;
-    // Low numbers show signs and zeros that end up within another number.
-    let sample = filled(pieces, |place, _, out| match place {
-        Place::Number(range) => range.write_low(out),
-        place if place.is_number() => out.push(b'0'),
-        _ => out.push(b'x'),
-    });
-    is_json(&sample).map_err(|source| PayloadError::FilledJson {
-        source,
-        filled: String::from_utf8_lossy(&sample)
-            .chars()
-            .take(SHOWN_CHARS_MAX)
-            .collect(),
-    })
+    // A sign or a zero must not end up within another number.
+    for write in [Range::write_low, Range::write_nearest_to_zero] {
+        let sample = filled(pieces, |place, _, out| match place {
+            Place::Number(range) => write(range, out),
+            place if place.is_number() => out.push(b'0'),
+            _ => out.push(b'x'),
+        });
+        is_json(&sample).map_err(|source| PayloadError::FilledJson {
+            source,
+            filled: String::from_utf8_lossy(&sample)
+                .chars()
+                .take(SHOWN_CHARS_MAX)
+                .collect(),
+        })?;
+    }
+    Ok(())
 }
 
 fn filled(pieces: &[Piece<'_>], fill: impl Fn(Place, &str, &mut Vec<u8>)) -> Vec<u8> {

@@ -196,6 +196,8 @@ fn a_bad_template_says_what_and_where() {
     assert!(json.ends_with(r#": {"a": --5}"#), "{json}");
     let json = refusal(r#"{"a": {i}{seq}}"#);
     assert!(json.ends_with(r#": {"a": 00}"#), "{json}");
+    let json = refusal(r#"{"a": {int:-5:5}{i}}"#);
+    assert!(json.ends_with(r#": {"a": 00}"#), "{json}");
     for template in ["{", "{hello}", "{}}", r#"{"a":1} {"b":2}"#] {
         let error = Template::new(&PayloadSpec::Template(template.to_owned())).unwrap_err();
         assert!(
