@@ -50,3 +50,32 @@ pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     histogram.auto(true);
     Ok(histogram)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn a_changed_text_is_refused_or_read_but_makes_nothing_panic(
+            values in prop::collection::vec(1_u64..1 << 30, 1..20),
+            at in any::<prop::sample::Index>(),
+            letter in "[A-Za-z0-9+/=]",
+        ) {
+            let mut histogram = Histogram::new(3).unwrap();
+            for value in values {
+                histogram.record(value).unwrap();
+            }
+            let mut text = encode(&histogram).unwrap();
+            let at = at.index(text.len());
+            text.replace_range(at..=at, &letter);
+            if let Ok(read) = decode(&text) {
+                prop_assert!(read.len() >= read.count_at(read.max()));
+            }
+        }
+    }
+}

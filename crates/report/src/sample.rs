@@ -40,15 +40,7 @@ pub(crate) fn run() -> RunResult {
             faults: Vec::new(),
         },
         scenario: scenario(),
-        clients: Clients {
-            wanted: 2_000,
-            ready: 2_000,
-            ramp_seconds: 2.0,
-            connect_rate: 1_000.0,
-            cut: 10,
-            reconnected: 10,
-            ..Clients::default()
-        },
+        clients: clients(),
         rates: Rates {
             offered: 1_000.0,
             sent: 999.8,
@@ -56,15 +48,7 @@ pub(crate) fn run() -> RunResult {
             held_back_messages: 0,
         },
         latency_ns: latencies(),
-        delivery: Delivery {
-            sent_messages: 15_000,
-            acknowledged: 15_000,
-            expected: 15_000,
-            delivered: 15_000,
-            bytes_sent: 600_000,
-            bytes_received: 610_000,
-            ..Delivery::default()
-        },
+        delivery: delivery(),
         brokers: vec![broker()],
         generator: Generator {
             threads: vec![load(0.4, 0.015), load(0.2, 0.002)],
@@ -207,6 +191,30 @@ fn latencies() -> Latencies {
     }
 }
 
+fn clients() -> Clients {
+    Clients {
+        wanted: 2_000,
+        ready: 2_000,
+        ramp_seconds: 2.0,
+        connect_rate: 1_000.0,
+        cut: 10,
+        reconnected: 10,
+        ..Clients::default()
+    }
+}
+
+fn delivery() -> Delivery {
+    Delivery {
+        sent_messages: 15_000,
+        acknowledged: 15_000,
+        expected: 15_000,
+        delivered: 15_000,
+        bytes_sent: 600_000,
+        bytes_received: 610_000,
+        ..Delivery::default()
+    }
+}
+
 fn broker() -> Broker {
     Broker {
         version: "thrum 0.1.0".to_owned(),
@@ -268,7 +276,11 @@ fn second(number: u32) -> Second {
         at: f64::from(number),
         span: 1.0,
         stage: if is_ramp { Stage::Ramp } else { Stage::Hold },
-        up: if number == 0 { 1_000 } else { 2_000 },
+        up: match number {
+            0 => 1_000,
+            5 => 1_990,
+            _ => 2_000,
+        },
         connected: if is_ramp { 1_000 } else { 0 },
         offered: messages,
         sent: messages,

@@ -33,6 +33,12 @@ pub enum LayerError {
     /// The certificate is out of date, or the clock is wrong.
     #[error("the server's {0}: renew it, or set the clock of this machine")]
     OutOfDate(String),
+    /// A certificate without extensions, and so without the names that it is for.
+    #[error(
+        "the server's certificate is of X.509 version 1, which names no host: issue it with \
+         extensions (openssl x509 -extfile), or check nothing (insecure)"
+    )]
+    VersionOne,
     /// Any other fault of the certificate.
     #[error("the server's certificate is refused: {0}")]
     Certificate(String),
@@ -92,6 +98,12 @@ pub enum LayerError {
     /// The frames are against the rules.
     #[error("the server broke the WebSocket protocol: {0}")]
     Frame(#[from] FrameError),
+    /// The socket has ended before the handshakes were done.
+    #[error(
+        "the server closed the connection during the {0} handshake: check that it speaks {0} on \
+         this port, its log may say more"
+    )]
+    CutOff(&'static str),
     /// Payload before the handshakes were done, or after the end.
     #[error("the connection is not open")]
     NotOpen,
@@ -119,7 +131,8 @@ impl LayerError {
 
     fn from_certificate(error: CertificateError) -> Self {
         match error {
-            CertificateError::UnknownIssuer => Self::Untrusted,
+            // A wrong signature: an authority of the same name, but another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
             CertificateError::NotValidForNameContext {
                 expected,
                 presented,
@@ -131,19 +144,28 @@ impl LayerError {
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. } => Self::OutOfDate(error.to_string()),
-            // The library has no variant of its own for it.
-            CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-                Self::AuthorityAsServer
-            }
+            // The library has no variants of its own for these.
+            CertificateError::Other(other) => match other.to_string().as_str() {
+                "CaUsedAsEndEntity" => Self::AuthorityAsServer,
+                "UnsupportedCertVersion" => Self::VersionOne,
+                other => Self::Certificate(other.to_owned()),
+            },
             error => Self::Certificate(error.to_string()),
         }
     }
 }
 
+/// Names as the library has them, `DnsName("broker")`, without their kind.
 fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inside = name
+            .split_once('(')
+            .and_then(|(_, rest)| rest.strip_suffix(')'));
+        inside.unwrap_or(name).trim_matches('"').to_owned()
+    };
     if presented.is_empty() {
         "no name at all".to_owned()
     } else {
-        presented.join(", ")
+        presented.iter().map(bare).collect::<Vec<_>>().join(", ")
     }
 }

@@ -17,7 +17,14 @@ pub struct Layers {
     tls: Option<Box<Session>>,
     /// None before TLS is open and without WebSocket.
     websocket: Option<WebSocket>,
-    started: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    New,
+    Started,
+    Failed,
 }
 
 impl Layers {
@@ -26,7 +33,7 @@ impl Layers {
             shared,
             tls: None,
             websocket: None,
-            started: false,
+            stage: Stage::New,
         }
     }
 
@@ -35,7 +42,7 @@ impl Layers {
     /// # Errors
     /// The system gives no random numbers.
     pub fn start(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
-        self.started = true;
+        self.stage = Stage::Started;
         if let Some(tls) = &self.shared.tls {
             let session = Session::new(Arc::clone(&tls.config), tls.server_name.clone())?;
             return self.tls.insert(Box::new(session)).start(wire_out);
@@ -46,9 +53,9 @@ impl Layers {
         Ok(())
     }
 
-    /// All handshakes are done and nothing is closed: MQTT may flow.
+    /// All handshakes are done, nothing is closed and nothing has failed: MQTT may flow.
     pub fn is_open(&self) -> bool {
-        self.started
+        self.stage == Stage::Started
             && self.shared.tls.is_some() == self.tls.as_ref().is_some_and(|tls| tls.is_open())
             && self.shared.request.is_some()
                 == self.websocket.as_ref().is_some_and(WebSocket::is_open)
@@ -63,6 +70,17 @@ impl Layers {
                 .is_some_and(WebSocket::is_closed_by_peer)
     }
 
+    /// What it means if the socket ends now; none once MQTT could flow.
+    pub fn cut_off(&self) -> Option<LayerError> {
+        let in_tls = self.shared.tls.is_some() && self.tls().is_none();
+        let upgraded = self.websocket.as_ref().is_some_and(WebSocket::is_upgraded);
+        match (in_tls, self.shared.request.is_some() && !upgraded) {
+            (true, _) => Some(LayerError::CutOff("TLS")),
+            (false, true) => Some(LayerError::CutOff("WebSocket")),
+            (false, false) => None,
+        }
+    }
+
     /// Takes bytes of the wire: MQTT goes to `plain`, handshakes, pongs and ends to `wire_out`.
     ///
     /// Memory: `plain` grows by no more than `wire_in` has, and what was held of a record before.
@@ -70,6 +88,23 @@ impl Layers {
     /// # Errors
     /// The server cannot be trusted or breaks a protocol. `plain` may have grown before that.
     pub fn receive(
+        &mut self,
+        wire_in: &[u8],
+        plain: &mut Vec<u8>,
+        wire_out: &mut Vec<u8>,
+    ) -> Result<(), LayerError> {
+        if self.stage != Stage::Started {
+            return Err(LayerError::NotOpen);
+        }
+        let result = self.pass_up(wire_in, plain, wire_out);
+        if result.is_err() {
+            self.stage = Stage::Failed;
+        }
+        result
+    }
+
+    /// Bytes of the wire through every layer.
+    fn pass_up(
         &mut self,
         wire_in: &[u8],
         plain: &mut Vec<u8>,
@@ -122,8 +157,11 @@ impl Layers {
         }
     }
 
-    /// Appends the close frame and the close alert; nothing is sent after them.
+    /// Appends the close frame and the close alert; nothing is sent after them, nor after an error.
     pub fn close(&mut self, wire_out: &mut Vec<u8>) {
+        if self.stage != Stage::Started {
+            return;
+        }
         match (&mut self.tls, &mut self.websocket) {
             (Some(tls), Some(websocket)) => {
                 let mut frame = Vec::new();

@@ -347,6 +347,19 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_are_read_alike_however_they_are_cut(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+            size in 1_usize..20,
+        ) {
+            for role in [Role::Client, Role::Server] {
+                let whole = read(role, [bytes.as_slice()]);
+                assert_eq!(read(role, bytes.chunks(size)), whole);
+            }
+        }
+    }
+
     /// RFC 6455 section 5.7.
     #[test]
     fn the_examples_of_the_rfc_are_read() {

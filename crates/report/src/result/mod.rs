@@ -227,7 +227,7 @@ pub struct Generator {
     /// Its threads.
     pub threads: Vec<ThreadLoad>,
     /// CPU, memory and the rest.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "resources::measured")]
     pub usage: Option<Usage>,
 }
 

@@ -1,6 +1,6 @@
 //! What a process and its children used.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Use over one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -87,6 +87,12 @@ pub struct Usage {
     pub disk_read_bytes: u64,
     /// Bytes written to disk.
     pub disk_write_bytes: u64,
+}
+
+/// Usage that was not measured leaves no field behind; all fields have defaults, so that alone would read as zeros.
+pub(super) fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Usage>, D::Error> {
+    let usage = Usage::deserialize(from)?;
+    Ok((usage != Usage::default()).then_some(usage))
 }
 
 /// Memory at one moment.

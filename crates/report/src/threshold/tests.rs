@@ -1,3 +1,5 @@
+//! Limits, right and wrong ones.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -26,7 +26,7 @@ const RECORD_BYTES: usize = 16 * 1024;
 /// What a record adds to its payload, rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 
-/// The client's end of one session.
+/// The client's end of one session; not to be used after an error.
 pub(crate) struct Session {
     connection: UnbufferedClientConnection,
     /// Bytes of the server that are no whole record yet.
@@ -60,9 +60,9 @@ impl Session {
         })
     }
 
-    /// The handshake is done, payload may flow both ways.
+    /// The handshake is done and no end was sent.
     pub(crate) fn is_open(&self) -> bool {
-        !self.connection.is_handshaking()
+        !self.closed && !self.connection.is_handshaking()
     }
 
     /// The server has said that it sends no more.
@@ -84,8 +84,8 @@ impl Session {
     ) -> Result<(), LayerError> {
         self.incoming.extend_from_slice(wire_in);
         let result = self.advance(wire_out, &mut Task::Read(sink));
-        if self.incoming.is_empty() {
-            // An idle connection holds nothing.
+        if self.incoming.is_empty() || self.peer_closed {
+            // An idle connection holds nothing, and what follows the close alert is ignored.
             self.incoming = Vec::new();
         }
         result?;
@@ -120,6 +120,7 @@ impl Session {
         // Bytes at the front of `incoming` that are done with.
         let mut done = 0;
         let result = loop {
+            // Always the same bytes, for rustls remembers how far it has come in them.
             let unread = self.incoming.get_mut(done..).unwrap_or_default();
             let status = self.connection.process_tls_records(unread);
             done += status.discard;
@@ -153,13 +154,20 @@ impl Session {
     }
 
     /// Appends what tells the server why the session failed.
+    ///
+    /// rustls must not see the input again that it has refused, so it is asked only while
+    /// messages wait: it hands them out before it looks at input.
     fn append_alerts(&mut self, wire_out: &mut Vec<u8>) {
-        while let Ok(ConnectionState::EncodeTlsData(message)) = self
-            .connection
-            .process_tls_records(&mut self.incoming)
-            .state
-        {
-            if append_message(message, wire_out).is_err() {
+        while self.connection.wants_write() {
+            let step = match self.connection.process_tls_records(&mut []).state {
+                Ok(ConnectionState::EncodeTlsData(message)) => append_message(message, wire_out),
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    // Payload behind the one that was refused.
+                    traffic.next_record().map(drop).ok_or(LayerError::NotOpen)
+                }
+                _ => return,
+            };
+            if step.is_err() {
                 return;
             }
         }
@@ -167,6 +175,9 @@ impl Session {
 
     /// What the handshake has agreed on, once it is done.
     pub(crate) fn summary(&self) -> Option<TlsSummary> {
+        if self.connection.is_handshaking() {
+            return None;
+        }
         let version = match self.connection.protocol_version()? {
             ProtocolVersion::TLSv1_2 => "TLSv1.2",
             ProtocolVersion::TLSv1_3 => "TLSv1.3",

@@ -38,9 +38,14 @@ impl WebSocket {
         })
     }
 
+    /// The opening handshake is done.
+    pub(crate) const fn is_upgraded(&self) -> bool {
+        self.upgrade.is_none()
+    }
+
     /// The handshake is done and no end was sent.
     pub(crate) const fn is_open(&self) -> bool {
-        self.upgrade.is_none() && !self.close_sent
+        self.is_upgraded() && !self.close_sent
     }
 
     /// The server has sent its close frame.
@@ -105,7 +110,7 @@ impl WebSocket {
 
     /// Appends the close frame, if the handshake is done and it was not sent before.
     pub(crate) fn close(&mut self, wire_out: &mut Vec<u8>) {
-        if self.upgrade.is_none() {
+        if self.is_upgraded() {
             self.send_close(CLOSE_NORMAL, wire_out);
         }
     }

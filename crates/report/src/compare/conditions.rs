@@ -1,0 +1,107 @@
+//! What ought to be the same on both sides and is not.
+
+use std::collections::BTreeSet;
+
+use crate::result::RunResult;
+use crate::units::{bytes, figure, fraction};
+
+/// Differing values shown of one condition and side.
+const SHOWN_MAX: usize = 3;
+
+type Condition = (&'static str, fn(&RunResult) -> String);
+
+/// What is compared: the broker is not among it, as it is what comparisons are for.
+const CONDITIONS: [Condition; 13] = [
+    ("scenario", |run| run.scenario.name.clone()),
+    ("scale", |run| figure(run.scenario.scale)),
+    ("load", |run| run.scenario.load.text.clone()),
+    ("QoS", |run| {
+        run.scenario
+            .qos
+            .map_or_else(|| "none".to_owned(), |qos| qos.to_string())
+    }),
+    ("payload", payload),
+    ("MQTT version", |run| run.scenario.mqtt_version.clone()),
+    ("transport", |run| run.scenario.transport.clone()),
+    ("clients", |run| run.clients.wanted.to_string()),
+    ("groups", groups),
+    ("hold", |run| {
+        format!("{} s", figure(run.scenario.stages.hold))
+    }),
+    ("machine", machine),
+    ("kernel", |run| run.machine.kernel.clone()),
+    ("tool", |run| run.tool.version.clone()),
+];
+
+/// Reasons not to trust a comparison.
+pub(super) fn warnings(baseline: &[RunResult], candidate: &[RunResult]) -> Vec<String> {
+    let differing = CONDITIONS.iter().filter_map(|(name, condition)| {
+        let [left, right] = [baseline, candidate].map(|runs| values(runs, *condition));
+        let differs = left != right || left.len() > 1;
+        differs.then(|| format!("{name} differs: {} | {}", shown(&left), shown(&right)))
+    });
+    let mut warnings: Vec<String> = differing.collect();
+    for (side, runs) in [("baseline", baseline), ("candidate", candidate)] {
+        if runs.is_empty() {
+            warnings.push(format!("{side} has no runs"));
+        }
+        for run in runs {
+            warnings.extend(faults(side, run));
+        }
+    }
+    warnings
+}
+
+fn faults(side: &str, run: &RunResult) -> Option<String> {
+    let what = if !run.validity.valid {
+        format!(
+            "is INVALID, its figures are the generator's: {}",
+            run.validity.limits.join(", ")
+        )
+    } else if run.interrupted {
+        "was interrupted".to_owned()
+    } else if !run.verdict.pass {
+        format!("broke promises of the protocol: {}", run.verdict.text)
+    } else {
+        return None;
+    };
+    Some(format!("{side} run of {} {what}", run.started))
+}
+
+fn values(runs: &[RunResult], condition: fn(&RunResult) -> String) -> BTreeSet<String> {
+    runs.iter().map(condition).collect()
+}
+
+fn shown(values: &BTreeSet<String>) -> String {
+    let mut texts: Vec<&str> = values.iter().take(SHOWN_MAX).map(String::as_str).collect();
+    if values.len() > SHOWN_MAX {
+        texts.push("…");
+    }
+    texts.join(", ")
+}
+
+fn payload(run: &RunResult) -> String {
+    let size = run.scenario.payload_bytes;
+    size.map_or_else(
+        || "none".to_owned(),
+        |size| format!("{size} B {}", run.scenario.payload),
+    )
+}
+
+fn groups(run: &RunResult) -> String {
+    let groups = run.scenario.groups.iter();
+    let texts: Vec<String> = groups
+        .map(|group| format!("{} × {}", group.clients, group.text))
+        .collect();
+    texts.join("; ")
+}
+
+fn machine(run: &RunResult) -> String {
+    let machine = &run.machine;
+    let memory = bytes(fraction(machine.memory_bytes));
+    let text = format!("{}, {} cores, {memory}", machine.cpu, machine.cores);
+    match run.agents.len() {
+        0 => text,
+        agents => format!("{text}, {agents} agents"),
+    }
+}

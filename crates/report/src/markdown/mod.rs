@@ -1,0 +1,158 @@
+//! `report.md`: a run for a wiki, a pull request or an issue, with everything that repeating it takes.
+
+mod disclosure;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use crate::grid;
+use crate::result::RunResult;
+use crate::summary::{
+    conditions, errors_by_count, facts, invalid_lines, recovery, result_lines, threshold_value,
+    verdict_text, verdict_word,
+};
+use crate::units::{count, figure, latency};
+
+/// Reasons of errors shown; all are in the result file.
+const ERRORS_SHOWN: usize = 20;
+
+/// Marks shown; all are in the result file.
+const MARKS_SHOWN: usize = 100;
+
+/// The report of a run.
+pub fn markdown(run: &RunResult) -> String {
+    let mut text = String::new();
+    head(&mut text, run);
+    section(&mut text, "Thresholds", &thresholds(run));
+    section(&mut text, "Results", &results(run));
+    section(&mut text, "Latencies", &latencies(run));
+    section(&mut text, "Errors", &errors(run));
+    section(&mut text, "Marks", &marks(run));
+    disclosure::write(&mut text, run);
+    text
+}
+
+fn head(text: &mut String, run: &RunResult) {
+    let validity = if run.validity.valid {
+        "VALID"
+    } else {
+        "INVALID"
+    };
+    let name = grid::escaped(&run.scenario.name);
+    writeln!(text, "# {name}: {}, {validity}\n", verdict_word(run)).ok();
+    if !run.scenario.summary.is_empty() {
+        writeln!(text, "{}\n", grid::escaped(&run.scenario.summary)).ok();
+    }
+    writeln!(text, "{}\n", grid::escaped(&facts(run).join(" · "))).ok();
+    writeln!(
+        text,
+        "**{}:** {}",
+        verdict_word(run),
+        grid::escaped(&verdict_text(run))
+    )
+    .ok();
+    let mut notes = conditions(run);
+    notes.extend(
+        invalid_lines(run)
+            .iter()
+            .map(|line| format!("INVALID: {line}")),
+    );
+    if run.interrupted {
+        notes.push("ended early from outside".to_owned());
+    }
+    if !notes.is_empty() {
+        text.push('\n');
+    }
+    for note in notes {
+        writeln!(text, "- {}", grid::escaped(&note)).ok();
+    }
+}
+
+/// A heading and its table; nothing if the table has only a head.
+fn section(text: &mut String, heading: &str, rows: &[Vec<String>]) {
+    if rows.len() > 1 {
+        writeln!(text, "\n## {heading}\n").ok();
+        text.push_str(&grid::markdown(rows, 1));
+    }
+}
+
+fn row<const CELLS: usize>(cells: [&str; CELLS]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn thresholds(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![row(["limit", "measured", "margin", "kept"])];
+    rows.extend(run.thresholds.iter().map(|threshold| {
+        let limit = format!("{} {}", threshold.metric, threshold.condition);
+        let margin = threshold.margin_text().unwrap_or_default();
+        let kept = if threshold.pass { "✓" } else { "✗" };
+        vec![
+            limit,
+            threshold_value(run, threshold),
+            margin,
+            kept.to_owned(),
+        ]
+    }));
+    rows
+}
+
+/// What the summary says, but for the latencies, which have a table of their own.
+fn results(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![row(["", "result"])];
+    let is_latency = |subject: &str| matches!(subject, "e2e" | "service" | "ack" | "subscribe");
+    for (subject, text) in result_lines(run) {
+        if !is_latency(&subject) {
+            rows.push(vec![subject, text]);
+        }
+    }
+    rows
+}
+
+fn latencies(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (name, distribution) in run.latency_ns.named() {
+        let Some(figures) = distribution.map(|distribution| distribution.quantiles.figures())
+        else {
+            continue;
+        };
+        if rows.is_empty() {
+            let names = figures.iter().map(|(figure, _)| (*figure).to_owned());
+            rows.push(std::iter::once("latency".to_owned()).chain(names).collect());
+        }
+        let cells = figures.iter().map(|&(figure, value)| match figure {
+            "count" => count(value),
+            _ => latency(value),
+        });
+        rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+    }
+    rows
+}
+
+fn errors(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![row(["reason", "count", "first", "last"])];
+    rows.extend(
+        errors_by_count(run)
+            .into_iter()
+            .take(ERRORS_SHOWN)
+            .map(|error| {
+                vec![
+                    error.reason.clone(),
+                    count(error.count),
+                    format!("{}s", figure(error.first_seconds)),
+                    format!("{}s", figure(error.last_seconds)),
+                ]
+            }),
+    );
+    rows
+}
+
+fn marks(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![row(["what", "at", "clients"])];
+    let shown = run.marks.iter().enumerate().take(MARKS_SHOWN);
+    rows.extend(shown.map(|(index, mark)| {
+        let recovery = recovery(run, index).unwrap_or_default();
+        vec![mark.text.clone(), format!("{}s", figure(mark.at)), recovery]
+    }));
+    rows
+}

@@ -1,0 +1,218 @@
+//! A run as one picture, for a chat or an issue.
+
+use std::sync::Arc;
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{self, Options, Tree};
+
+use crate::html::{Badge, Chart, Tile, badges, charts, paragraph, subtitle, tiles};
+use crate::result::RunResult;
+use crate::svg::{Drawing, Palette, clip};
+use crate::units::fraction;
+
+/// Width of the picture in pixels.
+const WIDTH: f64 = 1_200.0;
+/// Points per line: more than there are pixels would only blur.
+const POINTS_MAX: usize = 600;
+/// The charts of the picture, in its order, if the run has them.
+const CHARTS: [&str; 8] = [
+    "rate",
+    "e2e",
+    "percentiles",
+    "heat",
+    "clients",
+    "network",
+    "broker-cpu",
+    "broker-memory",
+];
+/// Charts that take the place of those that a run does not have.
+const SPARE: [&str; 4] = ["connect", "publish_ack", "trouble", "generator-cpu"];
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum PngError {
+    /// The machine has no font to draw text with.
+    #[error(
+        "no font is installed, so a picture would have no text; install one, for example the package fonts-dejavu-core"
+    )]
+    NoFont,
+    /// The drawing is not valid.
+    #[error("the drawing cannot be read")]
+    Drawing(#[from] usvg::Error),
+    /// The picture has no size, or does not fit into memory.
+    #[error("a picture of {width} x {height} pixels cannot be made")]
+    Size {
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+    },
+    /// The picture cannot be encoded.
+    #[error("the picture cannot be encoded: {reason}")]
+    Encoding {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The picture of a run: title, verdicts, key figures and the main charts.
+///
+/// # Errors
+///
+/// See [`PngError`]; usually a machine without fonts.
+pub fn report(result: &RunResult) -> Result<Vec<u8>, PngError> {
+    render(&picture(result).standalone(&Palette::LIGHT))
+}
+
+/// An SVG file as PNG, with the fonts of this machine.
+///
+/// # Errors
+///
+/// See [`PngError`].
+pub fn render(svg: &str) -> Result<Vec<u8>, PngError> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_system_fonts();
+    render_with(svg, fonts)
+}
+
+fn render_with(svg: &str, mut fonts: fontdb::Database) -> Result<Vec<u8>, PngError> {
+    let family = any_family(&fonts).ok_or(PngError::NoFont)?;
+    fonts.set_sans_serif_family(family.clone());
+    let options = Options {
+        font_family: family,
+        fontdb: Arc::new(fonts),
+        ..Options::default()
+    };
+    let tree = Tree::from_str(svg, &options)?;
+    let size = tree.size().to_int_size();
+    let (width, height) = (size.width(), size.height());
+    let mut pixmap = Pixmap::new(width, height).ok_or(PngError::Size { width, height })?;
+    resvg::render(&tree, Transform::default(), &mut pixmap.as_mut());
+    pixmap.encode_png().map_err(|error| PngError::Encoding {
+        reason: error.to_string(),
+    })
+}
+
+/// A family that suits text: a well-known one, else the first that there is.
+fn any_family(fonts: &fontdb::Database) -> Option<String> {
+    const KNOWN: [&str; 5] = [
+        "DejaVu Sans",
+        "Noto Sans",
+        "Liberation Sans",
+        "Roboto",
+        "Arial",
+    ];
+    let families = || {
+        fonts
+            .faces()
+            .flat_map(|face| &face.families)
+            .map(|family| family.0.as_str())
+    };
+    let known = KNOWN
+        .into_iter()
+        .find(|known| families().any(|family| family == *known));
+    known.or_else(|| families().next()).map(str::to_owned)
+}
+
+/// The picture as a drawing.
+pub fn picture(result: &RunResult) -> Drawing {
+    let all = charts(result, POINTS_MAX);
+    let find = |id: &&str| all.iter().find(|chart| chart.id == *id);
+    let mut shown: Vec<&Chart> = CHARTS.iter().filter_map(find).collect();
+    let missing = CHARTS.len() - shown.len();
+    shown.extend(SPARE.iter().filter_map(find).take(missing));
+
+    let lines = wrap(&paragraph(result), 138);
+    let tiles_top = 1_500.0 + fraction_of(lines.len()) * 210.0;
+    let charts_top = tiles_top + 1_150.0;
+    let rows = fraction_of(shown.len().div_ceil(2));
+    let height = charts_top + rows * CHART_STEP + 350.0;
+    let mut drawing = Drawing::new(WIDTH * 10.0, height, &result.scenario.name);
+    drawing.raw("<style>.h0{font-size:320px;font-weight:700}.s0{font-size:150px}.n0{font-size:97px}.t0{font-size:255px;font-weight:600}.bg{font-size:165px;font-weight:700}.bg.good{fill:");
+    drawing.raw(
+        &Palette::LIGHT.resolve("var(--good)}.bg.bad{fill:var(--bad)}.q{fill:var(--soft)}</style>"),
+    );
+    drawing.text("h0", (MARGIN, 620.0), &clip(&result.scenario.name, 56));
+    drawing.text_full("s0 q", (MARGIN, 900.0), &clip(&subtitle(result), 130));
+    draw_badges(&mut drawing, &badges(result));
+    for (index, line) in lines.iter().enumerate() {
+        drawing.text_full("s0", (MARGIN, 1_500.0 + fraction_of(index) * 210.0), line);
+    }
+    draw_tiles(&mut drawing, &tiles(result), tiles_top);
+    for (index, chart) in shown.iter().enumerate() {
+        let x = MARGIN + fraction_of(index % 2) * (CHART_WIDTH + 400.0);
+        let y = charts_top + fraction_of(index / 2) * CHART_STEP;
+        drawing.raw(&chart.drawing.nested((x, y), CHART_WIDTH));
+    }
+    let by = format!("{} {}", result.tool.name, result.tool.version);
+    drawing.text("s0 q", (MARGIN, height - 220.0), &by);
+    drawing
+}
+
+const MARGIN: f64 = 400.0;
+const CHART_WIDTH: f64 = 5_400.0;
+const CHART_STEP: f64 = 2_450.0;
+
+fn draw_badges(drawing: &mut Drawing, badges: &[Badge]) {
+    let mut x = MARGIN;
+    for badge in badges {
+        let text = format!("{} {}", if badge.good { "✓" } else { "✗" }, badge.text);
+        drawing.text(
+            if badge.good { "bg good" } else { "bg bad" },
+            (x, 1_210.0),
+            &text,
+        );
+        x += fraction_of(text.chars().count()) * 125.0 + 250.0;
+    }
+}
+
+fn draw_tiles(drawing: &mut Drawing, tiles: &[Tile], top: f64) {
+    const COLUMNS: usize = 6;
+    let width = (WIDTH * 10.0 - 2.0 * MARGIN + 150.0) / fraction_of(COLUMNS);
+    for (index, tile) in tiles.iter().take(COLUMNS).enumerate() {
+        let x = MARGIN + fraction_of(index) * width;
+        drawing.rectangle("card", (x, top), (width - 150.0, 880.0));
+        drawing.text("a", (x + 110.0, top + 230.0), tile.name);
+        drawing.text("t0", (x + 110.0, top + 540.0), &tile.value);
+        drawing.text("n0 q", (x + 110.0, top + 760.0), &clip(&tile.note, 30));
+    }
+}
+
+/// Lines of at most so many characters.
+fn wrap(text: &str, characters_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < characters_max => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(clip(word, characters_max)),
+        }
+    }
+    lines
+}
+
+fn fraction_of(count: usize) -> f64 {
+    fraction(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_fonts_is_told_what_to_install() {
+        let svg = picture(&RunResult::default()).standalone(&Palette::LIGHT);
+        let error = render_with(&svg, fontdb::Database::new()).unwrap_err();
+        assert!(error.to_string().contains("fonts-dejavu-core"));
+    }
+
+    #[test]
+    fn words_are_wrapped_and_none_is_lost() {
+        let text = "one two three four five six";
+        let lines = wrap(text, 10);
+        assert!(lines.iter().all(|line| line.chars().count() <= 10));
+        assert_eq!(lines.join(" "), text);
+    }
+}

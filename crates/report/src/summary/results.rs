@@ -1,0 +1,215 @@
+//! The lines under RESULTS.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::result::{Agent, Broker, Quantiles, RunResult, Usage};
+use crate::units::{bytes, count, figure, fraction, latency, percent, rate, span};
+
+/// The subject and the text of each line.
+pub(crate) fn result_lines(run: &RunResult) -> Vec<(String, String)> {
+    let latencies = &run.latency_ns;
+    let mut lines = Vec::new();
+    let mut add = |subject: &str, text: Option<String>| {
+        lines.extend(text.map(|text| (subject.to_owned(), text)));
+    };
+    let of = |name| {
+        latencies
+            .find(name)
+            .map(|found| latency_text(&found.quantiles))
+    };
+    if run.has_load() {
+        add("rate", Some(rate_text(run)));
+        add("e2e", of("e2e"));
+        add("service", of("service"));
+        add("ack", of("publish_ack"));
+    }
+    add("connect", Some(connect_text(run)));
+    add("subscribe", of("subscribe"));
+    add("reconnect", reconnect_text(run));
+    if run.has_load() {
+        add("delivery", Some(delivery_text(run)));
+    }
+    if run.brokers.is_empty() {
+        let text = "not measured (give --pid PID if the broker runs on this machine)";
+        add("broker", Some(text.to_owned()));
+    }
+    for broker in &run.brokers {
+        add("broker", Some(broker_text(broker, run.brokers.len() > 1)));
+    }
+    add("generator", Some(generator_text(run)));
+    add("agents", agents_text(&run.agents));
+    lines
+}
+
+/// The usual percentiles of a distribution.
+fn latency_text(quantiles: &Quantiles) -> String {
+    let mut text = String::new();
+    for (name, value) in [
+        ("p50", quantiles.p50),
+        ("p75", quantiles.p75),
+        ("p90", quantiles.p90),
+        ("p95", quantiles.p95),
+        ("p99", quantiles.p99),
+        ("p99.9", quantiles.p99_9),
+        ("max", quantiles.max),
+    ] {
+        write!(text, "{name} {}  ", latency(value)).ok();
+    }
+    write!(text, "mean {}", latency(quantiles.mean)).ok();
+    text
+}
+
+/// The delay until connections were back, and how many came back of those that were gone.
+fn reconnect_text(run: &RunResult) -> Option<String> {
+    let quantiles = run.latency_ns.reconnect.as_ref()?.quantiles;
+    let gone = run.clients.cut + run.clients.lost;
+    let back = format!(
+        "{} of {} came back",
+        count(run.clients.reconnected),
+        count(gone)
+    );
+    Some(format!(
+        "p50 {}  p99 {}  max {} · {back}",
+        latency(quantiles.p50),
+        latency(quantiles.p99),
+        latency(quantiles.max)
+    ))
+}
+
+/// Seconds as a span: `5m00s`.
+pub(super) fn seconds(seconds: f64) -> String {
+    // Milliseconds tell more than a person reads.
+    let rounded = (seconds.clamp(0.0, 1e9) * 1e3).round() / 1e3;
+    span(Duration::try_from_secs_f64(rounded).unwrap_or_default())
+}
+
+fn rate_text(run: &RunResult) -> String {
+    let rates = &run.rates;
+    let mut text = format!(
+        "{} achieved of {} offered · {} received",
+        rate(rates.sent),
+        rate(rates.offered),
+        rate(rates.received)
+    );
+    if rates.held_back_messages > 0 {
+        let held_back = count(rates.held_back_messages);
+        write!(text, " · {held_back} held back by the broker").ok();
+    }
+    text
+}
+
+fn connect_text(run: &RunResult) -> String {
+    let latencies = run
+        .latency_ns
+        .connect
+        .as_ref()
+        .map_or_else(String::new, |connect| {
+            let quantiles = connect.quantiles;
+            format!(
+                "p50 {}  p99 {}  max {} · ",
+                latency(quantiles.p50),
+                latency(quantiles.p99),
+                latency(quantiles.max)
+            )
+        });
+    let clients = &run.clients;
+    let mut text = format!(
+        "{latencies}{} · failures {}",
+        rate(clients.connect_rate),
+        count(clients.failed)
+    );
+    if clients.lost > 0 {
+        write!(text, " · {} lost afterwards", count(clients.lost)).ok();
+    }
+    text
+}
+
+fn delivery_text(run: &RunResult) -> String {
+    let delivery = &run.delivery;
+    let mut text = format!(
+        "lost {}  duplicated {}  out of order {}",
+        count(delivery.lost),
+        count(delivery.duplicated),
+        count(delivery.reordered)
+    );
+    for (number, what) in [
+        (delivery.misdelivered, "to a subscriber that did not ask"),
+        (delivery.refused, "refused by the broker"),
+        (delivery.excused, "not delivered and not promised"),
+        (delivery.late, "later than the longest drain"),
+        (delivery.foreign, "messages not of this run ignored"),
+        (
+            delivery.downgraded_subscriptions,
+            "subscriptions granted with a lower QoS",
+        ),
+    ] {
+        if number > 0 {
+            write!(text, " · {} {what}", count(number)).ok();
+        }
+    }
+    text
+}
+
+fn broker_text(broker: &Broker, is_named: bool) -> String {
+    let usage = &broker.usage;
+    let mut parts = Vec::new();
+    if is_named {
+        parts.push(broker.target.clone());
+    }
+    parts.extend(cpu_parts(usage));
+    if let Some(each) = usage.messages_per_core_second {
+        parts.push(format!("{} per core", rate(each)));
+    }
+    parts.push(format!("rss max {}", bytes(fraction(usage.rss_max_bytes))));
+    if let Some(each) = usage.bytes_per_connection {
+        parts.push(format!("{}/connection", bytes(each)));
+    }
+    if usage.network_out_bytes > 0.0 {
+        parts.push(format!("net out {}/s", bytes(usage.network_out_bytes)));
+    }
+    if broker.pid > 0 {
+        parts.push(format!("pid {}", broker.pid));
+    }
+    if !broker.host.is_empty() {
+        parts.push(format!("on {}", broker.host));
+    }
+    parts.join(" · ")
+}
+
+fn generator_text(run: &RunResult) -> String {
+    let usage = run.generator.usage.as_ref();
+    let mut parts = usage.map_or_else(|| vec!["cpu not measured".to_owned()], cpu_parts);
+    if let Some(each) = usage.and_then(|usage| usage.bytes_per_connection) {
+        parts.push(format!("{}/connection", bytes(each)));
+    }
+    if let Some(threads) = run.busiest_threads() {
+        parts.push(format!("busiest thread {}", percent(threads.busy)));
+        parts.push(format!(
+            "waited for a core {}",
+            percent(threads.waited_for_core)
+        ));
+    }
+    parts.join(" · ")
+}
+
+fn cpu_parts(usage: &Usage) -> Vec<String> {
+    let (average, max) = (figure(usage.cores_avg), figure(usage.cores_max));
+    let mut parts = vec![format!("cpu avg {average} cores max {max}")];
+    if let Some(each) = usage.cpu_us_per_message {
+        parts.push(format!("{}µs/message", figure(each)));
+    }
+    parts
+}
+
+fn agents_text(agents: &[Agent]) -> Option<String> {
+    let clients: u64 = agents.iter().map(|agent| agent.clients).sum();
+    let error = agents.iter().map(|agent| agent.clock_error_ns).max()?;
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    Some(format!(
+        "{} · {} clients · clocks within {}",
+        names.join(", "),
+        count(clients),
+        latency(error)
+    ))
+}

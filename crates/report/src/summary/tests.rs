@@ -1,0 +1,168 @@
+//! Summaries of runs whose every figure is known.
+
+use super::*;
+use crate::sample;
+
+#[test]
+fn the_summary_says_it_all_in_a_screenful() {
+    let expected = "  \
+  p2p-1K   2 000 clients · 10s hold · QoS1 · 16 B · MQTT 3.1.1   VALID  (generator lag p99 0.2ms)
+  █ VERDICT      PASS   all 15 000 deliveries arrived in order, each once
+                 2 × reset by the broker (4.5s to 7.2s)
+  █ THRESHOLDS   ✓ e2e.p99 < 50ms     41ms                      18 % below
+                 ✓ delivered == 100%  100 % (15 000 of 15 000)  at the limit
+                 ✗ broker.rss < 4MiB  8 MiB                     100 % above
+  █ RESULTS      rate       1 000/s achieved of 1 000/s offered · 1 000/s received
+                 e2e        p50 0.9ms  p75 3.9ms  p90 41ms  p95 41ms  p99 41ms  p99.9 41ms  max 41ms  mean 12ms
+                 service    p50 0.45ms  p75 2ms  p90 21ms  p95 21ms  p99 21ms  p99.9 21ms  max 21ms  mean 5.8ms
+                 ack        p50 70µs  p75 70µs  p90 70µs  p95 70µs  p99 70µs  p99.9 70µs  max 70µs  mean 70µs
+                 connect    p50 1.1ms  p99 1.1ms  max 1.1ms · 1 000/s · failures 0
+                 subscribe  p50 36µs  p75 36µs  p90 36µs  p95 36µs  p99 36µs  p99.9 36µs  max 36µs  mean 36µs
+                 reconnect  p50 5ms  p99 5ms  max 5ms · 10 of 10 came back
+                 delivery   lost 0  duplicated 0  out of order 0
+                 broker     cpu avg 1 cores max 1.2 · 50µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · net out 60 KiB/s · pid 42
+                 generator  cpu avg 0.5 cores max 0.6 · 70µs/message · 900 B/connection · busiest thread 40 % · waited for a core 1.5 %
+  █ MARKS        5s  cut 10 connections · all back within 2s
+";
+    assert_eq!(summary(&sample::run()), expected);
+}
+
+#[test]
+fn a_failed_and_invalid_run_says_why_and_what_to_do() {
+    let text = summary(&sample::bad_run());
+    let lines: Vec<&str> = text.lines().take(4).collect();
+    assert!(
+        lines[0].ends_with("INVALID  (generator lag p99 0.2ms)"),
+        "{}",
+        lines[0]
+    );
+    assert_eq!(
+        lines[1],
+        "  █ INVALID      generator lag p99 12ms, more than 10ms: stop other work on this machine"
+    );
+    assert_eq!(
+        lines[2],
+        "  █ VERDICT      FAIL   messages lost: 3, connections lost: 2"
+    );
+    assert_eq!(
+        lines[3],
+        "                 2 × reset by the broker (4.5s to 7.2s)"
+    );
+}
+
+#[test]
+fn a_run_of_connections_has_no_lines_of_messages() {
+    let text = summary(&sample::idle_run());
+    for line in ["  rate  ", "delivery ", "e2e "] {
+        assert!(!text.contains(line), "{text}");
+    }
+    assert!(
+        text.contains("broker     not measured (give --pid PID"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_that_ended_in_the_ramp_has_no_verdict() {
+    let mut run = sample::run();
+    run.interrupted = true;
+    run.clients.ready = 651;
+    run.verdict.text = "ended while clients were connecting: 651 of 2 000 ready".to_owned();
+    let text = summary(&run);
+    assert!(
+        text.contains("VERDICT      NONE   ended while clients were connecting"),
+        "{text}"
+    );
+    assert!(
+        text.lines().next().unwrap().ends_with("interrupted"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_closed_loop_and_a_scaled_scenario_are_named() {
+    let mut run = sample::run();
+    run.scenario.load.closed_loop = true;
+    run.scenario.load.text = "closed loop, window 10".to_owned();
+    run.scenario.scale = 0.1;
+    assert_eq!(
+        summary(&run).lines().nth(1).unwrap(),
+        "  closed loop, window 10: latencies leave out the time spent waiting · scaled: 0.1 of the full scenario"
+    );
+}
+
+#[test]
+fn reasons_and_marks_that_do_not_fit_are_counted() {
+    let mut run = sample::run();
+    run.errors = vec![run.errors[0].clone(); 7];
+    run.marks = vec![run.marks[0].clone(); 12];
+    let text = summary(&run);
+    assert!(text.contains("and 2 other reasons\n"), "{text}");
+    assert!(text.contains("and 2 more\n"), "{text}");
+}
+
+#[test]
+fn a_baseline_adds_a_line_and_its_warnings() {
+    let mut other = sample::run();
+    other.scenario.scale = 0.5;
+    let comparison = Comparison::new(&[other], &[sample::run()]);
+    let text = summary_with_baseline(&sample::run(), &comparison);
+    let lines: Vec<&str> = text.lines().rev().take(2).collect();
+    assert_eq!(lines[0], "                 ! scale differs: 0.5 | 1");
+    assert!(
+        lines[1].starts_with("  █ VS baseline  p99 +0.0 %"),
+        "{}",
+        lines[1]
+    );
+}
+
+#[test]
+fn several_brokers_and_agents_are_told_apart() {
+    let mut run = sample::run();
+    run.brokers.push(run.brokers[0].clone());
+    run.brokers[1].target = "second".to_owned();
+    run.agents = vec![crate::result::Agent {
+        name: "east".to_owned(),
+        clients: 1_000,
+        clock_error_ns: 200_000,
+        ..crate::result::Agent::default()
+    }];
+    let text = summary(&run);
+    assert!(
+        text.contains("broker     second · cpu avg 1 cores"),
+        "{text}"
+    );
+    assert!(
+        text.contains("agents     east · 1 000 clients · clocks within 0.2ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn colour_changes_nothing_but_the_colour() {
+    let coloured = summary_styled(&sample::run(), None, Style { colour: true });
+    assert!(coloured.contains("\u{1b}[32mVALID\u{1b}[0m"));
+    let mut plain = coloured;
+    for code in [
+        "\u{1b}[0m",
+        "\u{1b}[1m",
+        "\u{1b}[31m",
+        "\u{1b}[32m",
+        "\u{1b}[33m",
+    ] {
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, summary(&sample::run()));
+}
+
+#[test]
+fn one_line_tells_the_most_important() {
+    assert_eq!(
+        summary_line(&sample::run()),
+        "p2p-1K  PASS ✗1 · 1 000/s received · e2e p50 0.9ms p99 41ms · thresholds 2 of 3"
+    );
+    assert_eq!(
+        summary_line(&sample::idle_run()),
+        "conn-tcp-10K-100  PASS · connect p50 1.1ms p99 1.1ms"
+    );
+}

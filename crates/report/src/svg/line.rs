@@ -1,0 +1,338 @@
+//! Lines over time.
+
+use super::drawing::{Drawing, clip, path};
+use super::frame::{BOTTOM, LEFT, RIGHT, TOP, TimeFrame, close};
+use super::sample::{POINTS_MAX, Point, sample};
+use super::scale::Scale;
+use crate::metric::Unit;
+use crate::result::Stage;
+
+/// Most lines of one chart: so many patterns can be told apart.
+const SERIES_MAX: usize = 6;
+/// Most limits drawn.
+const LIMITS_MAX: usize = 6;
+/// Distance of labels at the ends of lines.
+const LABEL_STEP: f64 = 150.0;
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What it is called at its end.
+    pub name: String,
+    /// Its points in order of time.
+    pub points: Vec<Point>,
+}
+
+/// A stage of the run, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageBand {
+    /// Which.
+    pub stage: Stage,
+    /// Its first second.
+    pub from: f64,
+    /// Its end.
+    pub to: f64,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeMark {
+    /// Seconds from the first connection.
+    pub at: f64,
+    /// In words.
+    pub text: String,
+}
+
+/// A value that the lines ought to stay below or above.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// In the unit of the chart.
+    pub value: f64,
+    /// `p99 < 50ms`.
+    pub text: String,
+}
+
+/// A chart of lines over the time of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// What the vertical axis is: `messages per second`.
+    pub axis: String,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Logarithmic vertical axis; values of 0 are gaps then.
+    pub log: bool,
+    /// The lines, at most six are drawn.
+    pub series: Vec<Series>,
+    /// Length of the time axis in seconds.
+    pub seconds: f64,
+    /// Stages behind the lines.
+    pub stages: Vec<StageBand>,
+    /// Vertical marks.
+    pub marks: Vec<TimeMark>,
+    /// Horizontal lines.
+    pub limits: Vec<Limit>,
+    /// Most points of a line.
+    pub points_max: usize,
+}
+
+impl Default for LineChart {
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            axis: String::new(),
+            unit: Unit::Count,
+            log: false,
+            series: Vec::new(),
+            seconds: 0.0,
+            stages: Vec::new(),
+            marks: Vec::new(),
+            limits: Vec::new(),
+            points_max: POINTS_MAX,
+        }
+    }
+}
+
+impl LineChart {
+    /// Draws it; none if no line has a point.
+    pub fn draw(&self) -> Option<Drawing> {
+        let lines: Vec<_> = self
+            .series
+            .iter()
+            .take(SERIES_MAX)
+            .map(|line| self.runs(line))
+            .collect();
+        let (low, high) = self.extent(&lines)?;
+        let y = self.vertical(low, high);
+        let frame = TimeFrame::new(&self.title, &self.axis, self.seconds);
+        let mut drawing = frame.open(y, self.unit, &self.stages);
+        let mut labels = Vec::new();
+        for (index, (series, runs)) in self.series.iter().zip(&lines).enumerate() {
+            let Some(&(_, last)) = runs.last().and_then(|run| run.last()) else {
+                continue;
+            };
+            let place = |&(at, value): &(f64, f64)| (frame.x(at), y.at(value));
+            let d: String = runs
+                .iter()
+                .map(|run| path(&run.iter().map(place).collect::<Vec<_>>()))
+                .collect();
+            drawing.path(&format!("l s{}", index + 1), &series.name, &d);
+            labels.push(EndLabel {
+                y: y.at(last),
+                text: &series.name,
+                class: index + 1,
+            });
+        }
+        close(&mut drawing);
+        let ends = lines.iter().filter_map(|runs| runs.last()?.last());
+        let highest_end = ends.map(|end| end.1).fold(0.0, f64::max);
+        for limit in self.limits.iter().take(LIMITS_MAX) {
+            draw_limit(&mut drawing, limit, y, highest_end);
+        }
+        end_labels(&mut drawing, labels);
+        frame.marks(&mut drawing, &self.marks);
+        Some(drawing)
+    }
+
+    fn runs(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
+        let drawn = |&(at, value): &Point| (at, value.filter(|value| !self.log || *value > 0.0));
+        sample(
+            &series.points.iter().map(drawn).collect::<Vec<_>>(),
+            self.points_max,
+        )
+    }
+
+    /// The lowest and highest value, and a limit where it is near enough not to flatten the lines.
+    fn extent(&self, lines: &[Vec<Vec<(f64, f64)>>]) -> Option<(f64, f64)> {
+        let values = || lines.iter().flatten().flatten().map(|point| point.1);
+        let low = values().min_by(f64::total_cmp)?;
+        let high = values().max_by(f64::total_cmp)?;
+        let near = if self.log { 30.0 } else { 2.5 };
+        let limits = self.limits.iter().map(|limit| limit.value);
+        let limits: Vec<f64> = limits
+            .filter(|limit| *limit > 0.0 && *limit < high * near && *limit * near > low)
+            .collect();
+        Some((
+            limits.iter().copied().fold(low, f64::min),
+            limits.iter().copied().fold(high, f64::max),
+        ))
+    }
+
+    fn vertical(&self, low: f64, high: f64) -> Scale {
+        if self.log {
+            Scale::logarithmic(low, high, (BOTTOM, TOP))
+        } else {
+            Scale::linear(high, self.unit, (BOTTOM, TOP))
+        }
+    }
+}
+
+struct EndLabel<'series> {
+    y: f64,
+    text: &'series str,
+    class: usize,
+}
+
+/// Names of lines at their ends, moved apart where they would touch, each with a piece of its line.
+fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
+    labels.sort_by(|left, right| left.y.total_cmp(&right.y));
+    let mut free = TOP - 40.0;
+    for label in &mut labels {
+        label.y = label.y.max(free);
+        free = label.y + LABEL_STEP;
+    }
+    let mut free = BOTTOM + 40.0;
+    for label in labels.iter_mut().rev() {
+        label.y = label.y.min(free);
+        free = label.y - LABEL_STEP;
+    }
+    for EndLabel { y, text, class } in labels {
+        drawing.line(
+            &format!("n s{class}"),
+            (RIGHT + 50.0, y),
+            (RIGHT + 280.0, y),
+        );
+        drawing.text("n", (RIGHT + 320.0, y + 40.0), &clip(text, 12));
+    }
+}
+
+/// A limit with its name on the side where the lines do not end.
+fn draw_limit(drawing: &mut Drawing, limit: &Limit, y: Scale, highest_end: f64) {
+    if !(y.range.0..=y.range.1).contains(&limit.value) {
+        return;
+    }
+    let at = y.at(limit.value);
+    drawing.line("i", (LEFT, at), (RIGHT, at));
+    let below = at - TOP < 200.0 || (highest_end > limit.value && BOTTOM - at > 200.0);
+    let y = if below { at + 130.0 } else { at - 35.0 };
+    drawing.text("i e", (RIGHT - 40.0, y), &clip(&limit.text, 40));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(values: &[Option<f64>]) -> LineChart {
+        let times = (0_u32..).map(f64::from);
+        let points = times.zip(values.iter().copied()).collect();
+        LineChart {
+            title: "rate".to_owned(),
+            seconds: 10.0,
+            series: vec![Series {
+                name: "sent".to_owned(),
+                points,
+            }],
+            ..LineChart::default()
+        }
+    }
+
+    fn path_of(svg: &str) -> &str {
+        let (_, rest) = svg.split_once("data-n=\"sent\" d=\"").unwrap();
+        rest.split_once('"').unwrap().0
+    }
+
+    #[test]
+    fn a_gap_starts_the_line_anew() {
+        let svg = chart(&[Some(1.0), Some(2.0), None, Some(2.0)])
+            .draw()
+            .unwrap()
+            .inline();
+        assert_eq!(path_of(&svg).matches('M').count(), 2, "{svg}");
+        assert_eq!(chart(&[None, None]).draw(), None);
+    }
+
+    #[test]
+    fn zero_has_no_place_on_a_log_axis() {
+        let log = |values| LineChart {
+            log: true,
+            ..chart(values)
+        };
+        let svg = log(&[Some(10.0), Some(0.0), Some(100.0)])
+            .draw()
+            .unwrap()
+            .inline();
+        assert_eq!(path_of(&svg).matches('M').count(), 2, "{svg}");
+        assert_eq!(log(&[Some(0.0)]).draw(), None);
+    }
+
+    #[test]
+    fn a_limit_shows_if_it_is_near_enough() {
+        let with = |value| {
+            let limits = vec![Limit {
+                value,
+                text: "limit".to_owned(),
+            }];
+            let chart = LineChart {
+                limits,
+                ..chart(&[Some(10.0), Some(12.0)])
+            };
+            chart.draw().unwrap().inline().contains(">limit<")
+        };
+        assert!(with(20.0));
+        assert!(!with(2_000.0), "it would flatten the line");
+    }
+
+    #[test]
+    fn names_of_lines_that_end_together_are_moved_apart() {
+        let mut chart = chart(&[Some(5.0), Some(5.0)]);
+        chart.series = ["a", "b", "c"]
+            .map(|name| Series {
+                name: name.to_owned(),
+                ..chart.series[0].clone()
+            })
+            .into();
+        let svg = chart.draw().unwrap().inline();
+        let mut places: Vec<f64> = svg
+            .split("<text class=\"n\"")
+            .skip(1)
+            .map(|text| {
+                text.split("y=\"")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .parse()
+                    .unwrap()
+            })
+            .collect();
+        places.sort_by(f64::total_cmp);
+        assert_eq!(places.len(), 3);
+        assert!(
+            places
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] >= LABEL_STEP)
+        );
+    }
+
+    #[test]
+    fn marks_and_stages_are_named_where_there_is_room() {
+        let mut chart = chart(&[Some(5.0); 10]);
+        let mark = |at, text: &str| TimeMark {
+            at,
+            text: text.to_owned(),
+        };
+        chart.marks = vec![
+            mark(2.0, "broker <killed>"),
+            mark(8.0, "a"),
+            mark(8.01, "b"),
+        ];
+        chart.stages = vec![
+            StageBand {
+                stage: Stage::WarmUp,
+                from: 0.0,
+                to: 0.1,
+            },
+            StageBand {
+                stage: Stage::Hold,
+                from: 0.1,
+                to: 10.0,
+            },
+        ];
+        let svg = chart.draw().unwrap().inline();
+        assert!(svg.contains(">1 broker &lt;killed&gt;<"), "{svg}");
+        assert!(svg.contains(">hold<") && !svg.contains(">warm-up<"));
+        assert_eq!(svg.matches("data-at=").count(), 3);
+    }
+}

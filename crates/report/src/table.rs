@@ -1,0 +1,90 @@
+//! Several runs side by side: the end of a suite.
+
+use crate::grid;
+use crate::result::{RunResult, Usage};
+use crate::summary::verdict_words;
+use crate::units::{bytes, count, figure, fraction, latency, rate};
+
+const HEAD: [&str; 11] = [
+    "scenario",
+    "verdict",
+    "received",
+    "p50",
+    "p99",
+    "max",
+    "lost",
+    "cpu avg/max",
+    "µs/msg",
+    "rss max",
+    "B/conn",
+];
+
+/// Columns of words.
+const WORDS: usize = 2;
+
+/// A table with one line per run; latencies are end to end, or to connect where nothing is sent.
+pub fn table(runs: &[RunResult]) -> String {
+    grid::grid(&rows(runs), WORDS)
+}
+
+/// The same as Markdown.
+pub fn table_markdown(runs: &[RunResult]) -> String {
+    grid::markdown(&rows(runs), WORDS)
+}
+
+fn rows(runs: &[RunResult]) -> Vec<Vec<String>> {
+    let head = std::iter::once(HEAD.map(str::to_owned).to_vec());
+    head.chain(runs.iter().map(row)).collect()
+}
+
+fn row(run: &RunResult) -> Vec<String> {
+    let dash = || "-".to_owned();
+    let latencies = run
+        .latency_ns
+        .e2e
+        .as_ref()
+        .or(run.latency_ns.connect.as_ref());
+    let quantiles = latencies.map(|distribution| distribution.quantiles);
+    let usage = run.brokers.first().map(|broker| &broker.usage);
+    let of = |text: &dyn Fn(&Usage) -> Option<String>| usage.and_then(text).unwrap_or_else(dash);
+    let of_load = |text: String| if run.has_load() { text } else { dash() };
+    vec![
+        run.scenario.name.clone(),
+        verdict_words(run),
+        of_load(rate(run.rates.received)),
+        quantiles.map_or_else(dash, |of| latency(of.p50)),
+        quantiles.map_or_else(dash, |of| latency(of.p99)),
+        quantiles.map_or_else(dash, |of| latency(of.max)),
+        of_load(count(run.delivery.lost)),
+        of(&|usage| {
+            Some(format!(
+                "{}/{}",
+                figure(usage.cores_avg),
+                figure(usage.cores_max)
+            ))
+        }),
+        of(&|usage| usage.cpu_us_per_message.map(figure)),
+        of(&|usage| Some(bytes(fraction(usage.rss_max_bytes)))),
+        of(&|usage| usage.bytes_per_connection.map(|each| figure(each.max(0.0)))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_suite_ends_with_one_table() {
+        let expected = "  \
+  scenario          verdict          received    p50    p99    max  lost  cpu avg/max  µs/msg  rss max  B/conn
+  p2p-1K            PASS ✗1           1 000/s  0.9ms   41ms   41ms     0        1/1.2      50    8 MiB   1 049
+  conn-tcp-10K-100  PASS                    -  1.1ms  1.1ms  1.1ms     -            -       -        -       -
+  p2p-1K            FAIL INVALID ✗1   1 000/s  0.9ms   41ms   41ms     3        1/1.2      50    8 MiB   1 049
+";
+        assert_eq!(
+            table(&[sample::run(), sample::idle_run(), sample::bad_run()]),
+            expected
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The columns of the tables, and the median of several rounds.
+
+use super::{VersusBroker, VersusScenario};
+use crate::metric::{Better, Unit};
+use crate::result::{Distribution, RunResult, Usage};
+use crate::svg::value_text;
+use crate::units::{self, fraction};
+
+/// The median of several rounds and how far they lay apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Lowest.
+    pub low: f64,
+    /// Highest.
+    pub high: f64,
+    /// Rounds that had the figure.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// Of the figures of rounds; none if there are none.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        let (&low, &high) = (values.first()?, values.last()?);
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(values[middle - 1], values[middle])
+        };
+        Some(Self {
+            median,
+            low,
+            high,
+            rounds: values.len(),
+        })
+    }
+
+    /// `1.2ms`; of cores the number alone.
+    pub fn text(&self, unit: Unit) -> String {
+        cell_text(self.median, unit)
+    }
+
+    /// `[1.1..1.4ms]`; empty if there was one round or all say the same.
+    pub fn range_text(&self, unit: Unit) -> String {
+        if self.rounds < 2 {
+            return String::new();
+        }
+        let (low, high) = (cell_text(self.low, unit), cell_text(self.high, unit));
+        if low == high {
+            return String::new();
+        }
+        let number = low.trim_end_matches(|character: char| !character.is_ascii_digit());
+        let digits = high.trim_end_matches(|character: char| !character.is_ascii_digit());
+        let same = low[number.len()..] == high[digits.len()..];
+        format!("[{}..{high}]", if same { number } else { &low })
+    }
+}
+
+fn cell_text(value: f64, unit: Unit) -> String {
+    if unit == Unit::Cores {
+        units::figure(value)
+    } else {
+        value_text(value, unit)
+    }
+}
+
+/// A column of the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its heading.
+    pub name: &'static str,
+    /// Unit of its figures.
+    pub unit: Unit,
+    /// Which end is better.
+    pub better: Better,
+    /// Whether it gets a chart.
+    pub chart: bool,
+    of: fn(&RunResult) -> Option<f64>,
+}
+
+impl Column {
+    /// The figure over all rounds of a broker.
+    pub fn spread(&self, broker: &VersusBroker) -> Option<Spread> {
+        Spread::of(broker.runs.iter().filter_map(self.of).collect())
+    }
+}
+
+const fn column(
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    of: fn(&RunResult) -> Option<f64>,
+) -> Column {
+    Column {
+        name,
+        unit,
+        better,
+        chart: false,
+        of,
+    }
+}
+
+const fn charted(mut column: Column) -> Column {
+    column.chart = true;
+    column
+}
+
+const MESSAGES: [Column; 7] = [
+    charted(column(
+        "message rate",
+        Unit::PerSecond,
+        Better::Higher,
+        |run| Some(run.rates.received),
+    )),
+    column("avg latency", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.mean)
+    }),
+    column("p50", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.p50)
+    }),
+    column("p75", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.p75)
+    }),
+    column("p90", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.p90)
+    }),
+    column("p95", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.p95)
+    }),
+    charted(column("p99", Unit::Nanoseconds, Better::Lower, |run| {
+        e2e(run, |found| found.quantiles.p99)
+    })),
+];
+
+const CONNECTIONS: [Column; 4] = [
+    charted(column(
+        "connect rate",
+        Unit::PerSecond,
+        Better::Higher,
+        |run| Some(run.clients.connect_rate),
+    )),
+    column("connect p50", Unit::Nanoseconds, Better::Lower, |run| {
+        connect(run, |found| found.quantiles.p50)
+    }),
+    charted(column(
+        "connect p99",
+        Unit::Nanoseconds,
+        Better::Lower,
+        |run| connect(run, |found| found.quantiles.p99),
+    )),
+    column("memory stable at", Unit::Bytes, Better::Lower, |run| {
+        usage(run)
+            .filter(|found| found.rss_stable_seconds.is_some())
+            .map(|found| fraction(found.memory_end.rss_bytes))
+    }),
+];
+
+const RESOURCES: [Column; 5] = [
+    column(
+        "max CPU cores, user + system",
+        Unit::Cores,
+        Better::Lower,
+        |run| usage(run).map(|found| found.cores_max),
+    ),
+    charted(column(
+        "avg CPU cores, user + system",
+        Unit::Cores,
+        Better::Lower,
+        |run| usage(run).map(|found| found.cores_avg),
+    )),
+    charted(column("max memory", Unit::Bytes, Better::Lower, |run| {
+        usage(run).map(|found| fraction(found.rss_max_bytes))
+    })),
+    column("avg memory", Unit::Bytes, Better::Lower, |run| {
+        usage(run).map(|found| fraction(found.rss_avg_bytes))
+    }),
+    column("memory per connection", Unit::Bytes, Better::Lower, |run| {
+        usage(run).and_then(|found| found.bytes_per_connection)
+    }),
+];
+
+const EFFICIENCY: [Column; 2] = [
+    column(
+        "CPU per message",
+        Unit::Microseconds,
+        Better::Lower,
+        |run| usage(run).and_then(|found| found.cpu_us_per_message),
+    ),
+    column(
+        "messages per core",
+        Unit::PerSecond,
+        Better::Higher,
+        |run| usage(run).and_then(|found| found.messages_per_core_second),
+    ),
+];
+
+/// The columns that suit a scenario.
+pub fn columns(scenario: &VersusScenario) -> Vec<Column> {
+    if scenario.connections_only() {
+        CONNECTIONS.into_iter().chain(RESOURCES).collect()
+    } else {
+        MESSAGES
+            .into_iter()
+            .chain(RESOURCES)
+            .chain(EFFICIENCY)
+            .collect()
+    }
+}
+
+fn e2e(run: &RunResult, of: fn(&Distribution) -> u64) -> Option<f64> {
+    run.latency_ns.e2e.as_ref().map(|found| fraction(of(found)))
+}
+
+fn connect(run: &RunResult, of: fn(&Distribution) -> u64) -> Option<f64> {
+    run.latency_ns
+        .connect
+        .as_ref()
+        .map(|found| fraction(of(found)))
+}
+
+fn usage(run: &RunResult) -> Option<&Usage> {
+    run.brokers.first().map(|broker| &broker.usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_between_the_middle_rounds() {
+        let three = Spread::of(vec![3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((three.median, three.low, three.high), (2.0, 1.0, 3.0));
+        let four = Spread::of(vec![4.0, 1.0, 2.0, 3.0]).unwrap();
+        assert!((four.median - 2.5).abs() < 1e-9);
+        assert_eq!(Spread::of(vec![f64::NAN]), None);
+    }
+
+    #[test]
+    fn one_round_has_no_range() {
+        let one = Spread::of(vec![2e6]).unwrap();
+        assert_eq!(one.text(Unit::Nanoseconds), "2ms");
+        assert_eq!(one.range_text(Unit::Nanoseconds), "");
+        let three = Spread::of(vec![2e6, 4e6, 3e6]).unwrap();
+        assert_eq!(three.range_text(Unit::Nanoseconds), "[2..4ms]");
+        let wide = Spread::of(vec![9e8, 2e9]).unwrap();
+        assert_eq!(wide.range_text(Unit::Nanoseconds), "[900ms..2s]");
+        assert_eq!(wide.text(Unit::Cores), "1 450 000 000");
+    }
+}

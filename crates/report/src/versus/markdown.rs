@@ -1,0 +1,197 @@
+//! The comparison as Markdown, for a repository or an issue.
+
+use std::fmt::Write as _;
+
+use super::{VersusBroker, VersusReport, VersusScenario, columns};
+use crate::units::{self, fraction};
+
+/// Tables of all scenarios, then what somebody needs to repeat them.
+pub fn markdown(report: &VersusReport) -> String {
+    let mut text = format!("# {}\n", line(&report.title));
+    write!(text, "\n{}\n", explanation(report)).ok();
+    for scenario in &report.scenarios {
+        text.push_str(&table(scenario));
+    }
+    text.push_str(&disclosure(report));
+    text
+}
+
+/// What the figures in the tables are.
+pub(crate) fn explanation(report: &VersusReport) -> String {
+    if report.rounds > 1 {
+        format!(
+            "Median of {} rounds, with [lowest..highest].",
+            report.rounds
+        )
+    } else {
+        "One round: differences of a few per cent may be chance.".to_owned()
+    }
+}
+
+/// A figure of a broker that was not measured.
+pub(crate) const MISSING: &str = "–";
+
+/// A cell: the median, and the range of the rounds.
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) range: String,
+    /// Of a verdict, whether it is a good one.
+    pub(crate) good: Option<bool>,
+}
+
+/// Cells of a broker: verdict, validity, a figure per column.
+pub(crate) fn cells(scenario: &VersusScenario, broker: &VersusBroker) -> Vec<Cell> {
+    let plain = |text| Cell {
+        text,
+        range: String::new(),
+        good: None,
+    };
+    let judged = |(good, all), yes, no| Cell {
+        good: Some(good == all),
+        ..plain(verdict((good, all), yes, no))
+    };
+    let columns = columns(scenario);
+    let figures = columns.iter().map(|column| match column.spread(broker) {
+        None => plain(MISSING.to_owned()),
+        Some(spread) => Cell {
+            text: spread.text(column.unit),
+            range: spread.range_text(column.unit),
+            good: None,
+        },
+    });
+    [
+        judged(broker.passed(), "PASS", "FAIL"),
+        judged(broker.valid(), "VALID", "INVALID"),
+    ]
+    .into_iter()
+    .chain(figures)
+    .collect()
+}
+
+/// Headings: of the broker, then of its [`cells`].
+pub(crate) fn headings(scenario: &VersusScenario) -> Vec<String> {
+    let names = columns(scenario)
+        .into_iter()
+        .map(|column| column.name.to_owned());
+    ["broker", "protocol", "figures"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names)
+        .collect()
+}
+
+fn verdict((good, all): (usize, usize), yes: &str, no: &str) -> String {
+    match good {
+        _ if all == 0 => MISSING.to_owned(),
+        good if good == all => yes.to_owned(),
+        0 => no.to_owned(),
+        good => format!("{no} in {} of {all}", all - good),
+    }
+}
+
+fn table(scenario: &VersusScenario) -> String {
+    let headings = headings(scenario);
+    let mut text = format!("\n## {}\n\n", line(&scenario.name));
+    if !scenario.summary.is_empty() {
+        write!(text, "{}\n\n", line(&scenario.summary)).ok();
+    }
+    text.push_str(&table_row(&headings));
+    text.push('|');
+    for column in 0..headings.len() {
+        text.push_str(if column == 0 { "---|" } else { "---:|" });
+    }
+    text.push('\n');
+    for broker in &scenario.brokers {
+        let cells = cells(scenario, broker).into_iter();
+        let texts = cells.map(|cell| {
+            format!("{} {}", cell.text, cell.range)
+                .trim_end()
+                .to_owned()
+        });
+        text.push_str(&table_row(
+            &std::iter::once(broker.label())
+                .chain(texts)
+                .collect::<Vec<_>>(),
+        ));
+    }
+    text
+}
+
+fn table_row(cells: &[String]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| line(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn disclosure(report: &VersusReport) -> String {
+    let machine = &report.machine;
+    let mut text = "\n## Full disclosure\n\n".to_owned();
+    let memory = units::bytes(fraction(machine.memory_bytes));
+    let facts = [
+        ("command", report.command.clone()),
+        ("CPU", format!("{}, {} cores", machine.cpu, machine.cores)),
+        ("memory", memory),
+        (
+            "system",
+            format!("{}, kernel {}", machine.os, machine.kernel),
+        ),
+        (
+            "open files per process",
+            units::count(machine.open_files_max),
+        ),
+        ("clock", machine.clock.clone()),
+    ];
+    for (name, value) in facts {
+        writeln!(text, "- {name}: {}", line(&value)).ok();
+    }
+    for (name, value) in &machine.settings {
+        writeln!(text, "- {}: {}", line(name), line(value)).ok();
+    }
+    for scenario in &report.scenarios {
+        for broker in scenario
+            .brokers
+            .iter()
+            .filter(|broker| !broker.configuration.is_empty())
+        {
+            let title = format!("Configuration of {}, {}", broker.label(), scenario.name);
+            text.push_str(&block(&title, &broker.configuration));
+        }
+        if !scenario.toml.is_empty() {
+            text.push_str(&block(
+                &format!("Scenario {}", scenario.name),
+                &scenario.toml,
+            ));
+        }
+    }
+    text
+}
+
+/// A text as code; its fence is longer than any in it.
+fn block(title: &str, content: &str) -> String {
+    let ticks = content
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(ticks.max(2) + 1);
+    format!(
+        "\n### {}\n\n{fence}\n{}\n{fence}\n",
+        line(title),
+        content.trim_end()
+    )
+}
+
+/// Text as one line that no table and no markup ends.
+fn line(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' => escaped.push(' '),
+            '|' | '<' | '*' | '`' | '\\' | '#' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

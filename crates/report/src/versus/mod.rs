@@ -1,0 +1,87 @@
+//! Brokers side by side: the same scenarios, several rounds, one machine.
+
+mod figure;
+mod markdown;
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::{Machine, RunResult};
+
+pub use figure::{Column, Spread, columns};
+pub use markdown::markdown;
+pub(crate) use markdown::{cells, explanation, headings};
+
+/// A comparison of brokers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VersusReport {
+    /// Its heading.
+    pub title: String,
+    /// The command line that repeats it.
+    pub command: String,
+    /// Runs per broker and scenario.
+    pub rounds: u32,
+    /// Where all of it ran.
+    pub machine: Machine,
+    /// What was run.
+    pub scenarios: Vec<VersusScenario>,
+}
+
+/// One scenario with all brokers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VersusScenario {
+    /// Its name.
+    pub name: String,
+    /// What it shows, in one line.
+    pub summary: String,
+    /// The complete scenario file.
+    pub toml: String,
+    /// The brokers in the order of the tables.
+    pub brokers: Vec<VersusBroker>,
+}
+
+/// One broker in one scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VersusBroker {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its configuration.
+    pub configuration: String,
+    /// One per round.
+    pub runs: Vec<RunResult>,
+}
+
+impl VersusScenario {
+    /// Whether clients only connect.
+    pub fn connections_only(&self) -> bool {
+        let mut runs = self.brokers.iter().flat_map(|broker| &broker.runs);
+        runs.all(|run| run.rates.offered == 0.0 && run.delivery.expected == 0)
+    }
+}
+
+impl VersusBroker {
+    /// Name and version.
+    pub fn label(&self) -> String {
+        if self.version.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} {}", self.name, self.version)
+        }
+    }
+
+    /// Runs in which the broker kept the promises of the protocol: `2 of 3`.
+    pub fn passed(&self) -> (usize, usize) {
+        let passed = self.runs.iter().filter(|run| run.verdict.pass).count();
+        (passed, self.runs.len())
+    }
+
+    /// Runs whose figures are the broker's.
+    pub fn valid(&self) -> (usize, usize) {
+        let valid = self.runs.iter().filter(|run| run.validity.valid).count();
+        (valid, self.runs.len())
+    }
+}

@@ -1,0 +1,336 @@
+//! The forms of a report that are drawn, seen from outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use resvg::usvg::roxmltree::Document;
+use thrum_report::html::{PAGE_BYTES_MAX, PageError, PageOptions, page, versus_page};
+use thrum_report::result::{ErrorCount, GroupDescription, Mark, RunResult};
+use thrum_report::svg::Palette;
+use thrum_report::{png, versus};
+
+mod sample;
+
+/// Markup that must never come out as markup, in a name of any kind.
+const HOSTILE: &str = "</script><svg onload=alert(1)>\"'&{{ 7*7 }}]]>\u{1}\u{202e}";
+
+fn options() -> PageOptions {
+    PageOptions {
+        comparison: Some(sample::comparison()),
+        markdown: "# a run".to_owned(),
+        template: None,
+    }
+}
+
+fn draw(result: &RunResult) -> String {
+    page(result, &options()).unwrap()
+}
+
+/// The charts of a page, each as a document of its own.
+fn charts(html: &str) -> Vec<&str> {
+    html.split("<figure")
+        .skip(1)
+        .map(|figure| {
+            let start = figure.find("<svg").unwrap();
+            let end = figure
+                .find("<figcaption")
+                .or_else(|| figure.find("</figure"))
+                .unwrap();
+            &figure[start..end]
+        })
+        .collect()
+}
+
+fn embedded(html: &str) -> RunResult {
+    let (_, rest) = html.split_once("id=\"result\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// A run whose every text is `text`.
+fn run_named(text: &str, copies: usize) -> RunResult {
+    let mut result = sample::run(60);
+    let text = || text.to_owned();
+    result.scenario.name = text();
+    result.scenario.summary = text();
+    result.scenario.toml = text();
+    result.scenario.targets = vec![text(); copies];
+    result.scenario.groups = vec![
+        GroupDescription {
+            name: text(),
+            clients: 1,
+            text: text()
+        };
+        copies
+    ];
+    result.tool.command = text();
+    result.verdict.text = text();
+    result.verdict.faults = vec![text(); copies];
+    result.validity.limits = vec![text(); copies];
+    result.validity.advice = vec![text(); copies];
+    result.machine.cpu = text();
+    result.brokers = vec![result.brokers[0].clone(); copies];
+    for broker in &mut result.brokers {
+        broker.version = text();
+        broker.configuration = text();
+    }
+    result.errors = vec![
+        ErrorCount {
+            reason: text(),
+            count: 3,
+            ..ErrorCount::default()
+        };
+        copies
+    ];
+    result.marks = (0_u32..)
+        .take(copies)
+        .map(|at| Mark {
+            at: f64::from(at),
+            text: text(),
+        })
+        .collect();
+    let mut threshold = result.thresholds[0].clone();
+    threshold.metric = format!("e2e.{}", text());
+    threshold.condition = text();
+    result.thresholds = vec![threshold; copies];
+    result
+}
+
+#[test]
+fn a_page_has_all_its_sections() {
+    let html = draw(&sample::run(120));
+    for id in [
+        "limits",
+        "figures",
+        "charts",
+        "errors",
+        "comparison",
+        "health",
+        "disclosure",
+        "raw",
+    ] {
+        assert!(html.contains(&format!("<section id=\"{id}\">")), "{id}");
+    }
+    let wanted = [
+        "rate",
+        "e2e",
+        "percentiles",
+        "heat",
+        "service",
+        "publish_ack",
+        "clients",
+        "trouble",
+        "broker-cpu",
+        "broker-memory",
+        "network",
+        "generator-cpu",
+        "generator_lag",
+    ];
+    for chart in wanted {
+        assert!(
+            html.contains(&format!("<figure id=\"{chart}\">")),
+            "{chart}"
+        );
+    }
+    for text in [
+        "VALID",
+        "PASS",
+        "2 OF 5 LIMITS MISSED",
+        "10 % above",
+        "not measured",
+        "on the same machine",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_page_asks_nothing_of_the_network() {
+    let html = draw(&sample::run(60));
+    assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));
+    for forbidden in [
+        "http://", "https://", "src=", "href=", "url(", "@import", "<link",
+    ] {
+        let found = html
+            .replace("http://www.w3.org/2000/svg", "")
+            .contains(forbidden);
+        assert!(!found, "{forbidden}");
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let result = sample::run(60);
+    assert_eq!(draw(&result), draw(&result.clone()));
+    let picture = || png::picture(&result).standalone(&Palette::LIGHT);
+    assert_eq!(picture(), picture());
+}
+
+#[test]
+fn a_day_of_seconds_stays_within_the_size_and_keeps_its_spike() {
+    let html = draw(&sample::run(86_380));
+    assert!(html.len() <= PAGE_BYTES_MAX, "{} bytes", html.len());
+    assert!(html.contains("Left out to keep the page small: the series of seconds"));
+    let result = embedded(&html);
+    assert!(result.series.is_empty() && result.latency_ns.e2e.is_some());
+    let most = charts(&html).iter().map(|chart| chart.len()).max().unwrap();
+    assert!(most > 10_000, "the charts lost their points: {most}");
+}
+
+#[test]
+fn a_short_run_is_embedded_whole() {
+    let result = sample::run(40);
+    let html = draw(&result);
+    assert!(html.len() <= PAGE_BYTES_MAX);
+    let read = embedded(&html);
+    assert_eq!(read.series.len(), result.series.len());
+    assert_eq!(read.series[30].e2e, result.series[30].e2e);
+    assert_eq!(read.scenario, result.scenario);
+    assert!(!html.contains("Left out"));
+}
+
+#[test]
+fn huge_texts_and_tables_stay_within_the_size() {
+    let html = draw(&run_named(&"\"<&/'>".repeat(8_000), 64));
+    assert!(html.len() <= PAGE_BYTES_MAX, "{} bytes", html.len());
+    assert!(html.contains("cut off here: 48000 bytes in all"));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let html = draw(&run_named(HOSTILE, 2));
+    assert!(!html.contains("<svg onload"));
+    assert_eq!(
+        html.matches("</script>").count(),
+        2,
+        "the two of the page itself"
+    );
+    assert_eq!(embedded(&html).scenario.name, HOSTILE);
+    for chart in charts(&html) {
+        let document = Document::parse(chart).unwrap();
+        assert!(
+            document
+                .descendants()
+                .all(|node| node.attribute("onload").is_none())
+        );
+    }
+}
+
+#[test]
+fn every_chart_is_well_formed_and_drawn_with_finite_numbers() {
+    let mut result = sample::run(60);
+    result.series[20].offered = u64::MAX;
+    result.series[21].span = 0.0;
+    result.series[22].broker.as_mut().unwrap().cores_user = f64::NAN;
+    result.series[23].broker.as_mut().unwrap().cores_system = f64::INFINITY;
+    let html = draw(&result);
+    let charts = charts(&html);
+    assert!(charts.len() >= 13);
+    for chart in charts {
+        let document = Document::parse(chart).unwrap();
+        assert!(document.descendants().any(|node| node.has_tag_name("path")));
+        assert!(!chart.contains("NaN") && !chart.contains("inf"), "{chart}");
+    }
+}
+
+#[test]
+fn an_empty_run_is_a_page_and_a_picture() {
+    let html = page(&RunResult::default(), &PageOptions::default()).unwrap();
+    assert!(html.contains("INVALID") && html.contains("FAIL"));
+    assert!(!html.contains("<figure"));
+    assert!(!html.contains("id=\"copy\""));
+    assert!(
+        Document::parse(&png::picture(&RunResult::default()).standalone(&Palette::DARK)).is_ok()
+    );
+}
+
+#[test]
+fn another_template_is_used_and_its_faults_are_named() {
+    let with = |template: &str| {
+        let template = Some(template.to_owned());
+        page(
+            &sample::run(40),
+            &PageOptions {
+                template,
+                ..PageOptions::default()
+            },
+        )
+    };
+    assert_eq!(
+        with("{{ title }}: {{ tiles[3].value }}").unwrap(),
+        "fan-in-50k: 50 500"
+    );
+    let Err(PageError::Template { reason }) = with("a\n{{ titel }}") else {
+        unreachable!()
+    };
+    assert!(reason.contains(":2"), "{reason}");
+    assert!(with("{% if %}").is_err());
+}
+
+#[test]
+fn the_script_is_small() {
+    let html = draw(&sample::run(40));
+    let script = html.rsplit_once("<script>").unwrap().1;
+    assert!(script.len() < 6 * 1024, "{} bytes", script.len());
+}
+
+#[test]
+fn the_picture_has_resolved_colours_and_the_wanted_width() {
+    let svg = png::picture(&sample::run(60)).standalone(&Palette::LIGHT);
+    assert!(
+        !svg.contains("var("),
+        "renderers of pictures know no variables"
+    );
+    match png::report(&sample::run(60)) {
+        Ok(bytes) => {
+            assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
+            assert_eq!(bytes[16..20], 1_200_u32.to_be_bytes());
+        }
+        // A machine without fonts is told so; what it would draw is still checked.
+        Err(error) => {
+            assert!(matches!(error, png::PngError::NoFont));
+            assert!(Document::parse(&svg).is_ok());
+        }
+    }
+}
+
+#[test]
+fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
+    let report = sample::versus();
+    let text = versus::markdown(&report);
+    assert!(
+        text.contains("| broker C 5.8.6 | FAIL in 1 of 3 | VALID |"),
+        "{text}"
+    );
+    assert!(text.contains("| broker | protocol | figures | message rate | avg latency | p50 "));
+    assert!(text.contains("| broker | protocol | figures | connect rate | connect p50 "));
+    assert!(text.contains("0.54ms [0.5..0.59ms]"), "{text}");
+    assert!(text.contains("## Full disclosure") && text.contains(&report.command));
+    let html = versus_page(&report).unwrap();
+    assert_eq!(html.matches("<table").count(), 2);
+    assert!(html.contains("FAIL in 1 of 3"));
+    for chart in charts(&html) {
+        assert!(Document::parse(chart).is_ok());
+    }
+    assert!(charts(&html)[1].contains("class=\"w\""), "no whisker");
+}
+
+#[test]
+fn hostile_names_of_brokers_stay_text() {
+    let mut report = sample::versus();
+    report.title = HOSTILE.to_owned();
+    report.scenarios[0].name = HOSTILE.to_owned();
+    report.scenarios[0].brokers[0].name = format!("a|b\n{HOSTILE}");
+    report.scenarios[0].brokers[0].configuration = "```\n# not a heading".to_owned();
+    assert!(!versus_page(&report).unwrap().contains("<svg onload"));
+    let text = versus::markdown(&report);
+    let row = text.lines().find(|line| line.contains("a\\|b")).unwrap();
+    assert!(row.ends_with('|') && row.contains("\\<svg"));
+    assert!(text.contains("\n````\n```\n# not a heading\n````\n"));
+}
+
+#[test]
+fn a_comparison_survives_being_written_and_read() {
+    let report = sample::versus();
+    let text = serde_json::to_string(&report).unwrap();
+    let read: versus::VersusReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.scenarios[1].brokers[2].runs.len(), 3);
+    assert_eq!(versus::markdown(&read), versus::markdown(&report));
+}

@@ -1,0 +1,10 @@
+//! The layers of a client against servers in memory: bytes are carried from one to the other.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod authority;
+mod connector;
+mod pair;
+mod server;
+mod stacks;
+mod tls;
+mod websocket;
