@@ -34,4 +34,5 @@ setup: ## install what the tests need and this machine lacks
 .PHONY: test
 test: setup check build ## every check and every test
 	THRUM_BIN=$(THRUM) tests/interop/run.sh
+	THRUM_BIN=$(THRUM) tests/agents/netns.sh
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast

@@ -33,6 +33,15 @@ pub fn unix_seconds() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
 /// Lets the calling thread rest; it may wake early.
 pub fn rest(duration: Duration) {
     std::thread::park_timeout(duration);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// How a message came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -20,7 +22,7 @@ pub enum Arrival {
 const GAPS_MAX: usize = 1_024;
 
 /// Deliveries from one publisher to one subscriber.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PairLedger {
     /// One more than the highest sequence seen.
     next: u32,
@@ -61,6 +63,12 @@ impl PairLedger {
         in_gaps + u64::from(self.forgotten) + u64::from(sent.saturating_sub(self.next))
     }
 
+    /// The messages that did not arrive, of `sent` messages; those beyond the remembered gaps are left out.
+    pub fn missing(&self, sent: u32) -> impl Iterator<Item = Range<u32>> {
+        let tail = self.next..sent.max(self.next);
+        self.gaps.iter().cloned().chain(Some(tail))
+    }
+
     /// Messages that arrived after a later one.
     pub const fn late(&self) -> u32 {
         self.late
@@ -99,72 +107,91 @@ impl PairLedger {
     }
 }
 
+/// Messages of one publisher that a single jump may be ahead of the highest one seen: more cannot have been
+/// sent meanwhile, and the ledger's memory stays in proportion to what was received.
+const JUMP_MAX: u32 = 1 << 22;
+
 /// Deliveries to a shared group, each message once to any member; one bit per message.
 ///
 /// Every thread keeps its own and they are merged at the end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SharedLedger {
-    words_per_publisher: usize,
-    words: Vec<u64>,
+    publishers: Vec<Vec<u64>>,
     duplicates: u64,
 }
 
 impl SharedLedger {
-    /// A ledger for `publishers` that send at most `messages_max` messages each.
-    pub fn new(publishers: u32, messages_max: u32) -> Self {
-        let words_per_publisher = as_index(messages_max.div_ceil(64));
-        let words = vec![0; words_per_publisher * as_index(publishers)];
+    /// A ledger for so many publishers.
+    pub fn new(publishers: u32) -> Self {
         Self {
-            words_per_publisher,
-            words,
+            publishers: vec![Vec::new(); as_index(publishers)],
             duplicates: 0,
         }
     }
 
     /// Enters a message of a publisher, numbered within the group's sources.
     pub fn receive(&mut self, publisher: u32, sequence: u32) -> Arrival {
-        let word = as_index(sequence / 64);
-        if word >= self.words_per_publisher {
-            return Arrival::Impossible;
-        }
-        let Some(word) = self
-            .words
-            .get_mut(as_index(publisher) * self.words_per_publisher + word)
-        else {
+        let Some(words) = self.publishers.get_mut(as_index(publisher)) else {
             return Arrival::Impossible;
         };
+        let at = as_index(sequence / 64);
+        if at >= words.len() {
+            if at > words.len() + as_index(JUMP_MAX / 64) {
+                return Arrival::Impossible;
+            }
+            words.resize(at + 1, 0);
+        }
         let bit = 1 << (sequence % 64);
-        if *word & bit != 0 {
+        if words[at] & bit != 0 {
             self.duplicates += 1;
             return Arrival::Duplicate;
         }
-        *word |= bit;
+        words[at] |= bit;
         Arrival::First
     }
 
     /// Adds what another thread's members of the same group received.
     pub fn merge(&mut self, other: &Self) {
         self.duplicates += other.duplicates;
-        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
-            self.duplicates += u64::from((*mine & theirs).count_ones());
-            *mine |= theirs;
+        for (mine, theirs) in self.publishers.iter_mut().zip(&other.publishers) {
+            if mine.len() < theirs.len() {
+                mine.resize(theirs.len(), 0);
+            }
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                self.duplicates += u64::from((*mine & theirs).count_ones());
+                *mine |= theirs;
+            }
         }
     }
 
     /// Messages of a publisher that no member received, of `sent` messages.
     pub fn lost(&self, publisher: u32, sent: u32) -> u64 {
-        let from = as_index(publisher) * self.words_per_publisher;
-        let words = self
-            .words
-            .get(from..from + self.words_per_publisher)
-            .unwrap_or_default();
-        let received: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        let received: u64 = self
+            .words(publisher)
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
         u64::from(sent).saturating_sub(received)
+    }
+
+    /// The same messages one by one.
+    pub fn missing(&self, publisher: u32, sent: u32) -> impl Iterator<Item = u32> {
+        let words = self.words(publisher);
+        (0..sent).filter(move |sequence| {
+            let word = words.get(as_index(sequence / 64)).copied().unwrap_or(0);
+            word & (1 << (sequence % 64)) == 0
+        })
     }
 
     /// Arrivals of messages that some member had received already.
     pub const fn duplicates(&self) -> u64 {
         self.duplicates
+    }
+
+    fn words(&self, publisher: u32) -> &[u64] {
+        self.publishers
+            .get(as_index(publisher))
+            .map_or(&[], Vec::as_slice)
     }
 }
 
@@ -208,6 +235,8 @@ mod tests {
         check(&pair([0, 1, 5]), 6, (3, 0, 0));
         check(&pair([0, 1, 5, 3]), 6, (2, 0, 1));
         check(&pair([0, 1, 5, 3, 2, 4]), 6, (0, 0, 3));
+        let missing: Vec<_> = pair([0, 1, 5]).missing(8).collect();
+        assert_eq!(missing, [2..5, 6..8]);
     }
 
     #[test]
@@ -230,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_shared_message_counts_once_whichever_member_gets_it() {
-        let mut left = SharedLedger::new(2, 100);
+        let mut left = SharedLedger::new(2);
         let mut right = left.clone();
         for sequence in 0..100 {
             let half = if sequence % 2 == 0 {
@@ -249,19 +278,20 @@ mod tests {
 
     #[test]
     fn a_shared_message_that_two_threads_received_is_a_duplicate() {
-        let mut left = SharedLedger::new(1, 64);
+        let mut left = SharedLedger::new(1);
         let mut right = left.clone();
         assert_eq!(left.receive(0, 3), Arrival::First);
         assert_eq!(left.receive(0, 3), Arrival::Duplicate);
         assert_eq!(right.receive(0, 3), Arrival::First);
         left.merge(&right);
         assert_eq!((left.duplicates(), left.lost(0, 4)), (2, 3));
+        assert_eq!(left.missing(0, 4).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]
     fn a_sequence_that_was_never_sent_is_impossible() {
-        let mut ledger = SharedLedger::new(1, 64);
-        assert_eq!(ledger.receive(0, 64), Arrival::Impossible);
+        let mut ledger = SharedLedger::new(1);
+        assert_eq!(ledger.receive(0, u32::MAX), Arrival::Impossible);
         assert_eq!(ledger.receive(1, 0), Arrival::Impossible);
     }
 }

@@ -3,7 +3,11 @@
 //! Invariant: a figure is either exact or marked; a run that the generator limited is INVALID.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 pub mod clock;
+mod collect;
+mod crew;
+pub mod import;
 mod kernel_text;
 pub mod ledger;
 pub mod machine;
@@ -15,17 +19,19 @@ pub mod pacing;
 pub mod payload;
 pub mod plan;
 pub mod preflight;
+pub mod proxy;
 pub mod record;
-pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod search;
 mod swarm;
-pub mod target;
 pub mod validity;
 pub mod verdict;
+pub mod versus;
 
 pub use thrum_report::units;
 
 pub use outcome::Outcome;
-pub use run::{BrokerProcess, RunError, RunOptions, Stage, Status, run};
+pub use run::{BrokerProcess, RunError, RunOptions, Status, Target, run};
 pub use swarm::Progress;
+pub use thrum_report::result::Stage;

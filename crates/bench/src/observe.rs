@@ -13,6 +13,16 @@ pub trait Observer {
         _ = status;
     }
 
+    /// Something worth a line before the first connection: what is to be known of the machine, who is waited for.
+    fn note(&mut self, text: &str) {
+        _ = text;
+    }
+
+    /// Whether [`Observer::second`] is to be called: the result so far takes a millisecond to make.
+    fn wants_seconds(&self) -> bool {
+        false
+    }
+
     /// A second has passed: the result so far, latencies, series and thresholds included.
     fn second(&mut self, so_far: &RunResult) {
         _ = so_far;

@@ -1,4 +1,6 @@
-//! What one thread measured: histograms, counts, and counts per second.
+//! What one thread measured: histograms and counts, handed over second by second.
+
+use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
@@ -10,7 +12,13 @@ const EXPECTED_NS_MAX: u64 = 60 * SECOND_NS;
 /// Three significant digits: no figure is off by more than 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Latencies of one thread, in nanoseconds.
+/// Different reasons of failures kept in a slice; more are counted under one name.
+const REASONS_MAX: usize = 20;
+
+/// The name of the reasons beyond [`REASONS_MAX`].
+const OTHER_REASONS: &str = "other";
+
+/// Latencies in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     /// From the intended send time to the arrival: what a user of the system waits.
@@ -23,12 +31,16 @@ pub struct Latencies {
     pub connect: Histogram<u64>,
     /// From SUBSCRIBE to SUBACK.
     pub subscribe: Histogram<u64>,
+    /// From the loss of a connection to being ready again.
+    pub reconnect: Histogram<u64>,
     /// From the intended to the actual send, where the broker did not hold the publisher back.
     pub lag: Histogram<u64>,
+    /// How long a message may have been in its socket before it was read: an upper bound.
+    pub receive_lag: Histogram<u64>,
 }
 
 impl Latencies {
-    /// Empty histograms.
+    /// Empty histograms. Their memory is taken page by page as values come in.
     pub fn new() -> Self {
         Self {
             response: histogram(),
@@ -36,23 +48,53 @@ impl Latencies {
             publish_ack: histogram(),
             connect: histogram(),
             subscribe: histogram(),
+            reconnect: histogram(),
             lag: histogram(),
+            receive_lag: histogram(),
         }
     }
 
-    /// Adds the measurements of another thread.
+    /// Every histogram with its name in results and logs.
+    pub const fn named(&self) -> [(&'static str, &Histogram<u64>); 8] {
+        [
+            ("e2e", &self.response),
+            ("service", &self.service),
+            ("publish_ack", &self.publish_ack),
+            ("connect", &self.connect),
+            ("subscribe", &self.subscribe),
+            ("reconnect", &self.reconnect),
+            ("generator_lag", &self.lag),
+            ("receive_lag", &self.receive_lag),
+        ]
+    }
+
+    /// The same, to be changed.
+    pub const fn named_mut(&mut self) -> [(&'static str, &mut Histogram<u64>); 8] {
+        [
+            ("e2e", &mut self.response),
+            ("service", &mut self.service),
+            ("publish_ack", &mut self.publish_ack),
+            ("connect", &mut self.connect),
+            ("subscribe", &mut self.subscribe),
+            ("reconnect", &mut self.reconnect),
+            ("generator_lag", &mut self.lag),
+            ("receive_lag", &mut self.receive_lag),
+        ]
+    }
+
+    /// Adds other measurements.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in [
-            (&mut self.response, &other.response),
-            (&mut self.service, &other.service),
-            (&mut self.publish_ack, &other.publish_ack),
-            (&mut self.connect, &other.connect),
-            (&mut self.subscribe, &other.subscribe),
-            (&mut self.lag, &other.lag),
-        ] {
-            // All are of one precision and grow by themselves, so that adding cannot fail.
-            let added = mine.add(theirs);
-            debug_assert!(added.is_ok(), "histograms of one kind");
+        for ((_, mine), (_, theirs)) in self.named_mut().into_iter().zip(other.named()) {
+            add(mine, theirs);
+        }
+    }
+
+    /// Empties all histograms.
+    pub fn clear(&mut self) {
+        for (_, histogram) in self.named_mut() {
+            if !histogram.is_empty() {
+                histogram.reset();
+            }
         }
     }
 }
@@ -63,15 +105,15 @@ impl Default for Latencies {
     }
 }
 
-/// Counts of one thread; messages of the whole load, warm-up included, unless said otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counts of one thread over the whole run; messages of the whole load, warm-up included, unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// PUBLISH packets sent.
     pub sent: u64,
     /// Of these, sent within the hold.
     pub sent_in_hold: u64,
     /// Messages that could not be sent when due, because the broker had not acknowledged enough earlier
-    /// ones or did not take more bytes.
+    /// ones, did not take more bytes, or the connection was down.
     pub held_back: u64,
     /// Messages due before the end of the hold that were still held back then.
     pub held_back_at_end: u64,
@@ -83,6 +125,8 @@ pub struct Counts {
     pub expected: u64,
     /// Deliveries for the first time.
     pub distinct: u64,
+    /// Deliveries that happened again.
+    pub duplicated: u64,
     /// PUBACK or PUBCOMP received.
     pub acknowledged: u64,
     /// Acknowledgements that refused the message.
@@ -91,14 +135,24 @@ pub struct Counts {
     pub misdelivered: u64,
     /// Messages that this run did not send.
     pub foreign: u64,
+    /// Messages that arrived longer after they were due than the drain lasts.
+    pub late: u64,
+    /// Answers to requests that could not be sent.
+    pub unanswered: u64,
     /// Bytes read from sockets.
     pub bytes_in: u64,
     /// Bytes written to sockets.
     pub bytes_out: u64,
     /// Connections that the broker lost or closed after they were ready.
     pub connections_lost: u64,
+    /// Connections that the scenario cut on purpose.
+    pub connections_cut: u64,
+    /// Connections that came back.
+    pub reconnected: u64,
     /// Subscriptions with a lower quality of service than asked for.
     pub downgraded: u64,
+    /// Clients that were to come back and were still away at the end.
+    pub away_at_end: u64,
 }
 
 impl Counts {
@@ -112,83 +166,139 @@ impl Counts {
         self.received_in_hold += other.received_in_hold;
         self.expected += other.expected;
         self.distinct += other.distinct;
+        self.duplicated += other.duplicated;
         self.acknowledged += other.acknowledged;
         self.refused += other.refused;
         self.misdelivered += other.misdelivered;
         self.foreign += other.foreign;
+        self.late += other.late;
+        self.unanswered += other.unanswered;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.connections_lost += other.connections_lost;
+        self.connections_cut += other.connections_cut;
+        self.reconnected += other.reconnected;
         self.downgraded += other.downgraded;
+        self.away_at_end += other.away_at_end;
     }
 }
 
-/// Counts of one second since the start of the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SecondCounts {
+/// Counts of about a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SliceCounts {
     /// PUBLISH packets sent.
     pub sent: u64,
     /// Messages received.
     pub received: u64,
     /// Acknowledgements received.
     pub acknowledged: u64,
+    /// Messages due that the broker did not take.
+    pub held_back: u64,
+    /// Clients that got ready.
+    pub connected: u64,
+    /// Clients that gave up.
+    pub failed: u64,
+    /// Connections lost or cut.
+    pub lost: u64,
+    /// Bytes read from sockets.
+    pub bytes_in: u64,
+    /// Bytes written to sockets.
+    pub bytes_out: u64,
 }
 
-/// Counts second by second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Series {
-    seconds: Vec<SecondCounts>,
+impl SliceCounts {
+    /// Adds the counts of another thread.
+    pub const fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.acknowledged += other.acknowledged;
+        self.held_back += other.held_back;
+        self.connected += other.connected;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+    }
 }
 
-impl Series {
-    /// Room for a load of so many seconds.
-    pub fn with_seconds(seconds: usize) -> Self {
-        Self {
-            seconds: vec![SecondCounts::default(); seconds.max(1)],
-        }
-    }
+/// What was measured in about a second, by one thread or by all.
+///
+/// Latencies of messages count in the slice they arrive in, but only those due in the hold, or due and
+/// arrived before it: so the slices from the start of the hold on add up to the hold.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// When it began, on the coordinator's clock.
+    pub start_ns: u64,
+    /// Counts.
+    pub counts: SliceCounts,
+    /// Latencies.
+    pub latencies: Latencies,
+    /// Failures by reason.
+    pub reasons: BTreeMap<String, u64>,
+}
 
-    /// The counts of a second; the last one takes what comes later.
-    pub fn at(&mut self, second: usize) -> &mut SecondCounts {
-        let last = self.seconds.len() - 1;
-        &mut self.seconds[second.min(last)]
-    }
-
-    /// All seconds up to the last one with a count.
-    pub fn seconds(&self) -> &[SecondCounts] {
-        let used = self
-            .seconds
-            .iter()
-            .rposition(|second| *second != SecondCounts::default());
-        &self.seconds[..used.map_or(0, |last| last + 1)]
-    }
-
-    /// Adds another thread's counts.
+impl Slice {
+    /// Adds another thread's slice.
     pub fn merge(&mut self, other: &Self) {
-        if self.seconds.len() < other.seconds.len() {
-            self.seconds
-                .resize(other.seconds.len(), SecondCounts::default());
+        self.counts.merge(&other.counts);
+        self.latencies.merge(&other.latencies);
+        for (reason, times) in &other.reasons {
+            self.note(reason, *times);
         }
-        for (mine, theirs) in self.seconds.iter_mut().zip(&other.seconds) {
-            mine.sent += theirs.sent;
-            mine.received += theirs.received;
-            mine.acknowledged += theirs.acknowledged;
+    }
+
+    /// Empties it for another second.
+    pub fn restart(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        self.counts = SliceCounts::default();
+        self.latencies.clear();
+        self.reasons.clear();
+    }
+
+    /// Counts failures; all of a kind under one text.
+    pub fn note(&mut self, reason: &str, times: u64) {
+        if let Some(known) = self.reasons.get_mut(reason) {
+            *known += times;
+            return;
         }
+        let reason = if self.reasons.len() < REASONS_MAX {
+            reason
+        } else {
+            OTHER_REASONS
+        };
+        *self.reasons.entry(reason.to_owned()).or_default() += times;
     }
 }
 
 /// An empty latency histogram.
-fn histogram() -> Histogram<u64> {
+pub fn histogram() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(1, EXPECTED_NS_MAX, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|error| unreachable!("constant bounds are valid: {error}"));
     histogram.auto(true);
     histogram
 }
 
+/// Adds a histogram to another of the same precision.
+pub(crate) fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
+    if other.is_empty() {
+        return;
+    }
+    // All are of one precision and grow by themselves, so that adding cannot fail.
+    let added = sum.add(other);
+    debug_assert!(added.is_ok(), "histograms of one kind");
+}
+
 /// Enters a latency; growing the histogram is the only thing that can fail, and then the value is clipped.
 pub(crate) fn enter(histogram: &mut Histogram<u64>, ns: u64) {
     if histogram.record(ns.max(1)).is_err() {
         histogram.saturating_record(ns.max(1));
+    }
+}
+
+/// Enters a latency that several messages had.
+pub(crate) fn enter_many(histogram: &mut Histogram<u64>, ns: u64, messages: u64) {
+    if messages > 0 && histogram.record_n(ns.max(1), messages).is_err() {
+        histogram.saturating_record_n(ns.max(1), messages);
     }
 }
 
@@ -218,29 +328,34 @@ mod tests {
         let (mut left, mut right) = (Latencies::new(), Latencies::new());
         enter(&mut left.lag, 10_000);
         enter(&mut right.lag, 200 * SECOND_NS);
+        enter_many(&mut right.receive_lag, 77, 5);
         left.merge(&right);
-        assert_eq!(left.lag.len(), 2);
+        assert_eq!((left.lag.len(), left.receive_lag.len()), (2, 5));
         assert!(left.lag.max() >= 200 * SECOND_NS);
     }
 
     #[test]
-    fn series_of_threads_add_up_second_by_second() {
-        let (mut left, mut right) = (Series::with_seconds(3), Series::with_seconds(5));
-        left.at(0).sent = 1;
-        right.at(0).sent = 2;
-        right.at(1).received = 7;
-        right.at(99).acknowledged = 1;
-        left.merge(&right);
-        assert_eq!(left.seconds().len(), 5);
-        assert_eq!(left.seconds()[0].sent, 3);
-        assert_eq!(left.seconds()[1].received, 7);
-        assert_eq!(left.seconds()[4].acknowledged, 1);
+    fn a_restarted_slice_is_empty() {
+        let mut slice = Slice::default();
+        enter(&mut slice.latencies.connect, 5);
+        slice.counts.sent = 3;
+        slice.note("reset", 1);
+        slice.restart(9);
+        assert_eq!((slice.start_ns, slice.counts), (9, SliceCounts::default()));
+        assert!(slice.latencies.connect.is_empty() && slice.reasons.is_empty());
     }
 
     #[test]
-    fn quiet_seconds_at_the_end_are_not_kept() {
-        let mut series = Series::with_seconds(60);
-        series.at(2).sent = 1;
-        assert_eq!(series.seconds().len(), 3);
+    fn reasons_are_counted_under_few_names() {
+        let mut slice = Slice::default();
+        for reason in 0..100 {
+            slice.note(&format!("reason {reason}"), 1);
+        }
+        slice.note("reason 3", 1);
+        assert_eq!(slice.reasons.len(), REASONS_MAX + 1);
+        assert_eq!(
+            (slice.reasons["reason 3"], slice.reasons[OTHER_REASONS]),
+            (2, 80)
+        );
     }
 }

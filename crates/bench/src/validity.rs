@@ -8,6 +8,10 @@ use crate::units::{SECOND_NS, count, latency, percent, ratio};
 /// the scheduler alone costs 2 to 7 ms at p99, so 10 ms means that the generator itself is late.
 pub const LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 
+/// Time that messages may wait in the generator's sockets at p99, unless it is less than half of their latency:
+/// beyond it the latencies show the generator.
+pub const RECEIVE_LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
+
 /// Share of the hold that a thread may be on a core: beyond it there is no room for a burst, and
 /// messages wait in its sockets.
 pub const BUSY_MAX: f64 = 0.9;
@@ -20,6 +24,10 @@ pub const SENT_MIN: f64 = 0.99;
 pub struct Health {
     /// From the intended to the actual send, 99th percentile.
     pub lag_p99_ns: u64,
+    /// Upper bound of the time that messages waited in the generator's sockets, 99th percentile.
+    pub receive_lag_p99_ns: u64,
+    /// Response time, 99th percentile.
+    pub response_p99_ns: u64,
     /// Messages due within the hold.
     pub offered: u64,
     /// Messages sent within the hold.
@@ -28,6 +36,10 @@ pub struct Health {
     pub held_back: u64,
     /// What each thread did.
     pub threads: Vec<ThreadLoad>,
+    /// What latencies between two machines are wrong by at most; 0 if there are none.
+    pub clock_error_ns: u64,
+    /// Response time, median.
+    pub response_p50_ns: u64,
 }
 
 /// What one thread did during the hold, as shares of its length.
@@ -47,6 +59,11 @@ pub enum Limit {
         /// 99th percentile.
         p99_ns: u64,
     },
+    /// Messages were read too late.
+    ReceiveLag {
+        /// 99th percentile.
+        p99_ns: u64,
+    },
     /// A thread had no rest.
     Busy {
         /// Share of the hold that the busiest thread was on a core.
@@ -59,6 +76,13 @@ pub enum Limit {
         /// Messages due.
         offered: u64,
     },
+    /// Clocks of machines are too far apart for latencies between them.
+    Clock {
+        /// What a latency is wrong by at most.
+        error_ns: u64,
+        /// Median of the response time.
+        p50_ns: u64,
+    },
 }
 
 impl Health {
@@ -70,6 +94,10 @@ impl Health {
                 p99_ns: self.lag_p99_ns,
             });
         }
+        let p99_ns = self.receive_lag_p99_ns;
+        if p99_ns > RECEIVE_LAG_P99_NS_MAX && p99_ns > self.response_p99_ns / 2 {
+            limits.push(Limit::ReceiveLag { p99_ns });
+        }
         let share = self.busiest().busy;
         if share > BUSY_MAX {
             limits.push(Limit::Busy { share });
@@ -80,6 +108,10 @@ impl Health {
                 missing,
                 offered: self.offered,
             });
+        }
+        let (error_ns, p50_ns) = (self.clock_error_ns, self.response_p50_ns);
+        if p50_ns > 0 && error_ns > p50_ns / 2 {
+            limits.push(Limit::Clock { error_ns, p50_ns });
         }
         limits
     }
@@ -107,11 +139,17 @@ impl Limit {
     /// What to do about it.
     pub const fn advice(self) -> &'static str {
         match self {
+            Self::ReceiveLag { .. } => {
+                "use more --threads (and cores), or lower the rate: messages wait for the generator to read them"
+            }
             Self::Lag { .. } => {
                 "stop other work on this machine, lower --rate, or run the generator on cores of its own"
             }
             Self::Busy { .. } => "use more --threads (and cores), or lower the rate",
             Self::NotSent { .. } => "lower --rate or use more --threads",
+            Self::Clock { .. } => {
+                "put the control broker nearer to the agents, or let publishers and subscribers share a machine"
+            }
         }
     }
 }
@@ -124,6 +162,12 @@ impl fmt::Display for Limit {
                 "generator lag p99 {}, more than {}",
                 latency(p99_ns),
                 latency(LAG_P99_NS_MAX)
+            ),
+            Self::ReceiveLag { p99_ns } => write!(
+                formatter,
+                "generator receive lag p99 {}, more than {}",
+                latency(p99_ns),
+                latency(RECEIVE_LAG_P99_NS_MAX)
             ),
             Self::Busy { share } => {
                 write!(
@@ -140,6 +184,12 @@ impl fmt::Display for Limit {
                     count(offered)
                 )
             }
+            Self::Clock { error_ns, p50_ns } => write!(
+                formatter,
+                "the clocks of the machines are known to {} only, more than half of the median latency {}",
+                latency(error_ns),
+                latency(p50_ns)
+            ),
         }
     }
 }
@@ -150,10 +200,14 @@ mod tests {
 
     const HEALTHY: Health = Health {
         lag_p99_ns: 200_000,
+        receive_lag_p99_ns: 0,
+        response_p99_ns: 0,
         offered: 1_000,
         sent: 1_000,
         held_back: 0,
         threads: Vec::new(),
+        clock_error_ns: 0,
+        response_p50_ns: 0,
     };
 
     #[test]
@@ -177,6 +231,45 @@ mod tests {
         assert_eq!(
             late.limits()[0].to_string(),
             "generator lag p99 12ms, more than 10ms"
+        );
+    }
+
+    #[test]
+    fn reading_late_counts_where_it_is_much_of_the_latency() {
+        let slow = |receive_lag_p99_ns, response_p99_ns| Health {
+            receive_lag_p99_ns,
+            response_p99_ns,
+            ..HEALTHY
+        };
+        assert_eq!(slow(9_000_000, 10_000_000).limits(), []);
+        assert_eq!(slow(15_000_000, 40_000_000).limits(), []);
+        assert_eq!(
+            slow(15_000_000, 20_000_000).limits(),
+            [Limit::ReceiveLag { p99_ns: 15_000_000 }]
+        );
+    }
+
+    #[test]
+    fn clocks_may_be_wrong_by_half_of_the_median_latency() {
+        let apart = |clock_error_ns, response_p50_ns| Health {
+            clock_error_ns,
+            response_p50_ns,
+            ..HEALTHY
+        };
+        assert_eq!(apart(0, 1_000).limits(), []);
+        assert_eq!(apart(500_000, 1_000_000).limits(), []);
+        let limits = apart(600_000, 1_000_000).limits();
+        assert_eq!(
+            limits,
+            [Limit::Clock {
+                error_ns: 600_000,
+                p50_ns: 1_000_000
+            }]
+        );
+        assert!(
+            limits[0].to_string().contains("known to 0.6ms only"),
+            "{}",
+            limits[0]
         );
     }
 

@@ -1,27 +1,31 @@
 //! Whether the broker kept its promises: the ledgers of all threads, added up and judged.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use thrum_codec::QoS;
 
-use crate::ledger::{SharedLedger, as_index};
+use crate::ledger::{PairLedger, SharedLedger, as_index};
 use crate::plan::{Plan, Sources};
-use crate::record::Counts;
-use crate::swarm::{SubscriberState, ThreadReport};
-use crate::units::count;
+use crate::swarm::{PublisherReport, SubscriberReport, SubscriberState, ThreadReport};
+use crate::units::{SECOND_NS, count};
 
 /// Deliveries of the whole load, warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
     /// Deliveries that the messages sent ought to have caused.
     pub expected: u64,
-    /// Of these, those that did not happen before the end of the drain.
+    /// Of these, those that were promised and did not happen before the end of the drain.
     pub lost: u64,
+    /// Of these, those that did not happen and were not promised: never acknowledged because the session was gone,
+    /// or to a subscriber that was away without a session.
+    pub excused: u64,
     /// Messages that arrived again.
     pub duplicated: u64,
     /// Messages that arrived after a later one of their publisher; not judged across a shared group.
     pub reordered: u64,
+    /// Messages that arrived later after they were due than the drain lasts.
+    pub late: u64,
     /// Messages that reached a subscriber that did not ask for them.
     pub misdelivered: u64,
     /// Messages that this run did not send.
@@ -31,82 +35,112 @@ pub struct Delivery {
 impl Delivery {
     /// Deliveries that happened.
     pub const fn delivered(&self) -> u64 {
-        self.expected - self.lost
+        self.expected - self.lost - self.excused
     }
 
-    /// Adds up the ledgers of all threads.
-    pub(crate) fn settle(plan: &Plan, reports: &[ThreadReport]) -> Self {
-        let mut sent = vec![0; plan.publishers().len()];
-        for (publisher, messages) in reports.iter().flat_map(|report| &report.sent) {
-            if let Some(sent) = sent.get_mut(as_index(*publisher)) {
-                *sent = *messages;
+    /// Adds up the ledgers of all threads. `due_ns` says when a message of a publisher was due.
+    pub(crate) fn settle(
+        plan: &Plan,
+        reports: &[ThreadReport],
+        due_ns: &dyn Fn(u32, u32) -> Option<u64>,
+    ) -> Self {
+        let mut sent = vec![PublisherReport::default(); plan.publishers().len()];
+        for publisher in reports.iter().flat_map(|report| &report.publishers) {
+            if let Some(entry) = sent.get_mut(as_index(publisher.number)) {
+                entry.clone_from(publisher);
+                entry.given_up.sort_unstable();
             }
         }
-        let mut delivery = Self::default();
-        let mut groups = BTreeSet::new();
+        let mut settlement = Settlement {
+            delivery: Self::default(),
+            sent,
+            due_ns,
+            absences: BTreeMap::new(),
+        };
         for report in reports {
-            delivery.misdelivered += report.counts.misdelivered;
-            delivery.foreign += report.counts.foreign;
-            groups.extend(
-                report
-                    .subscribers
-                    .iter()
-                    .filter_map(|subscriber| delivery.settle_subscriber(report, subscriber, &sent)),
-            );
+            settlement.delivery.misdelivered += report.counts.misdelivered;
+            settlement.delivery.foreign += report.counts.foreign;
+            settlement.delivery.late += report.counts.late;
+            for subscriber in &report.subscribers {
+                settlement.settle_subscriber(report, subscriber);
+            }
         }
-        for group in groups {
+        for (group, absences) in std::mem::take(&mut settlement.absences) {
             let ledgers = reports
                 .iter()
                 .filter_map(|report| report.shared.get(as_index(group)));
             if let Some(sources) = plan.shared().get(as_index(group)) {
-                delivery.settle_shared(ledgers, sources, &sent);
+                settlement.settle_shared(ledgers, sources, &absences);
             }
         }
-        delivery
+        settlement.delivery
     }
+}
 
-    /// Adds up the pairs of a subscriber; the group of a member is settled as a whole.
-    fn settle_subscriber(
-        &mut self,
-        report: &ThreadReport,
-        subscriber: &SubscriberState,
-        sent: &[u32],
-    ) -> Option<u32> {
-        match subscriber {
+/// Messages that were on their way to a client when its connection ended are gone with a clean session; so many
+/// nanoseconds before the end are looked at.
+const ON_THE_WAY_NS: u64 = 5 * SECOND_NS;
+
+/// Deliveries under settlement.
+struct Settlement<'a> {
+    delivery: Delivery,
+    /// By number of the publisher.
+    sent: Vec<PublisherReport>,
+    due_ns: &'a dyn Fn(u32, u32) -> Option<u64>,
+    /// Shared groups that had a member, and when members of clean sessions were away.
+    absences: BTreeMap<u32, Vec<(u64, u64)>>,
+}
+
+impl Settlement<'_> {
+    fn settle_subscriber(&mut self, report: &ThreadReport, subscriber: &SubscriberReport) {
+        match &subscriber.state {
+            SubscriberState::Shared(group) => {
+                self.absences
+                    .entry(*group)
+                    .or_default()
+                    .extend(&subscriber.absences);
+            }
             SubscriberState::Each {
                 first_pair,
                 sources,
             } => {
-                self.settle_pairs(report, *first_pair, sources, sent);
-                None
+                let publishers =
+                    (0..sources.len()).filter_map(|position| sources.publisher(position));
+                let pairs = report.pairs.get(*first_pair..).unwrap_or_default();
+                for (pair, publisher) in pairs.iter().zip(publishers) {
+                    self.settle_pair(pair, publisher, &subscriber.absences);
+                }
             }
-            SubscriberState::Shared(group) => Some(*group),
         }
     }
 
-    fn settle_pairs(
-        &mut self,
-        report: &ThreadReport,
-        first_pair: usize,
-        sources: &Sources,
-        sent: &[u32],
-    ) {
-        let publishers = (0..sources.len()).filter_map(|position| sources.publisher(position));
-        let pairs = report.pairs.get(first_pair..).unwrap_or_default();
-        for (pair, publisher) in pairs.iter().zip(publishers) {
-            let sent = sent.get(as_index(publisher)).copied().unwrap_or(0);
-            self.expected += u64::from(sent);
-            self.lost += pair.lost(sent);
-            self.duplicated += u64::from(pair.duplicates());
-            self.reordered += u64::from(pair.late());
-        }
+    fn settle_pair(&mut self, pair: &PairLedger, publisher: u32, absences: &[(u64, u64)]) {
+        let sent = self
+            .sent
+            .get(as_index(publisher))
+            .map_or(0, |report| report.sent);
+        let missing = pair.lost(sent);
+        let excused = if missing == 0 {
+            0
+        } else {
+            let missing = pair.missing(sent).flatten();
+            missing
+                .filter(|sequence| self.is_excused(publisher, *sequence, absences))
+                .count()
+        };
+        let delivery = &mut self.delivery;
+        delivery.expected += u64::from(sent);
+        delivery.excused += u64::try_from(excused).unwrap_or(u64::MAX);
+        delivery.lost += missing.saturating_sub(u64::try_from(excused).unwrap_or(u64::MAX));
+        delivery.duplicated += u64::from(pair.duplicates());
+        delivery.reordered += u64::from(pair.late());
     }
 
     fn settle_shared<'a>(
         &mut self,
         mut ledgers: impl Iterator<Item = &'a SharedLedger>,
         sources: &Sources,
-        sent: &[u32],
+        absences: &[(u64, u64)],
     ) {
         let Some(mut sum) = ledgers.next().cloned() else {
             return;
@@ -114,13 +148,46 @@ impl Delivery {
         for ledger in ledgers {
             sum.merge(ledger);
         }
-        self.duplicated += sum.duplicates();
+        self.delivery.duplicated += sum.duplicates();
         for position in 0..sources.len() {
-            let publisher = sources.publisher(position);
-            let sent = publisher.and_then(|publisher| sent.get(as_index(publisher)).copied());
-            self.expected += u64::from(sent.unwrap_or(0));
-            self.lost += sum.lost(position, sent.unwrap_or(0));
+            let Some(publisher) = sources.publisher(position) else {
+                continue;
+            };
+            let sent = self
+                .sent
+                .get(as_index(publisher))
+                .map_or(0, |report| report.sent);
+            self.delivery.expected += u64::from(sent);
+            let missing = sum.lost(position, sent);
+            if missing == 0 {
+                continue;
+            }
+            let excused = sum.missing(position, sent);
+            let excused = excused
+                .filter(|sequence| self.is_excused(publisher, *sequence, absences))
+                .count();
+            let excused = u64::try_from(excused).unwrap_or(u64::MAX);
+            self.delivery.excused += excused;
+            self.delivery.lost += missing.saturating_sub(excused);
         }
+    }
+
+    /// Whether nobody promised to deliver a message: it was never acknowledged because its session was gone, or
+    /// its subscriber was away without a session.
+    fn is_excused(&self, publisher: u32, sequence: u32, absences: &[(u64, u64)]) -> bool {
+        let report = self.sent.get(as_index(publisher));
+        if report.is_some_and(|report| report.given_up.binary_search(&sequence).is_ok()) {
+            return true;
+        }
+        if absences.is_empty() {
+            return false;
+        }
+        let due_ns = (self.due_ns)(publisher, sequence);
+        due_ns.is_some_and(|due_ns| {
+            absences
+                .iter()
+                .any(|(from, to)| from.saturating_sub(ON_THE_WAY_NS) <= due_ns && due_ns <= *to)
+        })
     }
 }
 
@@ -141,6 +208,10 @@ pub enum Fault {
     CutOff(u64),
     /// Messages were refused.
     Refused(u64),
+    /// Messages were not acknowledged, though the connection held.
+    Unacknowledged(u64),
+    /// Clients that were to come back did not.
+    StayedAway(u64),
 }
 
 impl fmt::Display for Fault {
@@ -153,13 +224,30 @@ impl fmt::Display for Fault {
             Self::NotAccepted(number) => ("clients not accepted", number),
             Self::CutOff(number) => ("connections lost", number),
             Self::Refused(number) => ("messages refused", number),
+            Self::Unacknowledged(number) => ("messages not acknowledged", number),
+            Self::StayedAway(number) => ("clients that did not come back", number),
         };
         write!(formatter, "{what}: {}", count(*number))
     }
 }
 
-/// Finds the promises that were not kept; `failed` clients did not get ready.
-pub fn faults(qos: Option<QoS>, delivery: &Delivery, counts: &Counts, failed: u64) -> Vec<Fault> {
+/// What clients and connections did, as far as it is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Clients that did not get ready.
+    pub failed: u64,
+    /// Connections lost, where the scenario leaves them alone.
+    pub lost: u64,
+    /// Clients that were to come back and had not until the end.
+    pub away: u64,
+    /// Messages not acknowledged on connections that held.
+    pub unacknowledged: u64,
+    /// Messages refused.
+    pub refused: u64,
+}
+
+/// Finds the promises that were not kept.
+pub fn faults(qos: Option<QoS>, delivery: &Delivery, connections: &Connections) -> Vec<Fault> {
     let is_guaranteed = qos.is_some_and(|qos| qos >= QoS::AtLeastOnce);
     let is_exact = qos == Some(QoS::ExactlyOnce);
     let candidates = [
@@ -179,13 +267,23 @@ pub fn faults(qos: Option<QoS>, delivery: &Delivery, counts: &Counts, failed: u6
             delivery.misdelivered,
             Fault::Misdelivered(delivery.misdelivered),
         ),
-        (true, failed, Fault::NotAccepted(failed)),
         (
             true,
-            counts.connections_lost,
-            Fault::CutOff(counts.connections_lost),
+            connections.failed,
+            Fault::NotAccepted(connections.failed),
         ),
-        (true, counts.refused, Fault::Refused(counts.refused)),
+        (true, connections.lost, Fault::CutOff(connections.lost)),
+        (true, connections.away, Fault::StayedAway(connections.away)),
+        (
+            true,
+            connections.refused,
+            Fault::Refused(connections.refused),
+        ),
+        (
+            true,
+            connections.unacknowledged,
+            Fault::Unacknowledged(connections.unacknowledged),
+        ),
     ];
     let broken = candidates
         .into_iter()
@@ -200,6 +298,8 @@ mod tests {
     const WORST: Delivery = Delivery {
         expected: 100,
         lost: 1,
+        excused: 0,
+        late: 0,
         duplicated: 2,
         reordered: 0,
         misdelivered: 0,
@@ -207,7 +307,7 @@ mod tests {
     };
 
     fn found(qos: QoS, delivery: &Delivery) -> Vec<Fault> {
-        faults(Some(qos), delivery, &Counts::default(), 0)
+        faults(Some(qos), delivery, &Connections::default())
     }
 
     #[test]
@@ -233,12 +333,13 @@ mod tests {
 
     #[test]
     fn clients_and_messages_refused_are_faults() {
-        let counts = Counts {
-            connections_lost: 2,
+        let connections = Connections {
+            failed: 5,
+            lost: 2,
             refused: 1,
-            ..Counts::default()
+            ..Connections::default()
         };
-        let found = faults(None, &Delivery::default(), &counts, 5);
+        let found = faults(None, &Delivery::default(), &connections);
         assert_eq!(
             found,
             [Fault::NotAccepted(5), Fault::CutOff(2), Fault::Refused(1)]

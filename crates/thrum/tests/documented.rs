@@ -5,11 +5,17 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
     "docs/guide/bench.md",
+    "docs/guide/bench-search.md",
+    "docs/guide/bench-versus.md",
+    "docs/guide/bench-import.md",
+    "docs/guide/bench-agents.md",
+    "docs/guide/scenarios.md",
+    "docs/guide/report-template.md",
     "docs/guide/sys-topics.md",
     "docs/spec/README.md",
 ];

@@ -7,6 +7,10 @@ use super::accounts::{SchedStat, Traffic};
 /// The kernel's CPU times of a process are rounded down to a tick, user mode and kernel each.
 const ROUNDED_TICKS: u64 = 2;
 
+/// Most processes that are remembered; beyond, those that are not there are forgotten. A process that could not be
+/// read for a while must not count from its birth again.
+const PROCESSES_MAX: usize = 4096;
+
 /// A process: its number and when it started.
 pub(super) type ProcessId = (u32, u64);
 
@@ -15,7 +19,8 @@ pub(super) type ProcessId = (u32, u64);
 pub(super) struct ProcessCounters {
     pub(super) user_ns: u64,
     pub(super) system_ns: u64,
-    pub(super) disk: Traffic,
+    /// None if the kernel does not tell.
+    pub(super) disk: Option<Traffic>,
     pub(super) threads: BTreeMap<u32, ThreadCounters>,
 }
 
@@ -58,6 +63,14 @@ struct Known {
     counted_ns: u64,
 }
 
+impl Known {
+    fn newborn() -> Self {
+        let mut known = Self::default();
+        known.counters.disk = Some(Traffic::default());
+        known
+    }
+}
+
 impl Totals {
     pub(super) const fn new(tick_ns: u64) -> Self {
         Self {
@@ -83,9 +96,9 @@ impl Totals {
         self.known.is_none()
     }
 
-    /// Enters all processes that there are now; those that are missing have ended.
+    /// Enters all processes that there are now; those that are missing have ended, or could not be read.
     pub(super) fn enter(&mut self, now: BTreeMap<ProcessId, ProcessCounters>) -> Sums {
-        let Some(mut before) = self.known.take() else {
+        let Some(mut known) = self.known.take() else {
             let first = now.into_iter().map(|(id, counters)| {
                 let known = Known {
                     ticks_before_ns: counters.user_ns + counters.system_ns,
@@ -97,9 +110,11 @@ impl Totals {
             self.known = Some(first.collect());
             return self.sums;
         };
-        let mut known = BTreeMap::new();
+        if known.len() > PROCESSES_MAX {
+            known.retain(|id, _| now.contains_key(id));
+        }
         for (id, counters) in now {
-            let process = before.remove(&id).unwrap_or_default();
+            let process = known.remove(&id).unwrap_or_else(Known::newborn);
             known.insert(id, self.advance(process, counters));
         }
         self.known = Some(known);
@@ -127,9 +142,11 @@ impl Totals {
         self.sums.cpu_ns += counted_ns - process.counted_ns;
         self.sums.user_ns += now.user_ns.saturating_sub(before.user_ns);
         self.sums.system_ns += now.system_ns.saturating_sub(before.system_ns);
-        let (disk, was) = (now.disk, before.disk);
-        self.sums.disk.in_bytes += disk.in_bytes.saturating_sub(was.in_bytes);
-        self.sums.disk.out_bytes += disk.out_bytes.saturating_sub(was.out_bytes);
+        if let (Some(disk), Some(was)) = (now.disk, before.disk) {
+            self.sums.disk.in_bytes += disk.in_bytes.saturating_sub(was.in_bytes);
+            self.sums.disk.out_bytes += disk.out_bytes.saturating_sub(was.out_bytes);
+        }
+        now.disk = now.disk.or(before.disk);
         process.counters = now;
         process.counted_ns = counted_ns;
         process
@@ -158,7 +175,7 @@ mod tests {
         let counters = ProcessCounters {
             user_ns: stat.user_ticks * TICK_NS,
             system_ns: stat.system_ticks * TICK_NS,
-            disk: Traffic::default(),
+            disk: None,
             threads: threads.collect(),
         };
         ((pid, stat.start_ticks), counters)
@@ -247,27 +264,48 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_could_not_be_read_for_a_while_goes_on_where_it_was() {
+        let mut totals = Totals::new(TICK_NS);
+        let at = |ticks, run_ns: &str| process(&stat(7, [ticks, 0], 1), &[(7, run_ns)]);
+        enter(&mut totals, &[at(500, "5000000000 0 9")]);
+        enter(&mut totals, &[]);
+        let sums = enter(&mut totals, &[at(510, "5100000000 0 10")]);
+        assert_eq!((sums.cpu_ns, sums.user_ns), (100 * MS, 100 * MS));
+    }
+
+    #[test]
+    fn the_ended_are_forgotten_when_they_are_many() {
+        let mut totals = Totals::new(TICK_NS);
+        enter(&mut totals, &[]);
+        for start in 0..10_000 {
+            enter(&mut totals, &[process(&stat(7, [1, 0], start), &[])]);
+        }
+        assert!(totals.known.unwrap().len() <= PROCESSES_MAX + 1);
+        assert_eq!(totals.sums.user_ns, 10_000 * TICK_NS);
+    }
+
+    #[test]
     fn switches_and_disk_count_where_they_were_read() {
         let mut totals = Totals::new(TICK_NS);
-        let at = |switches, in_bytes, out_bytes| {
+        let at = |switches, disk: Option<[u64; 2]>| {
             let thread = ThreadCounters {
                 switches,
                 ..ThreadCounters::default()
             };
             let counters = ProcessCounters {
-                disk: Traffic {
+                disk: disk.map(|[in_bytes, out_bytes]| Traffic {
                     in_bytes,
                     out_bytes,
-                },
+                }),
                 threads: BTreeMap::from([(7, thread)]),
                 ..ProcessCounters::default()
             };
             [((7, 1), counters)]
         };
-        enter(&mut totals, &at(Some([10, 5]), 100, 0));
-        let sums = enter(&mut totals, &at(None, 150, 10));
+        enter(&mut totals, &at(Some([10, 5]), Some([100, 0])));
+        let sums = enter(&mut totals, &at(None, None));
         assert_eq!(sums.switches, [0, 0]);
-        let sums = enter(&mut totals, &at(Some([14, 6]), 150, 30));
+        let sums = enter(&mut totals, &at(Some([14, 6]), Some([150, 30])));
         assert_eq!(sums.switches, [4, 1]);
         assert_eq!((sums.disk.in_bytes, sums.disk.out_bytes), (50, 30));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thrum_report::result::Memory;
 
-use super::accounts;
+use super::accounts::{self, SchedStat, Traffic};
 use super::dear::{OpenFiles, Walks};
 use super::listener::listening_process;
 use super::machine::MachineSample;
@@ -37,6 +37,9 @@ pub struct ProcessTree {
     totals: Totals,
     walks: Walks,
     open_files: OpenFiles,
+    /// As it was read last: it must not start anew because it could not be read once.
+    network: Traffic,
+    machine: MachineSample,
 }
 
 impl ProcessTree {
@@ -51,6 +54,8 @@ impl ProcessTree {
             totals: Totals::new(tick_ns()),
             walks: Walks::default(),
             open_files: OpenFiles::default(),
+            network: Traffic::default(),
+            machine: MachineSample::default(),
         }
     }
 
@@ -101,9 +106,10 @@ impl ProcessTree {
             self.samples_since_search = 0;
         }
         let in_detail = in_detail || self.totals.is_empty();
+        self.machine = MachineSample::read().unwrap_or(self.machine);
         let mut sample = Sample {
             at_ns,
-            machine: MachineSample::read().unwrap_or_default(),
+            machine: self.machine,
             ..Sample::default()
         };
         let mut processes = BTreeMap::new();
@@ -119,8 +125,8 @@ impl ProcessTree {
             return None;
         }
         let sums = self.totals.enter(processes);
-        let network = read(self.root, "net/dev")
-            .map_or_else(Default::default, |text| accounts::network(&text));
+        self.network =
+            read(self.root, "net/dev").map_or(self.network, |text| accounts::network(&text));
         Some(Sample {
             cpu_ns: sums.cpu_ns,
             user_ns: sums.user_ns,
@@ -132,8 +138,8 @@ impl ProcessTree {
             open_files: self.open_files.count(&self.members, at_ns),
             disk_read_bytes: sums.disk.in_bytes,
             disk_write_bytes: sums.disk.out_bytes,
-            network_in_bytes: network.in_bytes,
-            network_out_bytes: network.out_bytes,
+            network_in_bytes: self.network.in_bytes,
+            network_out_bytes: self.network.out_bytes,
             ..sample
         })
     }
@@ -187,23 +193,29 @@ pub fn thread_time(thread: u64) -> Option<ThreadTime> {
     })
 }
 
-/// What a process says of itself, and how many threads it has.
+/// What a process says of itself, and how many threads it has; none if part of it could not be read.
 fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u64)> {
     let stat = stat(pid).filter(|stat| !stat.is_dead)?;
     let mut counters = ProcessCounters {
         user_ns: stat.user_ticks * tick_ns(),
         system_ns: stat.system_ticks * tick_ns(),
-        disk: read(pid, "io").map_or_else(Default::default, |text| accounts::disk(&text)),
+        disk: read(pid, "io").map(|text| accounts::disk(&text)),
         threads: BTreeMap::new(),
     };
     let tasks = process_folder(pid).join("task");
     for thread in numbered(&tasks).into_iter().take(THREADS_MAX) {
         let folder = tasks.join(thread.to_string());
-        let sched =
-            kernel_text::read(folder.join("schedstat")).and_then(|text| accounts::schedstat(&text));
+        let path = folder.join("schedstat");
+        let sched = match kernel_text::read(&path) {
+            Some(text) => accounts::schedstat(&text).unwrap_or_default(),
+            // It is there, but there is no file to spare, for example.
+            None if path.exists() => return None,
+            // The thread has ended, or the kernel does not count: the ticks do.
+            None => SchedStat::default(),
+        };
         let thread_counters = ThreadCounters {
-            sched: sched.unwrap_or_default(),
-            switches: in_detail.then(|| switches(&folder)),
+            sched,
+            switches: in_detail.then(|| switches(&folder)).flatten(),
         };
         counters.threads.insert(thread, thread_counters);
     }
@@ -211,10 +223,13 @@ fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u6
 }
 
 /// Voluntary and involuntary context switches of a thread.
-fn switches(folder: &Path) -> [u64; 2] {
-    let status = kernel_text::read(folder.join("status")).unwrap_or_default();
-    ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]
-        .map(|key| accounts::number_of(&status, key).unwrap_or(0))
+fn switches(folder: &Path) -> Option<[u64; 2]> {
+    let status = kernel_text::read(folder.join("status"))?;
+    let number = |key| accounts::number_of(&status, key);
+    Some([
+        number("voluntary_ctxt_switches")?,
+        number("nonvoluntary_ctxt_switches")?,
+    ])
 }
 
 fn tick_ns() -> u64 {

@@ -51,6 +51,15 @@ pub enum WarpError {
 }
 
 impl Warp {
+    /// Speed of the load at a time, in parts per million of the planned one; 0 in a pause.
+    pub fn factor_ppm(&self, real_ns: u64) -> u64 {
+        let after = self
+            .changes
+            .partition_point(|change| change.real_ns <= real_ns);
+        let change = after.checked_sub(1).and_then(|last| self.changes.get(last));
+        change.map_or(UNIT_PPM, |change| change.factor_ppm)
+    }
+
     /// The load runs as planned.
     pub const fn identity() -> Self {
         Self {
@@ -118,6 +127,16 @@ impl Warp {
         })
     }
 
+    /// The first change after a real time; `u64::MAX` if there is none.
+    pub fn next_change_ns(&self, real_ns: u64) -> u64 {
+        let after = self
+            .changes
+            .partition_point(|change| change.real_ns <= real_ns);
+        self.changes
+            .get(after)
+            .map_or(u64::MAX, |change| change.real_ns)
+    }
+
     /// How much of the load comes due before a real time: what is due within this span of the load's time.
     pub fn virtual_span_ns(&self, real_ns: u64) -> u64 {
         real_ns
@@ -153,6 +172,20 @@ mod tests {
             warp.change(*at_ns, *factor).unwrap();
         }
         warp
+    }
+
+    #[test]
+    fn the_next_change_is_the_first_one_to_come() {
+        let warp = warp(&[(SECOND, 0.0), (3 * SECOND, 1.0)]);
+        for (at_ns, next_ns) in [
+            (0, SECOND),
+            (SECOND - 1, SECOND),
+            (SECOND, 3 * SECOND),
+            (3 * SECOND, u64::MAX),
+        ] {
+            assert_eq!(warp.next_change_ns(at_ns), next_ns);
+        }
+        assert_eq!(Warp::identity().next_change_ns(0), u64::MAX);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use thrum_codec::TopicFilter;
 use thrum_codec::topic::matches;
 
-use super::Publisher;
+use super::{Plan, Publisher};
 use crate::ledger::as_index;
 
 /// What a subscriber is to receive.
@@ -29,7 +30,7 @@ impl Expectation {
 }
 
 /// A set of publishers, numbered within the set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sources {
     /// Neighbours.
     Range {
@@ -92,48 +93,69 @@ impl Sources {
 
 /// Finds the publishers of filters; exact filters by hash, so that a million pairs take a second.
 pub(super) struct Routes<'a> {
-    publishers: &'a [Publisher],
+    publishers: Vec<(u32, &'a Publisher)>,
     by_topic: HashMap<&'a str, Vec<u32>>,
     /// Of the subscribers so far, which mostly have the same filters.
-    last: Option<(Vec<String>, Sources)>,
+    last: Option<(Vec<String>, String, Sources)>,
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(publishers: &'a [Publisher]) -> Self {
+    /// The publishers of a broker, or of the other brokers.
+    pub(super) fn new(plan: &'a Plan, target: usize, over_bridge: bool) -> Self {
+        let groups = &plan.scenario.groups;
+        let is_seen = |publisher: &Publisher| {
+            let of_target = groups
+                .get(publisher.group)
+                .is_some_and(|group| group.target == target);
+            of_target != over_bridge
+        };
+        Self::of(&plan.publishers, is_seen)
+    }
+
+    fn of(publishers: &'a [Publisher], is_seen: impl Fn(&Publisher) -> bool) -> Self {
+        let seen: Vec<_> = (0..)
+            .zip(publishers)
+            .filter(|(_, publisher)| is_seen(publisher))
+            .collect();
         let mut by_topic: HashMap<&str, Vec<u32>> = HashMap::new();
-        for (number, publisher) in (0..).zip(publishers) {
-            by_topic.entry(&publisher.topic).or_default().push(number);
+        for (number, publisher) in &seen {
+            by_topic.entry(&publisher.topic).or_default().push(*number);
         }
         Self {
-            publishers,
+            publishers: seen,
             by_topic,
             last: None,
         }
     }
 
-    /// The publishers whose messages these filters fetch; none if one is no filter.
-    pub(super) fn sources(&mut self, filters: &[String]) -> Option<Sources> {
-        if let Some((last, sources)) = &self.last
+    /// The publishers whose messages these filters fetch, where topics arrive with a prefix; none if one is no filter.
+    pub(super) fn sources(&mut self, filters: &[String], prefix: &str) -> Option<Sources> {
+        if let Some((last, last_prefix, sources)) = &self.last
             && last == filters
+            && last_prefix == prefix
         {
             return Some(sources.clone());
         }
         let mut list = Vec::new();
         for filter in filters {
             let filter = TopicFilter::parse(filter).ok()?;
+            let Some(wanted) = filter.matched_part().strip_prefix(prefix) else {
+                continue;
+            };
             if filter.has_wildcard() {
-                let fitting = (0..).zip(self.publishers);
-                let fitting = fitting
-                    .filter(|(_, publisher)| matches(filter.matched_part(), &publisher.topic));
-                list.extend(fitting.map(|(number, _)| number));
-            } else if let Some(numbers) = self.by_topic.get(filter.matched_part()) {
+                let fitting = self
+                    .publishers
+                    .iter()
+                    .filter(|(_, publisher)| matches(wanted, &publisher.topic));
+                list.extend(fitting.map(|(number, _)| *number));
+            } else if let Some(numbers) = self.by_topic.get(wanted) {
                 list.extend(numbers);
             }
         }
         list.sort_unstable();
         list.dedup();
         let sources = Sources::from_sorted(list);
-        self.last = Some((filters.to_vec(), sources.clone()));
+        self.last = Some((filters.to_vec(), prefix.to_owned(), sources.clone()));
         Some(sources)
     }
 }
@@ -146,6 +168,7 @@ mod tests {
         let each = topics.iter().zip(0..);
         each.map(|(topic, number)| Publisher {
             topic: (*topic).into(),
+            response: None,
             fan_out: 0,
             group: 0,
             number,
@@ -156,7 +179,9 @@ mod tests {
     fn sources(topics: &[&str], filters: &[&str]) -> Vec<u32> {
         let publishers = publishers(topics);
         let filters: Vec<String> = filters.iter().map(|filter| (*filter).to_owned()).collect();
-        let sources = Routes::new(&publishers).sources(&filters).unwrap();
+        let sources = Routes::of(&publishers, |_| true)
+            .sources(&filters, "")
+            .unwrap();
         (0..sources.len())
             .filter_map(|position| sources.publisher(position))
             .collect()
@@ -170,6 +195,17 @@ mod tests {
         assert_eq!(sources(&topics, &["$share/x/#"]), [0, 1, 2, 3]);
         assert_eq!(sources(&topics, &["g/1", "+/1"]), [0, 2, 3]);
         assert_eq!(sources(&topics, &["k"]), [0; 0]);
+    }
+
+    #[test]
+    fn the_same_filter_after_another_prefix_is_another_one() {
+        let publishers = publishers(&["g/1"]);
+        let mut routes = Routes::of(&publishers, |_| true);
+        let filter = ["a/g/1".to_owned()];
+        for (prefix, expected) in [("a/", 1), ("b/", 0), ("", 0), ("a/", 1)] {
+            let sources = routes.sources(&filter, prefix).unwrap();
+            assert_eq!(sources.len(), expected, "{prefix}");
+        }
     }
 
     #[test]

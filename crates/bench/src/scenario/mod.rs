@@ -1,31 +1,38 @@
 //! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no behaviour.
 
 mod catalogue;
-mod conn;
-mod fanout;
+mod file;
+mod grammar;
 mod model;
+mod nearest;
 mod overrides;
-mod p2p;
-mod sharedsub;
+mod pattern;
+mod sets;
+mod wire;
+mod words;
 
 use std::time::Duration;
 
 use thrum_codec::QoS;
 
+use crate::payload::Template;
 use crate::units::{SECOND_NS, fraction, whole};
 
-pub use catalogue::{BASIC_SET, UnknownScenario, catalogue, find};
+pub use catalogue::{Entry, UnknownScenario, catalogue, find, find_document, find_toml};
+pub use file::{CLIENTS_MAX, Place, Problem, ScenarioError, load, load_with, to_toml};
 pub use model::{
     ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
     Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
 };
 pub use overrides::{OverrideError, Overrides};
+pub use pattern::fill;
+pub use sets::{BASIC_SET, ScenarioSet, sets};
 
 /// Bytes that each message carries to be recognised: publisher, sequence and send time.
 pub const PAYLOAD_BYTES_MIN: u32 = 16;
 
 /// Messages per second of one publisher, kept as the time from one to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Rate {
     /// Nanoseconds between two messages of one publisher.
     pub period_ns: u64,
@@ -126,12 +133,13 @@ impl Scenario {
 }
 
 impl PayloadSpec {
-    /// Size of a message.
+    /// Size of the largest message. Reads the file, if it is one.
     pub fn bytes(&self) -> u32 {
         match self {
             Self::Size(bytes) | Self::Random(bytes) => *bytes,
-            Self::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
-            Self::File(_) => PAYLOAD_BYTES_MIN,
+            Self::Template(_) | Self::File(_) => {
+                Template::new(self).map_or(PAYLOAD_BYTES_MIN, |template| template.bytes_max())
+            }
         }
     }
 }

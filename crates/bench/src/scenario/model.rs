@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thrum_codec::{QoS, Version};
 use thrum_report::Threshold;
 
-use super::Rate;
+use super::{Rate, wire};
 
 /// One benchmark, complete but for the brokers' addresses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
     /// Full name, the same as in the published benchmarks.
     pub name: String,
@@ -20,6 +21,7 @@ pub struct Scenario {
     /// The brokers; at least one, the first is that of groups which name none.
     pub targets: Vec<TargetSpec>,
     /// Protocol version of clients that have none of their own.
+    #[serde(with = "wire::version")]
     pub version: Version,
     /// Connections opened per second.
     pub connect_rate: u32,
@@ -30,6 +32,7 @@ pub struct Scenario {
     /// The clients.
     pub groups: Vec<Group>,
     /// Limits that the run must keep.
+    #[serde(with = "wire::thresholds")]
     pub thresholds: Vec<Threshold>,
     /// What is done to clients, network and broker during the hold.
     pub faults: Vec<Fault>,
@@ -40,7 +43,7 @@ pub struct Scenario {
 }
 
 /// A broker.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
     /// Its name in the scenario; empty if there is only one.
     pub name: String,
@@ -49,7 +52,7 @@ pub struct TargetSpec {
 }
 
 /// Lengths of the stages after the ramp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stages {
     /// Load that is not counted in rates and latencies.
     pub warm_up: Duration,
@@ -60,7 +63,7 @@ pub struct Stages {
 }
 
 /// Clients that behave alike.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// Name, unique in the scenario.
     pub name: String,
@@ -76,11 +79,12 @@ pub struct Group {
     pub subscribe: Option<SubscribeSpec>,
 }
 
-/// How a client connects. In texts `{i}` is the number of the client in its group and `{run}` a short text that
-/// differs from run to run.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How a client connects. Its texts are patterns of [`super::fill`], with `{run}` a short text that differs from
+/// run to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientSpec {
     /// Protocol version; the scenario's if none.
+    #[serde(with = "wire::version_if_any")]
     pub version: Option<Version>,
     /// Keep alive in seconds; the scenario's if none.
     pub keep_alive: Option<u16>,
@@ -108,20 +112,21 @@ pub struct ClientSpec {
 }
 
 /// The will of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WillSpec {
     /// Topic.
     pub topic: String,
     /// Payload, UTF-8.
     pub payload: String,
     /// Quality of service.
+    #[serde(with = "wire::qos")]
     pub qos: QoS,
     /// Publish as retained.
     pub retain: bool,
 }
 
 /// How a client comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reconnect {
     /// Wait before the first attempt.
     pub delay: Duration,
@@ -130,7 +135,7 @@ pub struct Reconnect {
 }
 
 /// A network made worse by a proxy between client and broker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// One-way delay.
     pub delay: Duration,
@@ -143,17 +148,18 @@ pub struct Network {
 }
 
 /// What each client of a group publishes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishSpec {
-    /// Topic; `{i}` is the number of the client in its group.
+    /// Topic, a pattern of [`super::fill`].
     pub topic: String,
     /// How often.
     pub rate: Rate,
     /// How the rate changes during the load.
     pub shape: Shape,
-    /// Closed loop: most messages without acknowledgement; the rate is then only an upper limit. Open loop if none.
+    /// Closed loop: most messages without acknowledgement; the rate then plays no part. Open loop if none.
     pub window: Option<u16>,
     /// Quality of service.
+    #[serde(with = "wire::qos")]
     pub qos: QoS,
     /// Publish as retained.
     pub retain: bool,
@@ -168,7 +174,7 @@ pub struct PublishSpec {
 }
 
 /// How a rate changes over the load (warm-up and hold).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Shape {
     /// It does not.
     #[default]
@@ -186,7 +192,7 @@ pub enum Shape {
 }
 
 /// What a message carries besides its mark.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PayloadSpec {
     /// Filled with dots.
     Size(u32),
@@ -199,18 +205,21 @@ pub enum PayloadSpec {
 }
 
 /// What each client of a group subscribes to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscribeSpec {
-    /// Filters; `{i}` is the number of the client in its group, `{p}` stands for one filter per publisher.
+    /// Filters, patterns of [`super::fill`]; `{p}` stands for one filter per publisher.
     pub filters: Vec<String>,
     /// Highest quality of service to receive with.
+    #[serde(with = "wire::qos")]
     pub qos: QoS,
     /// Answers each request at its response topic with the request's own payload.
     pub respond: bool,
+    /// A bridge puts this before the topic on the way: what arrives as `PREFIX` + topic was published as topic.
+    pub strip_prefix: Option<String>,
 }
 
 /// Something done on purpose.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// From the start of the hold.
     pub at: Duration,
@@ -221,7 +230,7 @@ pub struct Fault {
 }
 
 /// What can be done on purpose.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Cuts connections all at once; clients come back as their group says.
     Disconnect {
@@ -249,7 +258,7 @@ pub enum FaultKind {
 }
 
 /// Who suffers a fault.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Victims {
     /// Name of the group; all groups if none.
     pub group: Option<String>,

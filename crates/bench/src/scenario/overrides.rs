@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
 
-use super::{Group, PAYLOAD_BYTES_MIN, Rate, Scenario};
+use super::pattern::forms;
+use super::{Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
+use crate::units::whole;
 
 /// What to change; `None` keeps the scenario's value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "each field is the scenario's of the same name")]
 pub struct Overrides {
     pub publishers: Option<u32>,
@@ -21,6 +23,8 @@ pub struct Overrides {
     pub warm_up: Option<Duration>,
     pub hold: Option<Duration>,
     pub drain: Option<Duration>,
+    /// Factor for the clients of every group and the connect rate, applied before the other changes.
+    pub scale: Option<f64>,
 }
 
 /// Why a scenario cannot be changed so.
@@ -60,15 +64,35 @@ pub enum OverrideError {
         /// As asked for.
         bytes: u32,
     },
+    /// Not above 0.
+    #[error("--scale {factor} must be a number above 0")]
+    Scale {
+        /// As asked for.
+        factor: String,
+    },
+    /// A rule of scenarios is broken.
+    #[error("{scenario} cannot be changed so: {reason}")]
+    DoesNotFit {
+        /// Name of the scenario.
+        scenario: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 impl Scenario {
-    /// Applies the changes.
+    /// Applies the changes and writes the changed scenario as its file.
     ///
     /// # Errors
     /// A change that does not fit the scenario.
     pub fn with(mut self, overrides: &Overrides) -> Result<Self, OverrideError> {
-        self.scale(overrides)?;
+        if *overrides == Overrides::default() {
+            return Ok(self);
+        }
+        if let Some(factor) = overrides.scale {
+            self.scale_by(factor)?;
+        }
+        self.resize_groups(overrides)?;
         self.shape_messages(overrides)?;
         if let Some(connect_rate) = overrides.connect_rate {
             self.connect_rate = at_least_one(connect_rate, "connect-rate")?;
@@ -80,10 +104,34 @@ impl Scenario {
         if self.stages.hold.is_zero() {
             return Err(OverrideError::Zero { flag: "duration" });
         }
+        self.toml = to_toml(&self);
+        self.check_file()?;
         Ok(self)
     }
 
-    fn scale(&mut self, overrides: &Overrides) -> Result<(), OverrideError> {
+    /// Every group by the same factor; the rate of each client stays. Subscribers of `{i%N}` stay N at least, or
+    /// nobody would hear some of the topics.
+    fn scale_by(&mut self, factor: f64) -> Result<(), OverrideError> {
+        if !(factor.is_finite() && factor > 0.0) {
+            return Err(OverrideError::Scale {
+                factor: factor.to_string(),
+            });
+        }
+        for group in &mut self.groups {
+            let subscribed = group
+                .subscribe
+                .iter()
+                .flat_map(|subscribe| &subscribe.filters);
+            let needed = subscribed.map(|filter| forms(filter)).max().unwrap_or(1);
+            let least = needed.min(group.clients);
+            group.clients = scaled(group.clients, factor).max(least);
+        }
+        self.connect_rate = scaled(self.connect_rate, factor);
+        self.scale *= factor;
+        Ok(())
+    }
+
+    fn resize_groups(&mut self, overrides: &Overrides) -> Result<(), OverrideError> {
         let paired = self.is_one_to_one();
         let (mut publishers, mut subscribers) = (overrides.publishers, overrides.subscribers);
         if paired {
@@ -107,6 +155,7 @@ impl Scenario {
         Ok(())
     }
 
+    /// Deals clients to the groups that are meant, in proportion to what they had; each keeps at least one.
     fn resize(
         &mut self,
         kind: &'static str,
@@ -116,13 +165,23 @@ impl Scenario {
         let Some(clients) = clients else {
             return Ok(());
         };
-        let Some(group) = self.groups.iter_mut().find(|group| is_meant(group)) else {
+        let clients = u64::from(at_least_one(clients, kind)?);
+        let meant = self.groups.iter_mut().filter(|group| is_meant(group));
+        let mut groups: Vec<&mut Group> = meant.collect();
+        let total: u64 = groups.iter().map(|group| u64::from(group.clients)).sum();
+        if groups.is_empty() {
             return Err(OverrideError::NoSuchClients {
                 scenario: self.name.clone(),
                 kind,
             });
-        };
-        group.clients = at_least_one(clients, kind)?;
+        }
+        let (mut before, mut dealt) = (0, 0);
+        for group in &mut groups {
+            before += u64::from(group.clients);
+            let share = (clients * before / total).saturating_sub(dealt).max(1);
+            group.clients = u32::try_from(share).unwrap_or(u32::MAX);
+            dealt += share;
+        }
         Ok(())
     }
 
@@ -132,13 +191,12 @@ impl Scenario {
         {
             return Err(OverrideError::PayloadTooSmall { bytes });
         }
+        let payload = overrides.payload_bytes.map(PayloadSpec::Size);
         for group in &mut self.groups {
             if let Some(publish) = &mut group.publish {
                 publish.rate = overrides.rate.unwrap_or(publish.rate);
                 publish.qos = overrides.qos.unwrap_or(publish.qos);
-                if let Some(bytes) = overrides.payload_bytes {
-                    publish.payload = super::PayloadSpec::Size(bytes);
-                }
+                publish.payload = payload.clone().unwrap_or_else(|| publish.payload.clone());
             }
             if let Some(subscribe) = &mut group.subscribe {
                 subscribe.qos = overrides.qos.unwrap_or(subscribe.qos);
@@ -160,6 +218,22 @@ impl Scenario {
                 .any(|filter| filter.contains("{i}"))
         })
     }
+
+    /// Whether the changed scenario still keeps all rules of a file.
+    fn check_file(&self) -> Result<(), OverrideError> {
+        load(&self.toml, &self.name).map(drop).map_err(|error| {
+            let messages = error.problems.into_iter().map(|problem| problem.message);
+            OverrideError::DoesNotFit {
+                scenario: self.name.clone(),
+                reason: messages.collect::<Vec<_>>().join("; "),
+            }
+        })
+    }
+}
+
+/// A part of a number, at least 1.
+fn scaled(number: u32, factor: f64) -> u32 {
+    u32::try_from(whole(f64::from(number) * factor).max(1)).unwrap_or(u32::MAX)
 }
 
 const fn at_least_one(value: u32, flag: &'static str) -> Result<u32, OverrideError> {
@@ -261,5 +335,73 @@ mod tests {
         assert_eq!(scenario.stages.hold, Duration::from_secs(3));
         assert_eq!(scenario.stages.warm_up, Duration::from_secs(5));
         assert_eq!(scenario.connect_rate, 42);
+    }
+
+    #[test]
+    fn a_scaled_scenario_keeps_its_pairs_and_its_rate_per_client() {
+        let overrides = Overrides {
+            scale: Some(0.01),
+            ..Overrides::default()
+        };
+        let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
+        assert_eq!((scenario.publishers(), scenario.subscribers()), (10, 10));
+        assert_eq!(scenario.connect_rate, 10);
+        assert!((scenario.offered_rate() - 10.0).abs() < 1e-9);
+        assert!((scenario.scale - 0.01).abs() < 1e-9);
+        let again = scenario.with(&overrides).unwrap();
+        assert_eq!((again.publishers(), again.connect_rate), (1, 1));
+        assert!((again.scale - 0.0001).abs() < 1e-9);
+        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let overrides = Overrides {
+                scale: Some(factor),
+                ..Overrides::default()
+            };
+            assert!(find("p2p-1K").unwrap().with(&overrides).is_err());
+        }
+    }
+
+    #[test]
+    fn clients_are_dealt_to_groups_of_a_kind_in_proportion() {
+        let overrides = Overrides {
+            subscribers: Some(20),
+            ..Overrides::default()
+        };
+        let scenario = find("slow-reader").unwrap().with(&overrides).unwrap();
+        let clients: Vec<u32> = scenario.groups.iter().map(|group| group.clients).collect();
+        assert_eq!(clients, [18, 2, 10]);
+        let overrides = Overrides {
+            publishers: Some(10),
+            ..Overrides::default()
+        };
+        let scenario = find("docs-bridge/10K").unwrap().with(&overrides).unwrap();
+        let clients: Vec<u32> = scenario.groups.iter().map(|group| group.clients).collect();
+        assert_eq!(clients, [5, 5, 5, 5]);
+    }
+
+    #[test]
+    fn the_file_of_a_changed_scenario_is_the_changed_scenario() {
+        let overrides = Overrides {
+            rate: Rate::parse("7/m"),
+            payload_bytes: Some(2_048),
+            hold: Some(Duration::from_millis(1_500)),
+            scale: Some(0.1),
+            ..Overrides::default()
+        };
+        let scenario = find("docs-bridge/20K").unwrap().with(&overrides).unwrap();
+        let loaded = load(&scenario.toml, "again").unwrap();
+        assert_eq!(loaded.scenarios, [scenario]);
+    }
+
+    #[test]
+    fn a_change_against_the_rules_says_which() {
+        let overrides = Overrides {
+            hold: Some(Duration::from_secs(5)),
+            ..Overrides::default()
+        };
+        let error = find("reconnect-storm").unwrap().with(&overrides);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "reconnect-storm cannot be changed so: faults.0.at: the hold is over by then: the time counts from its start"
+        );
     }
 }

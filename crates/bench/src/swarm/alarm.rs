@@ -14,13 +14,13 @@ use crate::units::SECOND_NS;
 
 /// One timer of one event loop. It is armed anew after each wake-up and never read: arming clears it.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     timer: OwnedFd,
     armed_ns: u64,
 }
 
 impl Alarm {
-    pub(super) fn new(poll: &Poll, token: Token) -> io::Result<Self> {
+    pub(crate) fn new(poll: &Poll, token: Token) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         poll.registry()
@@ -29,7 +29,7 @@ impl Alarm {
     }
 
     /// Wakes the loop at a time of the monotonic clock, at once if it has passed.
-    pub(super) fn arm(&mut self, at_ns: u64) -> io::Result<()> {
+    pub(crate) fn arm(&mut self, at_ns: u64) -> io::Result<()> {
         if at_ns == self.armed_ns {
             return Ok(());
         }
@@ -44,7 +44,7 @@ impl Alarm {
     }
 
     /// The alarm has gone off: the next [`Alarm::arm`] sets it in any case.
-    pub(super) const fn rang(&mut self) {
+    pub(crate) const fn rang(&mut self) {
         self.armed_ns = 0;
     }
 }

@@ -1,21 +1,29 @@
-//! What the coordinator tells the threads and the threads tell the coordinator, without a lock.
+//! What the coordinator tells the threads and the threads tell the coordinator.
+//!
+//! A thread takes the lock only after the coordinator changed something; it looks for that without one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::pacing::Warp;
 
 /// Shared by the coordinator and all threads.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// When the first connection is opened.
     pub(crate) ramp_start_ns: u64,
-    start_ns: AtomicU64,
-    hold_start_ns: AtomicU64,
-    hold_end_ns: AtomicU64,
+    /// Counts the changes of the orders.
+    generation: AtomicU64,
+    /// Guards the orders alone; held to copy them, a few times in a run.
+    orders: Mutex<Orders>,
     stop: AtomicBool,
     gauges: Box<[Gauge]>,
 }
 
 /// The load's times on the monotonic clock, once it is set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_field_names,
     reason = "a time without its unit is worse"
@@ -29,6 +37,13 @@ pub(crate) struct Timeline {
     pub(crate) hold_end_ns: u64,
 }
 
+/// When the load runs and how its rate is changed.
+#[derive(Clone, Debug, Default)]
+struct Orders {
+    timeline: Option<Timeline>,
+    warp: Arc<Warp>,
+}
+
 /// One thread's counts for the coordinator to read while it runs; written once per turn.
 #[derive(Debug, Default)]
 #[repr(align(128))] // two cache lines: neighbours are fetched in pairs
@@ -37,6 +52,8 @@ pub(crate) struct Gauge {
     pub(crate) thread_id: AtomicU64,
     /// Clients connected and subscribed at some time.
     pub(crate) ready: AtomicU64,
+    /// Clients connected and subscribed now.
+    pub(crate) up: AtomicU64,
     /// Clients that did not get that far.
     pub(crate) failed: AtomicU64,
     /// Clients lost after they were ready.
@@ -49,15 +66,19 @@ pub(crate) struct Gauge {
     pub(crate) expected: AtomicU64,
     /// Deliveries for the first time.
     pub(crate) distinct: AtomicU64,
+    /// Deliveries that happened again.
+    pub(crate) duplicated: AtomicU64,
     /// Messages sent with QoS 1 or 2 and not acknowledged, and messages due and held back.
     pub(crate) pending: AtomicU64,
 }
 
 /// Sum of all gauges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Clients connected and subscribed at some time.
     pub ready: u64,
+    /// Clients connected and subscribed now.
+    pub up: u64,
     /// Clients that did not get that far.
     pub failed: u64,
     /// Clients lost after they were ready.
@@ -70,44 +91,59 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries for the first time.
     pub distinct: u64,
+    /// Deliveries that happened again.
+    pub duplicated: u64,
     /// Messages not acknowledged or not even sent yet.
     pub pending: u64,
+}
+
+impl Progress {
+    /// The sum of two.
+    pub(crate) const fn plus(mut self, other: &Self) -> Self {
+        self.ready += other.ready;
+        self.up += other.up;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.sent += other.sent;
+        self.received += other.received;
+        self.expected += other.expected;
+        self.distinct += other.distinct;
+        self.duplicated += other.duplicated;
+        self.pending += other.pending;
+        self
+    }
 }
 
 impl Control {
     pub(crate) fn new(threads: usize, ramp_start_ns: u64) -> Self {
         Self {
             ramp_start_ns,
-            start_ns: AtomicU64::new(0),
-            hold_start_ns: AtomicU64::new(u64::MAX),
-            hold_end_ns: AtomicU64::new(u64::MAX),
+            generation: AtomicU64::new(0),
+            orders: Mutex::default(),
             stop: AtomicBool::new(false),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
         }
     }
 
-    /// Sets when the load starts and ends; only the first call counts.
-    pub(crate) fn start(&self, timeline: Timeline) {
-        self.hold_start_ns
-            .store(timeline.hold_start_ns, Ordering::Relaxed);
-        self.hold_end_ns
-            .store(timeline.hold_end_ns, Ordering::Relaxed);
-        // Release: a thread that sees the start sees the two above.
-        self.start_ns.store(timeline.start_ns, Ordering::Release);
+    /// Sets when the load starts and ends, and changes of its rate.
+    pub(crate) fn order(&self, timeline: Timeline, warp: Warp) {
+        *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = Orders {
+            timeline: Some(timeline),
+            warp: Arc::new(warp),
+        };
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Ends the hold earlier than planned.
-    pub(crate) fn end_hold(&self, at_ns: u64) {
-        self.hold_end_ns.fetch_min(at_ns, Ordering::Relaxed);
+    /// Whether the orders are others than those of a generation.
+    pub(crate) fn has_changed(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) != generation
     }
 
-    pub(crate) fn timeline(&self) -> Option<Timeline> {
-        let start_ns = self.start_ns.load(Ordering::Acquire);
-        (start_ns != 0).then(|| Timeline {
-            start_ns,
-            hold_start_ns: self.hold_start_ns.load(Ordering::Relaxed),
-            hold_end_ns: self.hold_end_ns.load(Ordering::Relaxed),
-        })
+    /// The orders and their generation.
+    pub(crate) fn timeline(&self) -> (Option<Timeline>, Arc<Warp>, u64) {
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.generation.load(Ordering::Acquire);
+        (orders.timeline, Arc::clone(&orders.warp), generation)
     }
 
     /// Tells the threads to disconnect their clients and end.
@@ -136,12 +172,14 @@ impl Control {
         let mut sum = Progress::default();
         for gauge in &self.gauges {
             sum.ready += gauge.ready.load(Ordering::Relaxed);
+            sum.up += gauge.up.load(Ordering::Relaxed);
             sum.failed += gauge.failed.load(Ordering::Relaxed);
             sum.lost += gauge.lost.load(Ordering::Relaxed);
             sum.sent += gauge.sent.load(Ordering::Relaxed);
             sum.received += gauge.received.load(Ordering::Relaxed);
             sum.expected += gauge.expected.load(Ordering::Relaxed);
             sum.distinct += gauge.distinct.load(Ordering::Relaxed);
+            sum.duplicated += gauge.duplicated.load(Ordering::Relaxed);
             sum.pending += gauge.pending.load(Ordering::Relaxed);
         }
         sum
@@ -153,18 +191,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hold_can_only_get_shorter() {
+    fn every_order_is_a_new_generation() {
         let control = Control::new(1, 0);
-        assert_eq!(control.timeline(), None);
-        control.start(Timeline {
+        let (timeline, _, generation) = control.timeline();
+        assert_eq!((timeline, control.has_changed(generation)), (None, false));
+        let timeline = Timeline {
             start_ns: 10,
             hold_start_ns: 20,
             hold_end_ns: 30,
-        });
-        control.end_hold(25);
-        control.end_hold(40);
-        let timeline = control.timeline().unwrap();
-        assert_eq!((timeline.start_ns, timeline.hold_end_ns), (10, 25));
+        };
+        control.order(timeline, Warp::identity());
+        assert!(control.has_changed(generation));
+        let (seen, _, generation) = control.timeline();
+        assert_eq!(
+            (seen, control.has_changed(generation)),
+            (Some(timeline), false)
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! One write per connection and turn; what the socket does not take waits until it is writable.
 
-use std::io::{ErrorKind, Write};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 use super::Swarm;
 use super::outbox::{Outbox, Stalled, slot};
-use super::peer::{NONE, Peer, Step};
+use super::peer::{NONE, Peer, Step, Suffering};
 use super::ramp::reason_of;
 
 impl Swarm {
@@ -29,6 +30,9 @@ impl Swarm {
             self.begin_session(peer);
             return;
         }
+        if state.suffering() == Suffering::Frozen {
+            return;
+        }
         let Some(mut stalled) = state.stalled.take() else {
             return;
         };
@@ -39,30 +43,39 @@ impl Swarm {
         }
         self.write(peer, &unsent);
         let publisher = self.peers[slot(peer)].publisher;
-        if publisher != NONE && self.publishers[slot(publisher)].held {
-            self.catch_up(publisher);
+        if publisher != NONE {
+            self.go_on_publishing(publisher);
         }
         if was_paused {
-            self.handle_readable(peer, false);
+            // The end of the connection may have come while nobody read.
+            self.handle_readable(peer, true);
         }
     }
 
     fn flush(&mut self, outbox: &mut Outbox) {
         for index in 0..outbox.len() {
             if let Some((peer, bytes)) = outbox.segment(index) {
-                self.write(peer, bytes);
+                self.wrap_and_write(peer, bytes);
             }
         }
         outbox.clear();
     }
 
-    fn write(&mut self, peer: u32, bytes: &[u8]) {
+    /// Writes bytes as they are to the socket.
+    pub(super) fn write(&mut self, peer: u32, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         match self.peers[slot(peer)].write(bytes) {
-            Ok(written) => self.tally.counts.bytes_out += u64::try_from(written).unwrap_or(0),
-            Err(reason) => self.lose(peer, reason),
+            Ok(written) => self.tally.count_bytes_out(written),
+            Err(reason) => {
+                // What the broker said last may still be there, and says more than a broken pipe does. Within a read
+                // the buffer is in use, and the reading goes on by itself.
+                if !self.read_buffer.is_empty() {
+                    self.handle_readable(peer, true);
+                }
+                self.lose(peer, &reason);
+            }
         }
     }
 }
@@ -70,20 +83,23 @@ impl Swarm {
 impl Peer {
     /// Writes, or keeps, all of the bytes; returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, String> {
-        let Some(stream) = &mut self.stream else {
+        let is_frozen = self.suffering() == Suffering::Frozen;
+        let Some(stream) = &self.stream else {
             return Ok(0);
         };
-        let has_unsent = self
-            .stalled
-            .as_ref()
-            .is_some_and(|stalled| !stalled.unsent.is_empty());
+        let has_unsent = is_frozen
+            || self
+                .stalled
+                .as_ref()
+                .is_some_and(|stalled| !stalled.unsent.is_empty());
         let mut written = 0;
         while !has_unsent && written < bytes.len() {
-            match stream.write(&bytes[written..]) {
+            // A plain system call, as for reading.
+            match rustix::net::send(stream, &bytes[written..], SendFlags::NOSIGNAL) {
                 Ok(count) => written += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(reason_of(&error)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(reason_of(&error.into())),
             }
         }
         if written < bytes.len() {

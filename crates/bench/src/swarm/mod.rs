@@ -5,42 +5,52 @@
 //!                      |-> between two sockets: send what has come due meanwhile
 //! ```
 
-mod alarm;
+pub(crate) mod alarm;
+mod answers;
 mod control;
+mod deadlines;
+mod faults;
 mod flush;
+mod layered;
 mod outbox;
 mod peer;
 mod publish;
 mod ramp;
 mod receive;
+mod report;
+mod session;
 mod tally;
+mod wiring;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mio::event::Event;
 use mio::{Events, Poll, Token};
-use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
-use thrum_protocol::client::ClientOptions;
 
 pub use control::Progress;
 pub(crate) use control::{Control, Timeline};
 pub(crate) use peer::SubscriberState;
 pub(crate) use ramp::ANSWER_NS_MAX;
+pub(crate) use report::{PublisherReport, SubscriberReport, ThreadReport};
+pub(crate) use tally::{Outlet, page};
+pub(crate) use wiring::{TargetWiring, Wiring};
 
 use crate::clock;
-use crate::ledger::{PairLedger, SharedLedger};
 use crate::pacing::Ring;
+use crate::payload::Filler;
 use crate::plan::{Deal, Plan};
-use crate::record::{Counts, Latencies, Series};
 use alarm::Alarm;
-use outbox::{Outbox, slot};
-use peer::{Peer, PublisherState, Step};
+use deadlines::Sweep;
+use faults::FaultStep;
+use outbox::Outbox;
+use peer::{Peer, PublisherState};
 use tally::Tally;
+use wiring::GroupSettings;
 
 /// One buffer per thread takes what a socket has; bigger than a socket's own buffer is of no use.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
@@ -51,38 +61,19 @@ const EVENTS_MAX: usize = 4_096;
 /// The longest sleep: bounds how late a thread sees the coordinator's word or a client's deadline.
 const SLEEP_NS_MAX: u64 = 100_000_000;
 
-/// A tenth of the clients is looked at for deadlines in each of these, so all within a second.
-const SWEEP_NS: u64 = 100_000_000;
+/// A wait for events at least this long was a rest: what is ready after it has just come in.
+const REST_NS_MIN: u64 = 20_000;
 
 /// The number of the alarm among the event sources; clients have theirs from 0 on.
 const ALARM: Token = Token(usize::MAX);
 
-/// What a thread needs beyond the plan.
-#[derive(Clone, Debug)]
-pub(crate) struct Wiring {
-    /// Number of this thread.
-    pub(crate) thread: u32,
-    /// Number of threads.
-    pub(crate) threads: u32,
-    /// The broker.
-    pub(crate) target: SocketAddr,
-    /// Source addresses to take turns with; empty leaves it to the kernel.
-    pub(crate) sources: Arc<[IpAddr]>,
-}
-
-/// What a thread measured.
-#[derive(Debug)]
-pub(crate) struct ThreadReport {
-    pub(crate) latencies: Latencies,
-    pub(crate) counts: Counts,
-    pub(crate) series: Series,
-    pub(crate) reasons: BTreeMap<String, u64>,
-    /// Messages sent, by publisher of the plan.
-    pub(crate) sent: Vec<(u32, u32)>,
-    /// Subscribers that were ready, with what each of them expects.
-    pub(crate) subscribers: Vec<SubscriberState>,
-    pub(crate) pairs: Vec<PairLedger>,
-    pub(crate) shared: Vec<SharedLedger>,
+/// Something to do at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    /// A client tries to come back.
+    Reconnect(u32),
+    /// A slow reader reads again.
+    Read(u32),
 }
 
 /// One thread's share of the run.
@@ -90,37 +81,45 @@ pub(crate) struct Swarm {
     plan: Arc<Plan>,
     control: Arc<Control>,
     wiring: Wiring,
+    groups: Vec<GroupSettings>,
     deal: Deal,
-    options: Arc<ClientOptions>,
     poll: Poll,
     alarm: Alarm,
     peers: Vec<Peer>,
     publishers: Vec<PublisherState>,
     rings: Vec<Ring>,
+    timers: BinaryHeap<Reverse<(u64, Wake)>>,
+    /// Latest first.
+    faults: Vec<FaultStep>,
     tally: Tally,
     timeline: Option<Timeline>,
     read_buffer: Vec<u8>,
+    plain: Vec<u8>,
+    wire: Vec<u8>,
     replies: Outbox,
     publications: Outbox,
     payload: Vec<u8>,
+    filler: Filler,
     epoch_ns: u64,
     time: Time,
+    /// The clock at the latest read of a socket: exact enough to see that something has come due.
+    read_ns: u64,
+    /// Messages that are read now may have waited since.
+    unread_since_ns: u64,
     next_due_ns: u64,
+    /// When the closed loops start, or may start again after a pause; never if they run.
+    kick_ns: u64,
     sweep: Sweep,
     ready: u64,
+    up: u64,
     failed: u64,
     /// Messages sent with QoS 1 or 2 and not acknowledged.
     awaiting: u64,
     /// Messages due that the broker does not take yet.
     held_back: u64,
     is_hold_over: bool,
-}
-
-/// Where the search for passed deadlines stands.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sweep {
-    next_ns: u64,
-    position: usize,
+    /// A client has come back: what it sends again goes out before its next message.
+    came_back: bool,
 }
 
 impl Swarm {
@@ -128,39 +127,47 @@ impl Swarm {
     ///
     /// # Errors
     /// The kernel gives no event queue or timer.
-    pub(crate) fn new(plan: Arc<Plan>, control: Arc<Control>, wiring: Wiring) -> io::Result<Self> {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        control: Arc<Control>,
+        wiring: Wiring,
+        outlet: Outlet,
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let alarm = Alarm::new(&poll, ALARM)?;
-        let scenario = &plan.scenario;
-        let options = ClientOptions {
-            version: scenario.version,
-            keep_alive: scenario.keep_alive,
-            ..ClientOptions::default()
-        };
-        let payload = vec![b'.'; crate::ledger::as_index(scenario.payload_bytes().unwrap_or(0))];
         Ok(Self {
-            deal: Deal::new(&plan, wiring.thread, wiring.threads),
-            options: Arc::new(options),
+            deal: Deal::across(&plan, wiring.thread, &wiring.machines),
+            groups: wiring::group_settings(&plan, &wiring),
+            faults: faults::fault_steps(&plan),
             alarm,
             poll,
             peers: Vec::new(),
             publishers: Vec::new(),
             rings: Vec::new(),
-            tally: Tally::new(Arc::clone(&plan)),
+            timers: BinaryHeap::new(),
+            tally: Tally::new(Arc::clone(&plan), control.ramp_start_ns, outlet),
             timeline: None,
             read_buffer: vec![0; READ_BUFFER_BYTES],
+            plain: Vec::new(),
+            wire: Vec::new(),
             replies: Outbox::default(),
             publications: Outbox::default(),
-            payload,
+            payload: Vec::new(),
+            filler: Filler::new(u64::from(wiring.thread)),
             epoch_ns: control.ramp_start_ns,
             time: Time::default(),
+            read_ns: 0,
+            unread_since_ns: 0,
             next_due_ns: u64::MAX,
+            kick_ns: u64::MAX,
             sweep: Sweep::default(),
             ready: 0,
+            up: 0,
             failed: 0,
             awaiting: 0,
             held_back: 0,
             is_hold_over: false,
+            came_back: false,
             plan,
             control,
             wiring,
@@ -173,19 +180,24 @@ impl Swarm {
     /// The event queue or the timer fails.
     pub(crate) fn run(mut self) -> io::Result<ThreadReport> {
         let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
-        let gauge = self.control.gauge(slot(self.wiring.thread));
+        let gauge = self.control.gauge(self.wiring.gauge);
         gauge
             .thread_id
             .store(u64::from(thread_id.unsigned_abs()), Ordering::Relaxed);
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut turn_began_ns = self.now_ns();
         while !self.control.is_stopped() {
-            let now_ns = clock::monotonic_ns();
-            self.alarm.arm(self.wake_ns(now_ns))?;
+            let now_ns = self.now_ns();
+            self.alarm.arm(self.local_ns(self.wake_ns(now_ns)))?;
             match self.poll.poll(&mut events, None) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
+            let woke_ns = self.now_ns();
+            let has_rested = woke_ns.saturating_sub(now_ns) >= REST_NS_MIN;
+            self.unread_since_ns = if has_rested { woke_ns } else { turn_began_ns };
+            turn_began_ns = woke_ns;
             self.turn(&events);
         }
         self.disconnect_all();
@@ -203,14 +215,15 @@ impl Swarm {
                 continue;
             }
             self.handle_event(event);
-            let now_ns = clock::monotonic_ns();
-            if now_ns >= self.next_due_ns {
-                self.tick();
+            if self.read_ns >= self.next_due_ns {
+                let now_ns = self.tick();
                 self.send_due(now_ns);
             }
         }
         let now_ns = self.tick();
+        self.suffer(now_ns);
         self.open_connections(now_ns);
+        self.wake_clients(now_ns);
         self.flush_replies();
         self.send_due(now_ns);
         self.flush_publications();
@@ -219,10 +232,21 @@ impl Swarm {
         self.report_progress();
     }
 
+    /// The coordinator's clock.
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns().saturating_add_signed(self.wiring.clock_offset_ns)
+    }
+
+    /// A time of the coordinator's clock on this machine's.
+    const fn local_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_add_signed(self.wiring.clock_offset_ns.saturating_neg())
+    }
+
     /// Reads the clock for this part of the turn.
     fn tick(&mut self) -> u64 {
-        let now_ns = clock::monotonic_ns();
+        let now_ns = self.now_ns();
         self.time = Time::from_millis(now_ns.saturating_sub(self.epoch_ns) / 1_000_000);
+        self.tally.turn_the_page(now_ns);
         now_ns
     }
 
@@ -240,148 +264,71 @@ impl Swarm {
 
     /// When to wake up if no socket is ready before.
     fn wake_ns(&self, now_ns: u64) -> u64 {
+        let timer_ns = self
+            .timers
+            .peek()
+            .map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
         self.next_due_ns
+            .min(self.kick_ns)
             .min(self.next_open_ns())
+            .min(self.next_fault_ns())
+            .min(timer_ns)
             .min(now_ns + SLEEP_NS_MAX)
     }
 
-    /// Takes over the load's times once they are set, and an earlier end.
+    /// Does what timers were set for.
+    fn wake_clients(&mut self, now_ns: u64) {
+        while let Some(Reverse((at_ns, wake))) = self.timers.peek().copied() {
+            if at_ns > now_ns {
+                return;
+            }
+            self.timers.pop();
+            match wake {
+                Wake::Reconnect(peer) => self.reopen(peer),
+                Wake::Read(peer) => self.handle_readable(peer, true),
+            }
+        }
+    }
+
+    /// Takes over the load's times once they are set, and every change of them.
     fn see_timeline(&mut self) {
-        let timeline = self.control.timeline();
-        if timeline == self.timeline {
+        if !self.control.has_changed(self.tally.generation()) {
             return;
         }
+        let (timeline, warp, generation) = self.control.timeline();
+        self.tally.set_timeline(timeline, warp, generation);
         if let Some(timeline) = timeline {
             if self.timeline.is_none() {
-                self.arrange_load();
+                self.arrange_load(timeline);
             }
+            let end_ns = self
+                .tally
+                .warp()
+                .virtual_span_ns(timeline.hold_end_ns - timeline.start_ns);
             for ring in &mut self.rings {
-                ring.cut(timeline.hold_end_ns.saturating_sub(timeline.start_ns));
+                ring.end_at(end_ns);
             }
+            self.is_hold_over = false;
+            self.kick_ns = timeline.start_ns;
         }
         self.timeline = timeline;
-        self.tally.set_timeline(timeline);
         self.find_next_due();
-    }
-
-    /// Lets a share of the clients see the time: keep alive, and answers that do not come.
-    fn sweep_deadlines(&mut self, now_ns: u64) {
-        if now_ns < self.sweep.next_ns || self.peers.is_empty() {
-            return;
-        }
-        self.sweep.next_ns = now_ns + SWEEP_NS;
-        for _ in 0..=self.peers.len() / 10 {
-            self.sweep.position = (self.sweep.position + 1) % self.peers.len();
-            if let Ok(peer) = u32::try_from(self.sweep.position) {
-                self.handle_deadline(peer, now_ns);
-            }
-        }
-    }
-
-    fn handle_deadline(&mut self, peer: u32, now_ns: u64) {
-        let state = &mut self.peers[slot(peer)];
-        match state.step {
-            Step::Failed | Step::Lost => return,
-            Step::Opening | Step::Connecting | Step::Subscribing => {
-                if now_ns.saturating_sub(state.since_ns) > ANSWER_NS_MAX {
-                    let reason = match state.step {
-                        Step::Opening => "no TCP connection in time",
-                        Step::Connecting => "no CONNACK in time",
-                        _ => "no SUBACK in time",
-                    };
-                    self.lose(peer, reason.to_owned());
-                    return;
-                }
-            }
-            Step::Ready => {}
-        }
-        if state.client.next_deadline().is_none_or(|at| at > self.time) {
-            return;
-        }
-        let start = self.replies.open();
-        let outcome = state
-            .client
-            .handle_timeout(self.time, &mut self.replies.bytes);
-        self.replies.close(peer, start);
-        if let Err(violation) = outcome {
-            self.lose(peer, violation.what.to_owned());
-        }
-    }
-
-    /// Ends a client: a failure if it was not ready yet, a lost connection if it was.
-    fn lose(&mut self, peer: u32, reason: String) {
-        let state = &mut self.peers[slot(peer)];
-        let was_ready = state.step == Step::Ready;
-        if matches!(state.step, Step::Failed | Step::Lost) {
-            return;
-        }
-        state.step = if was_ready { Step::Lost } else { Step::Failed };
-        state.client.connection_lost();
-        state.stream = None;
-        state.stalled = None;
-        if was_ready {
-            self.tally.counts.connections_lost += 1;
-        } else {
-            self.failed += 1;
-        }
-        self.tally.note(reason);
     }
 
     fn report_progress(&mut self) {
         let counts = &self.tally.counts;
-        let gauge = self.control.gauge(slot(self.wiring.thread));
+        let gauge = self.control.gauge(self.wiring.gauge);
         gauge.ready.store(self.ready, Ordering::Relaxed);
+        gauge.up.store(self.up, Ordering::Relaxed);
         gauge.failed.store(self.failed, Ordering::Relaxed);
         gauge.lost.store(counts.connections_lost, Ordering::Relaxed);
         gauge.sent.store(counts.sent, Ordering::Relaxed);
         gauge.received.store(counts.received, Ordering::Relaxed);
         gauge.expected.store(counts.expected, Ordering::Relaxed);
         gauge.distinct.store(counts.distinct, Ordering::Relaxed);
+        gauge.duplicated.store(counts.duplicated, Ordering::Relaxed);
         gauge
             .pending
             .store(self.awaiting + self.held_back, Ordering::Relaxed);
-    }
-
-    fn disconnect_all(&mut self) {
-        self.tick();
-        for peer in 0..u32::try_from(self.peers.len()).unwrap_or(u32::MAX) {
-            let state = &mut self.peers[slot(peer)];
-            let start = self.replies.open();
-            if state.step == Step::Ready {
-                state
-                    .client
-                    .disconnect(ReasonCode::Success, None, &mut self.replies.bytes);
-            }
-            self.replies.close(peer, start);
-        }
-        self.flush_replies();
-    }
-
-    fn into_report(mut self) -> ThreadReport {
-        let mut subscribers: Vec<Option<SubscriberState>> =
-            std::mem::take(&mut self.tally.subscribers)
-                .into_iter()
-                .map(Some)
-                .collect();
-        let was_ready = self
-            .peers
-            .iter()
-            .filter(|peer| matches!(peer.step, Step::Ready | Step::Lost));
-        let ready = was_ready.filter_map(|peer| subscribers.get_mut(slot(peer.subscriber))?.take());
-        let ready: Vec<_> = ready.collect();
-        let sent = self
-            .publishers
-            .iter()
-            .map(|publisher| (publisher.number, publisher.next));
-        ThreadReport {
-            sent: sent.collect(),
-            latencies: self.tally.latencies,
-            counts: self.tally.counts,
-            series: self.tally.series,
-            reasons: self.tally.reasons,
-            subscribers: ready,
-            pairs: self.tally.pairs,
-            shared: self.tally.shared,
-        }
     }
 }

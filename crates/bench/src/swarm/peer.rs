@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use mio::net::TcpStream;
 use thrum_codec::PacketId;
 use thrum_protocol::client::Client;
+use thrum_transport::Layers;
 
 use super::outbox::Stalled;
 use crate::plan::Sources;
@@ -13,13 +14,16 @@ use crate::plan::Sources;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A client of this thread. Idle, it owns its socket, its protocol state and nothing else.
-#[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stream: Option<TcpStream>,
     pub(super) client: Client,
     pub(super) stalled: Option<Box<Stalled>>,
+    /// What most clients never need.
+    pub(super) extra: Option<Box<Extra>>,
     /// Its number in the plan.
     pub(super) number: u32,
+    /// Its group.
+    pub(super) group: u32,
     /// When the step under way began.
     pub(super) since_ns: u64,
     /// This thread's number of the subscriber, or [`NONE`].
@@ -34,16 +38,62 @@ pub(super) struct Peer {
 pub(super) enum Step {
     /// TCP connection under way.
     Opening,
+    /// TLS or WebSocket handshake under way.
+    Securing,
     /// CONNECT sent.
     Connecting,
     /// SUBSCRIBE sent.
     Subscribing,
     /// Connected and subscribed.
     Ready,
-    /// Gave up before that.
+    /// Lost, and to come back.
+    Away,
+    /// Gave up before it was ready.
     Failed,
     /// Ended after that.
     Lost,
+}
+
+/// State of clients with TLS or WebSocket, of clients that come back, and of those that suffer.
+#[derive(Default)]
+pub(super) struct Extra {
+    /// What lies between MQTT and the socket.
+    pub(super) layers: Option<Layers>,
+    /// Lost since, until ready again; 0 if it is not away.
+    pub(super) away_since_ns: u64,
+    /// Attempts to come back that failed.
+    pub(super) attempts: u32,
+    /// From when to when it was away without a session.
+    pub(super) absences: Vec<(u64, u64)>,
+    /// How it suffers.
+    pub(super) suffering: Suffering,
+    /// A slow reader's next read.
+    pub(super) next_read_ns: u64,
+    /// The time that its timer was last set to.
+    pub(super) read_timer_ns: u64,
+    /// Answers that wait for the window.
+    pub(super) answers: VecDeque<Answer>,
+}
+
+/// An answer that waits for the window.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Number of the publisher that asked.
+    pub(super) publisher: u32,
+    pub(super) payload: Vec<u8>,
+    pub(super) correlation: Option<Vec<u8>>,
+}
+
+/// How a client suffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Suffering {
+    /// Not at all.
+    #[default]
+    None,
+    /// It does not read.
+    Deaf,
+    /// It neither reads nor writes.
+    Frozen,
 }
 
 /// A publisher of this thread.
@@ -59,12 +109,22 @@ pub(super) struct PublisherState {
     pub(super) due: u32,
     /// The broker did not take the next message yet.
     pub(super) held: bool,
-    /// Messages without acknowledgement and when they were sent; as many as the window allows.
-    pub(super) awaiting: VecDeque<(PacketId, u64)>,
+    /// Messages without acknowledgement, as many as the window allows.
+    pub(super) awaiting: VecDeque<Awaited>,
+    /// Messages that no acknowledgement can come for, because their session is gone.
+    pub(super) given_up: Vec<u32>,
+}
+
+/// A message without acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Awaited {
+    pub(super) packet_id: PacketId,
+    pub(super) sequence: u32,
+    pub(super) sent_ns: u64,
 }
 
 /// A subscriber of this thread.
-#[derive(Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SubscriberState {
     /// Gets every message of these publishers; its pairs stand together in the thread's list.
     Each {
@@ -77,13 +137,54 @@ pub(crate) enum SubscriberState {
     Shared(u32),
 }
 
+impl Peer {
+    pub(super) fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    pub(super) fn suffering(&self) -> Suffering {
+        self.extra
+            .as_ref()
+            .map_or(Suffering::None, |extra| extra.suffering)
+    }
+
+    /// Lost since; 0 if it is not away.
+    pub(super) fn away_since_ns(&self) -> u64 {
+        self.extra.as_ref().map_or(0, |extra| extra.away_since_ns)
+    }
+
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.step, Step::Failed | Step::Lost)
+    }
+}
+
 impl PublisherState {
-    /// Takes the send time of a message that was acknowledged; acknowledgements mostly come in order.
-    pub(super) fn take_sent(&mut self, packet_id: PacketId) -> Option<u64> {
+    pub(super) const fn new(peer: u32, number: u32) -> Self {
+        Self {
+            peer,
+            number,
+            next: 0,
+            due: 0,
+            held: false,
+            awaiting: VecDeque::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// Takes a message that was acknowledged; acknowledgements mostly come in order.
+    pub(super) fn take_awaited(&mut self, packet_id: PacketId) -> Option<Awaited> {
         let at = self
             .awaiting
             .iter()
-            .position(|(awaited, _)| *awaited == packet_id)?;
-        self.awaiting.remove(at).map(|(_, sent_ns)| sent_ns)
+            .position(|awaited| awaited.packet_id == packet_id)?;
+        self.awaiting.remove(at)
+    }
+
+    /// Its session is gone, and with it the acknowledgements; returns how many.
+    pub(super) fn give_up(&mut self) -> usize {
+        let lost = self.awaiting.len();
+        self.given_up
+            .extend(self.awaiting.drain(..).map(|awaited| awaited.sequence));
+        lost
     }
 }

@@ -1,15 +1,18 @@
-//! Messages leave when they are due, whatever happened to earlier ones (open loop).
+//! Messages leave when they are due, whatever happened to earlier ones (open loop); in a closed loop
+//! each leaves as soon as the window allows.
 
 use thrum_codec::packet::Publish;
-use thrum_codec::properties::PublishProperties;
+use thrum_codec::properties::{PublishProperties, UserProperties};
+use thrum_codec::{PacketId, Version};
 use thrum_protocol::client::PublishError;
 
-use super::Swarm;
 use super::outbox::slot;
-use super::peer::Step;
+use super::peer::{Awaited, PublisherState, Step, Suffering};
+use super::{Swarm, Timeline};
 use crate::clock;
 use crate::mark::Mark;
 use crate::pacing::{Ring, Tick};
+use crate::scenario::PublishSpec;
 
 /// Bytes that wait for a socket before its publisher is held back: more would only move the queue
 /// from the publisher into our memory.
@@ -17,8 +20,8 @@ const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 impl Swarm {
     /// Makes the schedule of this thread's publishers.
-    pub(super) fn arrange_load(&mut self) {
-        let span_ns = self.plan.load_ns();
+    pub(super) fn arrange_load(&mut self, timeline: Timeline) {
+        let span_ns = timeline.hold_end_ns - timeline.start_ns;
         for group in 0..self.plan.scenario.groups.len() {
             let Some(pace) = self.plan.pace(group) else {
                 continue;
@@ -29,7 +32,7 @@ impl Swarm {
                     let planned = self.plan.publishers().get(slot(publisher.number))?;
                     (planned.group == group).then_some((planned.number, index))
                 });
-            self.rings.push(Ring::new(pace, members, span_ns));
+            self.rings.push(Ring::new(pace.clone(), members, span_ns));
         }
     }
 
@@ -38,14 +41,20 @@ impl Swarm {
         let Some(timeline) = self.timeline else {
             return;
         };
+        self.tally.turn_the_page(now_ns);
         let mut sent_any = false;
         while let Some((ring, tick)) = self.next_tick() {
-            let due_ns = timeline.start_ns + tick.offset_ns;
-            if due_ns > now_ns {
+            if self.tally.real_ns(timeline, tick.offset_ns) > now_ns {
                 break;
             }
             self.rings[ring].advance();
             self.come_due(tick);
+            sent_any = true;
+        }
+        if now_ns >= self.kick_ns {
+            // A loop that rests in a pause goes on with the change that ends it.
+            self.kick_ns = self.tally.next_change_ns(timeline, now_ns);
+            self.kick_closed_loops();
             sent_any = true;
         }
         if sent_any {
@@ -60,14 +69,26 @@ impl Swarm {
 
     /// Remembers when the next message is due.
     pub(super) fn find_next_due(&mut self) {
-        let due_ns = self.timeline.zip(self.next_tick());
-        self.next_due_ns = due_ns.map_or(u64::MAX, |(timeline, (_, tick))| {
-            timeline.start_ns + tick.offset_ns
+        let due = self.timeline.zip(self.next_tick());
+        self.next_due_ns = due.map_or(u64::MAX, |(timeline, (_, tick))| {
+            self.tally.real_ns(timeline, tick.offset_ns)
         });
     }
 
-    /// Sends what a publisher could not send before; called when the broker may take it.
-    pub(super) fn catch_up(&mut self, publisher: u32) {
+    /// The broker may take messages again: sends what was due meanwhile, or fills the window.
+    pub(super) fn go_on_publishing(&mut self, publisher: u32) {
+        let Some(state) = self.publishers.get(slot(publisher)) else {
+            return;
+        };
+        match self.window_of(state) {
+            Some(window) => self.fill_window(publisher, window),
+            None if state.held => self.catch_up(publisher),
+            None => {}
+        }
+    }
+
+    /// Sends what a publisher could not send before.
+    fn catch_up(&mut self, publisher: u32) {
         while let Some(state) = self.publishers.get(slot(publisher)) {
             if state.next >= state.due {
                 self.publishers[slot(publisher)].held = false;
@@ -77,6 +98,35 @@ impl Swarm {
                 return;
             }
             self.held_back = self.held_back.saturating_sub(1);
+        }
+    }
+
+    fn window_of(&self, state: &PublisherState) -> Option<u16> {
+        let group = self.peers[slot(state.peer)].group;
+        self.groups[slot(group)].window
+    }
+
+    fn kick_closed_loops(&mut self) {
+        for publisher in 0..self.publishers.len() {
+            let window = self.window_of(&self.publishers[publisher]);
+            if let (Some(window), Ok(publisher)) = (window, u32::try_from(publisher)) {
+                self.fill_window(publisher, window);
+            }
+        }
+    }
+
+    /// Sends as many messages as a closed loop allows now.
+    fn fill_window(&mut self, publisher: u32, window: u16) {
+        let now_ns = self.now_ns();
+        let runs = self.timeline.is_some_and(|timeline| {
+            timeline.start_ns <= now_ns
+                && now_ns < timeline.hold_end_ns
+                && self.tally.runs_at(timeline, now_ns)
+        });
+        while runs && self.publishers[slot(publisher)].awaiting.len() < usize::from(window) {
+            if !self.send_next(publisher, false) {
+                return;
+            }
         }
     }
 
@@ -95,69 +145,109 @@ impl Swarm {
             self.publishers[slot(tick.slot)].held = true;
             self.held_back += 1;
             self.tally.counts.held_back += 1;
+            self.tally.slice.counts.held_back += 1;
         }
     }
 
     /// Sends a publisher's next message; false if the broker does not take it now.
     fn send_next(&mut self, publisher: u32, punctual: bool) -> bool {
-        let state = &mut self.publishers[slot(publisher)];
-        let peer = &mut self.peers[slot(state.peer)];
-        let unsent = peer
-            .stalled
-            .as_ref()
-            .map_or(0, |stalled| stalled.unsent.len());
-        if peer.step != Step::Ready || unsent > UNSENT_BYTES_MAX {
+        let sent_ns = self.now_ns();
+        let state = &self.publishers[slot(publisher)];
+        let (peer, number, sequence) = (state.peer, state.number, state.next);
+        if !self.takes_messages(peer) {
             return false;
         }
-        let Some(planned) = self.plan.publishers().get(slot(state.number)) else {
-            return false;
-        };
-        let spec = self
-            .plan
-            .scenario
-            .groups
-            .get(planned.group)
-            .and_then(|g| g.publish.as_ref());
-        let Some(spec) = spec else { return false };
-        let sent_ns = clock::monotonic_ns();
-        let payload = &mut self.payload[..slot(spec.payload.bytes())];
-        Mark {
-            publisher: state.number,
-            sequence: state.next,
-            sent_ns,
-        }
-        .write(payload);
-        let publish = Publish {
-            dup: false,
-            qos: spec.qos,
-            retain: false,
-            topic: &planned.topic,
-            packet_id: None,
-            properties: PublishProperties::default(),
-            payload,
-        };
         let start = self.publications.open();
-        let written = peer
-            .client
-            .publish(&publish, self.time, &mut self.publications.bytes);
-        self.publications.close(state.peer, start);
+        let written = self.compose(peer, number, sequence, sent_ns);
+        self.publications.close(peer, start);
         match written {
             Ok(packet_id) => {
-                let sequence = state.next;
+                let state = &mut self.publishers[slot(publisher)];
                 state.next += 1;
                 if let Some(packet_id) = packet_id {
-                    state.awaiting.push_back((packet_id, sent_ns));
+                    state.awaiting.push_back(Awaited {
+                        packet_id,
+                        sequence,
+                        sent_ns,
+                    });
                     self.awaiting += 1;
                 }
-                self.tally.send(state.number, sequence, sent_ns, punctual);
+                self.tally.send(number, sequence, sent_ns, punctual);
                 true
             }
             Err(PublishError::WindowFull) => false,
             Err(error) => {
-                let peer = state.peer;
-                self.lose(peer, format!("PUBLISH: {error}"));
+                self.lose(peer, &format!("PUBLISH: {error}"));
                 false
             }
         }
     }
+
+    /// Whether a client is ready and its socket has room.
+    fn takes_messages(&self, peer: u32) -> bool {
+        let peer = &self.peers[slot(peer)];
+        let unsent = peer
+            .stalled
+            .as_ref()
+            .map_or(0, |stalled| stalled.unsent.len());
+        peer.step == Step::Ready
+            && unsent <= UNSENT_BYTES_MAX
+            && peer.suffering() != Suffering::Frozen
+    }
+
+    /// Writes a message to the output of this turn.
+    fn compose(
+        &mut self,
+        peer: u32,
+        number: u32,
+        sequence: u32,
+        sent_ns: u64,
+    ) -> Result<Option<PacketId>, PublishError> {
+        let planned = self
+            .plan
+            .publishers()
+            .get(slot(number))
+            .ok_or(PublishError::NotConnected)?;
+        let group = self.plan.scenario.groups.get(planned.group);
+        let spec = group.and_then(|group| group.publish.as_ref());
+        let made = spec.zip(self.plan.payload(planned.group));
+        let (spec, template) = made.ok_or(PublishError::NotConnected)?;
+        let unix_ms = if template.needs_time() {
+            clock::unix_millis()
+        } else {
+            0
+        };
+        self.filler.set(planned.number + 1, unix_ms);
+        let mark = Mark {
+            publisher: number,
+            sequence,
+            sent_ns,
+        };
+        template.write(mark, &mut self.filler, &mut self.payload);
+        let client = &mut self.peers[slot(peer)].client;
+        let is_v5 = client.options().version == Version::V5;
+        let user: Vec<(&str, &str)> = user_properties(spec).collect();
+        let publish = Publish {
+            dup: false,
+            qos: spec.qos,
+            retain: spec.retain,
+            topic: &planned.topic,
+            packet_id: None,
+            properties: PublishProperties {
+                message_expiry: spec.expiry,
+                response_topic: planned.response.as_deref().filter(|_| is_v5),
+                user: UserProperties::Listed(&user),
+                ..PublishProperties::default()
+            },
+            payload: &self.payload,
+        };
+        client.publish(&publish, self.time, &mut self.publications.bytes)
+    }
+}
+
+/// The user properties of each message; without any nothing is allocated.
+fn user_properties(spec: &PublishSpec) -> impl Iterator<Item = (&str, &str)> {
+    spec.user_properties
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -15,8 +14,8 @@ use thrum_protocol::client::Client;
 use super::Swarm;
 use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
-use crate::clock;
 use crate::record::enter;
+use crate::scenario::Group;
 use crate::units::SECOND_NS;
 
 /// How long a connection, a CONNACK or a SUBACK may take before the client counts as failed.
@@ -24,6 +23,9 @@ pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
 
 /// Connections opened in one turn: keeps the loop answering while it is behind the connect rate.
 const OPENINGS_PER_TURN: u32 = 64;
+
+/// Receive buffer of a slow reader: with the kernel's usual one it would be slow only after megabytes.
+const SLOW_RECEIVE_BUFFER_BYTES: usize = 8 * 1024;
 
 impl Swarm {
     /// Opens the connections that are due.
@@ -54,60 +56,67 @@ impl Swarm {
         };
         self.deal.advance();
         let part = self.plan.part(client);
+        let responds = self.groups[part.group].responds;
         let publisher = part
             .publisher
             .map_or(NONE, |number| self.add_publisher(peer, number));
-        let subscriber = part
-            .subscriber
-            .map_or(NONE, |subscriber| self.tally.add_subscriber(subscriber));
-        let since_ns = clock::monotonic_ns();
-        let opened = self.open_socket(client, Token(slot(peer)));
-        let (stream, failure) = match opened {
-            Ok(stream) => (Some(stream), None),
-            Err(error) => (None, Some(error)),
-        };
+        let subscriber = part.subscriber.map_or(NONE, |subscriber| {
+            self.tally.add_subscriber(subscriber, !responds)
+        });
+        let options = self.plan.client_options(part.group, part.number);
         self.peers.push(Peer {
-            stream,
-            client: Client::new(Arc::clone(&self.options), &self.plan.client_id(client)),
+            stream: None,
+            client: Client::new(options, &self.plan.client_id(client)),
             stalled: None,
+            extra: None,
             number: client,
-            since_ns,
+            group: u32::try_from(part.group).unwrap_or(0),
+            since_ns: 0,
             subscriber,
             publisher,
             step: Step::Opening,
         });
-        if let Some(error) = failure {
-            self.lose(peer, format!("connection: {}", reason_of(&error)));
+        self.open(peer);
+    }
+
+    /// Opens the connection of a client.
+    pub(super) fn open(&mut self, peer: u32) {
+        let now_ns = self.now_ns();
+        let state = &mut self.peers[slot(peer)];
+        state.step = Step::Opening;
+        state.since_ns = now_ns;
+        let (client, group) = (state.number, state.group);
+        match self.open_socket(client, group, Token(slot(peer))) {
+            Ok(stream) => self.peers[slot(peer)].stream = Some(stream),
+            Err(error) => self.lose(peer, &format!("connection: {}", reason_of(&error))),
         }
     }
 
     fn add_publisher(&mut self, peer: u32, number: u32) -> u32 {
-        self.publishers.push(PublisherState {
-            peer,
-            number,
-            next: 0,
-            due: 0,
-            held: false,
-            awaiting: std::collections::VecDeque::new(),
-        });
+        self.publishers.push(PublisherState::new(peer, number));
         u32::try_from(self.publishers.len() - 1).unwrap_or(NONE)
     }
 
-    fn open_socket(&self, client: u32, token: Token) -> io::Result<TcpStream> {
-        let target = self.wiring.target;
+    fn open_socket(&self, client: u32, group: u32, token: Token) -> io::Result<TcpStream> {
+        let settings = &self.groups[slot(group)];
+        let target = &self.wiring.targets[settings.target];
+        let address = target.address;
         let socket = Socket::new(
-            Domain::for_address(target),
+            Domain::for_address(address),
             Type::STREAM,
             Some(Protocol::TCP),
         )?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
-        let sources = &self.wiring.sources;
+        if settings.read_rate.is_some() {
+            socket.set_recv_buffer_size(SLOW_RECEIVE_BUFFER_BYTES)?;
+        }
+        let sources = &target.sources;
         if !sources.is_empty() {
             let source = sources[slot(client) % sources.len()];
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
-        match socket.connect(&target.into()) {
+        match socket.connect(&address.into()) {
             Ok(()) => {}
             Err(error) if is_under_way(&error) => {}
             Err(error) => return Err(error),
@@ -120,48 +129,45 @@ impl Swarm {
         Ok(stream)
     }
 
-    /// The TCP connection is up or has failed: sends CONNECT.
+    /// The TCP connection is up or has failed: sends CONNECT, after the handshakes below it.
     pub(super) fn begin_session(&mut self, peer: u32) {
         let state = &mut self.peers[slot(peer)];
         let Some(stream) = &state.stream else { return };
         match stream.take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => {
-                self.lose(peer, format!("connection: {}", reason_of(&error)));
+                self.lose(peer, &format!("connection: {}", reason_of(&error)));
                 return;
             }
         }
         if stream.peer_addr().is_err() {
             return;
         }
+        if !self.begin_layers(peer) {
+            self.send_connect(peer);
+        }
+    }
+
+    /// Everything below MQTT is up.
+    pub(super) fn send_connect(&mut self, peer: u32) {
+        let state = &mut self.peers[slot(peer)];
         state.step = Step::Connecting;
         let start = self.replies.open();
         let written = state.client.connect(self.time, &mut self.replies.bytes);
         self.replies.close(peer, start);
         if let Err(error) = written {
-            self.lose(peer, format!("CONNECT: {error}"));
+            self.lose(peer, &format!("CONNECT: {error}"));
         }
     }
 
-    /// The broker accepted the client: subscribes, or it is ready.
-    pub(super) fn handle_connected(&mut self, peer: u32, now_ns: u64) {
+    /// The client is connected and its subscriptions are not there (any more).
+    pub(super) fn subscribe(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
-        enter(
-            &mut self.tally.latencies.connect,
-            now_ns.saturating_sub(state.since_ns),
-        );
-        if state.subscriber == NONE {
-            state.step = Step::Ready;
-            self.ready += 1;
-            return;
-        }
         state.step = Step::Subscribing;
         state.since_ns = now_ns;
         let part = self.plan.part(state.number);
         let group = self.plan.scenario.groups.get(part.group);
-        let qos = group
-            .and_then(|group| group.subscribe.as_ref())
-            .map_or(QoS::AtMostOnce, |s| s.qos);
+        let qos = group.map_or(QoS::AtMostOnce, subscription_qos);
         let filters = self.plan.filters(part.group, part.number);
         let options = SubscriptionOptions {
             qos,
@@ -178,39 +184,44 @@ impl Swarm {
                 .client
                 .subscribe(properties, &requests, self.time, &mut self.replies.bytes);
         if let Err(error) = written {
-            self.lose(peer, format!("SUBSCRIBE: {error}"));
+            self.lose(peer, &format!("SUBSCRIBE: {error}"));
         }
     }
 
     /// The broker answered the subscription.
     pub(super) fn handle_subscribed(&mut self, peer: u32, ack: &SubAck<'_>, now_ns: u64) {
-        let state = &mut self.peers[slot(peer)];
+        let state = &self.peers[slot(peer)];
         if state.step != Step::Subscribing {
             return;
         }
         if let Some(refused) = ack.codes.iter().find(|code| code.is_error()) {
-            self.lose(peer, format!("subscription refused: {refused:?}"));
+            self.lose(peer, &format!("subscription refused: {refused:?}"));
             return;
         }
-        enter(
-            &mut self.tally.latencies.subscribe,
-            now_ns.saturating_sub(state.since_ns),
-        );
-        state.step = Step::Ready;
-        self.ready += 1;
-        let asked = self
-            .plan
-            .scenario
-            .groups
-            .iter()
-            .filter_map(|group| group.subscribe.as_ref());
-        let asked = asked
-            .map(|subscribe| subscribe.qos as u8)
-            .max()
-            .unwrap_or(0);
+        if state.away_since_ns() == 0 {
+            enter(
+                &mut self.tally.slice.latencies.subscribe,
+                now_ns.saturating_sub(state.since_ns),
+            );
+        }
+        let group = self.plan.scenario.groups.get(slot(state.group));
+        let asked = group.map_or(0, |group| subscription_qos(group) as u8);
         let lower = ack.codes.iter().any(|code| (code as u8) < asked);
         self.tally.counts.downgraded += u64::from(lower);
+        self.become_ready(peer, now_ns);
     }
+}
+
+/// Quality of service that a group's clients subscribe with; those that send requests take answers with that of
+/// the requests.
+fn subscription_qos(group: &Group) -> QoS {
+    let requests = group
+        .publish
+        .as_ref()
+        .filter(|publish| publish.response.is_some());
+    let qos = group.subscribe.as_ref().map(|subscribe| subscribe.qos);
+    qos.or_else(|| requests.map(|publish| publish.qos))
+        .unwrap_or(QoS::AtMostOnce)
 }
 
 /// What a failed system call means, in words without addresses, so that equal causes count together.

@@ -1,15 +1,18 @@
 //! Bytes from a socket to packets to counts.
 
-use std::io::{ErrorKind, Read};
+use std::cmp::Reverse;
 
+use mio::net::TcpStream;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use thrum_codec::{PacketId, ReasonCode, decode, frame};
 use thrum_protocol::client::Event;
 
-use super::Swarm;
 use super::outbox::{Stalled, slot};
-use super::peer::Step;
+use super::peer::Suffering;
 use super::ramp::reason_of;
-use crate::clock;
+use super::{Swarm, Wake};
+use crate::units::SECOND_NS;
 
 /// Bytes that wait for a socket before its client is no longer read: a broker that does not take
 /// acknowledgements gets no more of them.
@@ -22,6 +25,12 @@ enum Chunk {
     /// As much as the buffer holds; there may be more.
     Full,
 }
+
+/// Reads per second of a slow reader, so that it is slow evenly.
+const SLOW_READS_PER_SECOND: u64 = 10;
+
+/// The least that a slow reader reads at once.
+const SLOW_READ_BYTES_MIN: usize = 64;
 
 impl Swarm {
     /// Reads all that a socket has.
@@ -36,23 +45,72 @@ impl Swarm {
                 Ok(Chunk::Drained | Chunk::Full) => {}
                 Err(None) => return,
                 Err(Some(reason)) => {
-                    self.lose(peer, reason);
+                    self.lose(peer, &reason);
                     return;
                 }
             }
-            let now_ns = clock::monotonic_ns();
-            if now_ns >= self.next_due_ns {
+            if self.peers[slot(peer)].stream.is_none() {
+                return;
+            }
+            if self.read_ns >= self.next_due_ns {
+                let now_ns = self.tick();
                 self.send_due(now_ns);
             }
         }
     }
 
+    /// Whether a socket is not to be read now.
     fn is_paused(&mut self, peer: u32) -> bool {
+        let state = &mut self.peers[slot(peer)];
+        if state.suffering() != Suffering::None || self.waits_for_next_read(peer) {
+            return true;
+        }
         let Some(stalled) = &mut self.peers[slot(peer)].stalled else {
             return false;
         };
         stalled.paused = stalled.unsent.len() > UNSENT_BYTES_MAX;
         stalled.paused
+    }
+
+    /// Whether a slow reader has read enough for now; a timer is set that makes it read again.
+    fn waits_for_next_read(&mut self, peer: u32) -> bool {
+        let state = &self.peers[slot(peer)];
+        if self.groups[slot(state.group)].read_rate.is_none() {
+            return false;
+        }
+        let now_ns = self.now_ns();
+        let extra = self.peers[slot(peer)].extra();
+        if extra.next_read_ns <= now_ns {
+            return false;
+        }
+        let at_ns = extra.next_read_ns;
+        // One timer, however often the socket is ready meanwhile.
+        if extra.read_timer_ns != at_ns {
+            extra.read_timer_ns = at_ns;
+            self.timers.push(Reverse((at_ns, Wake::Read(peer))));
+        }
+        true
+    }
+
+    /// Bytes that a client may read at once.
+    fn read_limit(&self, peer: u32) -> usize {
+        let rate = self.groups[slot(self.peers[slot(peer)].group)].read_rate;
+        let in_a_turn =
+            rate.map(|rate| usize::try_from(rate / SLOW_READS_PER_SECOND).unwrap_or(usize::MAX));
+        in_a_turn.map_or(usize::MAX, |bytes| bytes.max(SLOW_READ_BYTES_MIN))
+    }
+
+    /// A slow reader rests for as long as what it read takes at its rate.
+    fn rest_after_read(&mut self, peer: u32, bytes: usize) {
+        let Some(rate) = self.groups[slot(self.peers[slot(peer)].group)].read_rate else {
+            return;
+        };
+        let now_ns = self.now_ns();
+        let takes_ns = u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(SECOND_NS)
+            / rate.max(1);
+        self.peers[slot(peer)].extra().next_read_ns = now_ns + takes_ns;
     }
 
     /// One read and all packets in it; `Err(None)` when there was nothing to read.
@@ -64,12 +122,17 @@ impl Swarm {
     }
 
     fn read_into(&mut self, peer: u32, buffer: &mut Vec<u8>) -> Result<Chunk, Option<String>> {
+        let limit = self.read_limit(peer);
         let state = &mut self.peers[slot(peer)];
+        let is_layered = state
+            .extra
+            .as_ref()
+            .is_some_and(|extra| extra.layers.is_some());
         let Some(stream) = &mut state.stream else {
             return Err(None);
         };
         let kept = match &mut state.stalled {
-            Some(stalled) => {
+            Some(stalled) if !is_layered => {
                 let kept = stalled.partial.len();
                 if kept + super::READ_BUFFER_BYTES > buffer.len() {
                     buffer.resize(kept + super::READ_BUFFER_BYTES, 0);
@@ -77,32 +140,60 @@ impl Swarm {
                 buffer[..kept].copy_from_slice(&stalled.partial);
                 kept
             }
-            None => 0,
+            _ => 0,
         };
-        let read = loop {
-            match stream.read(&mut buffer[kept..]) {
-                Ok(0) => return Err(Some("closed by the broker".to_owned())),
-                Ok(read) => break read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(None),
-                Err(error) => return Err(Some(reason_of(&error))),
-            }
-        };
-        self.tally.counts.bytes_in += u64::try_from(read).unwrap_or(u64::MAX);
-        let is_full = kept + read == buffer.len();
-        let start = self.replies.open();
-        let handled = self.handle_bytes(peer, &buffer[..kept + read]);
-        self.replies.close(peer, start);
-        let handled = handled.map_err(Some)?;
-        self.keep_partial(peer, &buffer[handled..kept + read]);
+        let end = buffer.len().min(kept.saturating_add(limit));
+        let read = read_some(stream, &mut buffer[kept..end])?;
+        self.tally.count_bytes_in(read);
+        if limit != usize::MAX {
+            self.rest_after_read(peer, read);
+        }
+        let is_full = kept + read == end;
+        if is_layered {
+            self.handle_layered(peer, &buffer[..read])?;
+        } else {
+            self.handle_plain(peer, &buffer[..kept + read])?;
+        }
         Ok(if is_full { Chunk::Full } else { Chunk::Drained })
+    }
+
+    /// Bytes of TLS or WebSocket: what is in them follows what was kept.
+    fn handle_layered(&mut self, peer: u32, bytes: &[u8]) -> Result<(), Option<String>> {
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        if let Some(stalled) = &self.peers[slot(peer)].stalled {
+            plain.extend_from_slice(&stalled.partial);
+        }
+        self.unwrap(peer, bytes, &mut plain);
+        let handled = if self.peers[slot(peer)].stream.is_some() {
+            self.handle_plain(peer, &plain)
+        } else {
+            Ok(())
+        };
+        self.plain = plain;
+        handled
+    }
+
+    fn handle_plain(&mut self, peer: u32, bytes: &[u8]) -> Result<(), Option<String>> {
+        let start = self.replies.open();
+        let handled = self.handle_bytes(peer, bytes);
+        self.replies.close(peer, start);
+        if std::mem::take(&mut self.came_back) {
+            self.flush_replies();
+        }
+        let handled = handled.map_err(Some)?;
+        self.keep_partial(peer, &bytes[handled..]);
+        Ok(())
     }
 
     /// Handles all whole packets; returns how many bytes they are.
     fn handle_bytes(&mut self, peer: u32, bytes: &[u8]) -> Result<usize, String> {
-        let now_ns = clock::monotonic_ns();
-        let version = self.options.version;
-        let packet_bytes_max = self.options.packet_bytes_max();
+        let now_ns = self.now_ns();
+        self.read_ns = now_ns;
+        self.tally.turn_the_page(now_ns);
+        let options = self.peers[slot(peer)].client.options();
+        let (version, packet_bytes_max) = (options.version, options.packet_bytes_max());
+        let received_before = self.tally.counts.received;
         let mut at = 0;
         while let Some(frame) = frame::split(&bytes[at..], packet_bytes_max)
             .map_err(|error| format!("bad packet: {error}"))?
@@ -115,6 +206,9 @@ impl Swarm {
                 .map_err(|violation| violation.what.to_owned())?;
             self.handle_client_event(peer, &event, now_ns)?;
         }
+        let received = self.tally.counts.received - received_before;
+        self.tally
+            .note_read(now_ns.saturating_sub(self.unread_since_ns), received);
         Ok(at)
     }
 
@@ -126,13 +220,18 @@ impl Swarm {
     ) -> Result<(), String> {
         match event {
             Event::Message { publish, .. } => {
-                let subscriber = self.peers[slot(peer)].subscriber;
-                self.tally.receive(subscriber, publish.payload, now_ns);
+                let state = &self.peers[slot(peer)];
+                let responds = self.groups[slot(state.group)].responds;
+                self.tally
+                    .receive(state.subscriber, publish.payload, now_ns);
+                if responds {
+                    self.answer(peer, publish);
+                }
             }
             Event::Acknowledged { packet_id, reason } => {
                 self.handle_acknowledged(peer, *packet_id, *reason, now_ns);
             }
-            Event::Connected(_) => self.handle_connected(peer, now_ns),
+            Event::Connected(ack) => self.handle_connected(peer, ack, now_ns),
             Event::Subscribed(ack) => self.handle_subscribed(peer, ack, now_ns),
             Event::Refused(ack) => return Err(format!("connection refused: {:?}", ack.reason)),
             Event::Disconnected(disconnect) => {
@@ -154,18 +253,20 @@ impl Swarm {
         reason: ReasonCode,
         now_ns: u64,
     ) {
+        let responds = self.groups[slot(self.peers[slot(peer)].group)].responds;
+        if responds {
+            self.send_waiting_answers(peer);
+        }
         let publisher = self.peers[slot(peer)].publisher;
         let Some(state) = self.publishers.get_mut(slot(publisher)) else {
             return;
         };
-        let is_held = state.held;
-        if let Some(sent_ns) = state.take_sent(packet_id) {
+        if let Some(awaited) = state.take_awaited(packet_id) {
             self.awaiting = self.awaiting.saturating_sub(1);
-            self.tally.acknowledge(sent_ns, now_ns, reason.is_error());
+            self.tally
+                .acknowledge(state.number, &awaited, now_ns, reason.is_error());
         }
-        if is_held {
-            self.catch_up(publisher);
-        }
+        self.go_on_publishing(publisher);
     }
 
     /// Keeps the start of a packet whose rest is still to come.
@@ -174,7 +275,7 @@ impl Swarm {
         if rest.is_empty() && state.stalled.is_none() {
             return;
         }
-        if matches!(state.step, Step::Failed | Step::Lost) {
+        if state.stream.is_none() {
             return;
         }
         let stalled = state
@@ -183,5 +284,19 @@ impl Swarm {
         stalled.partial.clear();
         stalled.partial.extend_from_slice(rest);
         state.stalled.take_if(|stalled| stalled.is_empty());
+    }
+}
+
+/// One read; `Err(None)` when there is nothing to read. A plain system call: the C library's is a point where
+/// threads may be cancelled, which costs a few percent of a fan-out.
+fn read_some(stream: &TcpStream, buffer: &mut [u8]) -> Result<usize, Option<String>> {
+    loop {
+        match rustix::net::recv(stream, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => return Err(Some("closed by the broker".to_owned())),
+            Ok((read, _)) => return Ok(read),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Err(None),
+            Err(error) => return Err(Some(reason_of(&error.into()))),
+        }
     }
 }

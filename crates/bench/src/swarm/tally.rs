@@ -1,58 +1,80 @@
 //! What this thread counts and judges of the messages that come and go.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use super::control::Timeline;
-use super::peer::SubscriberState;
+use super::peer::{Awaited, SubscriberState};
 use crate::ledger::{Arrival, PairLedger, SharedLedger, as_index};
 use crate::mark::Mark;
-use crate::plan::{Expectation, Plan};
-use crate::record::{Counts, Latencies, Series, enter};
-use crate::units::SECOND_NS;
+use crate::pacing::Warp;
+use crate::plan::{Due, Expectation, Plan};
+use crate::record::{Counts, Slice, enter, enter_many};
+use crate::units::{SECOND_NS, nanos};
 
-/// Different reasons of failures kept; more are counted under one name.
-const REASONS_MAX: usize = 20;
+/// Where a thread hands over its seconds, and where the emptied slices come back from.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(crate) slices: SyncSender<Box<Slice>>,
+    pub(crate) spares: Receiver<Box<Slice>>,
+}
 
-/// Seconds of the series beyond the load: for the drain and what comes late.
-const SERIES_SECONDS_EXTRA: u64 = 60;
+/// A subscriber and whether its latencies count: a responder's do not, the requester's include them.
+#[derive(Clone, Debug)]
+pub(super) struct Subscriber {
+    pub(super) state: SubscriberState,
+    measures: bool,
+}
 
 /// Measurements of one thread.
 #[derive(Debug)]
 pub(super) struct Tally {
     plan: Arc<Plan>,
-    pub(super) latencies: Latencies,
+    outlet: Outlet,
+    /// The second under way.
+    pub(super) slice: Box<Slice>,
+    slice_end_ns: u64,
     pub(super) counts: Counts,
-    pub(super) series: Series,
-    pub(super) subscribers: Vec<SubscriberState>,
+    pub(super) subscribers: Vec<Subscriber>,
     pub(super) pairs: Vec<PairLedger>,
     pub(super) shared: Vec<SharedLedger>,
-    pub(super) reasons: BTreeMap<String, u64>,
+    ramp_start_ns: u64,
+    drain_ns: u64,
     timeline: Option<Timeline>,
+    warp: Arc<Warp>,
+    is_warped: bool,
+    generation: u64,
 }
 
 impl Tally {
-    pub(super) fn new(plan: Arc<Plan>) -> Self {
-        let seconds = plan.load_ns() / SECOND_NS + SERIES_SECONDS_EXTRA;
+    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, outlet: Outlet) -> Self {
         let shared = plan.shared().iter();
         let shared = shared
-            .map(|sources| SharedLedger::new(sources.len(), plan.messages_max(sources)))
+            .map(|sources| SharedLedger::new(sources.len()))
             .collect();
         Self {
-            latencies: Latencies::new(),
+            slice: Box::new(Slice {
+                start_ns: ramp_start_ns,
+                ..Slice::default()
+            }),
+            slice_end_ns: ramp_start_ns + SECOND_NS,
             counts: Counts::default(),
-            series: Series::with_seconds(usize::try_from(seconds).unwrap_or(usize::MAX)),
             subscribers: Vec::new(),
             pairs: Vec::new(),
             shared,
-            reasons: BTreeMap::new(),
+            ramp_start_ns,
+            drain_ns: nanos(plan.scenario.stages.drain),
             timeline: None,
+            warp: Arc::default(),
+            is_warped: false,
+            generation: 0,
+            outlet,
             plan,
         }
     }
 
     /// Adds a subscriber of the plan; returns this thread's number of it.
-    pub(super) fn add_subscriber(&mut self, subscriber: u32) -> u32 {
+    pub(super) fn add_subscriber(&mut self, subscriber: u32, measures: bool) -> u32 {
         let state = match self.plan.expectation(subscriber) {
             Expectation::Each(sources) => {
                 let first_pair = self.pairs.len();
@@ -65,130 +87,237 @@ impl Tally {
             }
             Expectation::Shared(group) => SubscriberState::Shared(*group),
         };
-        self.subscribers.push(state);
+        self.subscribers.push(Subscriber { state, measures });
         u32::try_from(self.subscribers.len() - 1).unwrap_or(super::peer::NONE)
     }
 
-    pub(super) const fn set_timeline(&mut self, timeline: Option<Timeline>) {
-        self.timeline = timeline;
+    pub(super) fn set_timeline(
+        &mut self,
+        timeline: Option<Timeline>,
+        warp: Arc<Warp>,
+        generation: u64,
+    ) {
+        self.is_warped = !warp.is_identity();
+        (self.timeline, self.warp, self.generation) = (timeline, warp, generation);
+        // The pages are others now: where this one ends is found with the next look at the clock.
+        self.slice_end_ns = 0;
+    }
+
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn warp(&self) -> &Warp {
+        &self.warp
+    }
+
+    /// When a message is due that the schedule puts so many nanoseconds after the start.
+    pub(super) fn real_ns(&self, timeline: Timeline, offset_ns: u64) -> u64 {
+        let real_ns = if self.is_warped {
+            self.warp.real_ns(offset_ns)
+        } else {
+            offset_ns
+        };
+        timeline.start_ns.saturating_add(real_ns)
+    }
+
+    /// Whether the load is not paused.
+    pub(super) fn runs_at(&self, timeline: Timeline, now_ns: u64) -> bool {
+        let real_ns = now_ns.saturating_sub(timeline.start_ns);
+        !self.is_warped || self.warp.factor_ppm(real_ns) > 0
+    }
+
+    /// When the rate of the load changes next; never if no change is known.
+    pub(super) fn next_change_ns(&self, timeline: Timeline, now_ns: u64) -> u64 {
+        let real_ns = now_ns.saturating_sub(timeline.start_ns);
+        let change_ns = self.warp.next_change_ns(real_ns);
+        timeline.start_ns.saturating_add(change_ns)
+    }
+
+    /// Hands over the second under way when it is over. If nobody takes it, it goes on being filled.
+    pub(super) fn turn_the_page(&mut self, now_ns: u64) {
+        if now_ns < self.slice_end_ns {
+            return;
+        }
+        let (start_ns, end_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
+        self.slice_end_ns = end_ns;
+        if start_ns == self.slice.start_ns {
+            return;
+        }
+        let spare = self.outlet.spares.try_recv();
+        let mut next = spare.unwrap_or_default();
+        next.restart(start_ns);
+        let full = std::mem::replace(&mut self.slice, next);
+        if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) =
+            self.outlet.slices.try_send(full)
+        {
+            self.slice = full;
+        }
+    }
+
+    /// Hands over what is left at the end.
+    pub(super) fn hand_over_rest(&mut self) {
+        let rest = std::mem::take(&mut self.slice);
+        // Without a taker the run has failed and nobody wants it.
+        self.outlet.slices.send(rest).ok();
+    }
+
+    /// Bytes went out.
+    pub(super) fn count_bytes_out(&mut self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        self.counts.bytes_out += bytes;
+        self.slice.counts.bytes_out += bytes;
+    }
+
+    /// Bytes came in.
+    pub(super) fn count_bytes_in(&mut self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        self.counts.bytes_in += bytes;
+        self.slice.counts.bytes_in += bytes;
+    }
+
+    /// Messages were read that may have waited so long in their socket.
+    pub(super) fn note_read(&mut self, waited_ns: u64, messages: u64) {
+        if messages > 0
+            && self
+                .timeline
+                .is_some_and(|timeline| timeline.holds(self.slice.start_ns))
+        {
+            enter_many(&mut self.slice.latencies.receive_lag, waited_ns, messages);
+        }
     }
 
     /// A message came in at `now_ns`.
     pub(super) fn receive(&mut self, subscriber: u32, payload: &[u8], now_ns: u64) {
         self.counts.received += 1;
-        let sent = self
-            .timeline
-            .and_then(|timeline| self.recognise(timeline, payload, now_ns));
-        let Some((timeline, mark, intended_ns)) = sent else {
+        let Some((timeline, mark, intended_ns)) = self.recognise(payload, now_ns) else {
             self.counts.foreign += 1;
             return;
         };
-        self.series.at(second(timeline, now_ns)).received += 1;
+        self.slice.counts.received += 1;
         self.counts.received_in_hold += u64::from(timeline.holds(now_ns));
-        let arrival = match self.subscribers.get(as_index(subscriber)) {
-            Some(SubscriberState::Each {
-                first_pair,
-                sources,
-            }) => {
-                let pair = sources
-                    .position(mark.publisher)
-                    .map(|at| first_pair + as_index(at));
-                pair.and_then(|pair| self.pairs.get_mut(pair))
-                    .map(|pair| pair.receive(mark.sequence))
-            }
-            Some(SubscriberState::Shared(group)) => {
-                let sources = self.plan.shared().get(as_index(*group));
-                let at = sources.and_then(|sources| sources.position(mark.publisher));
-                let ledger = self.shared.get_mut(as_index(*group));
-                at.zip(ledger)
-                    .map(|(at, ledger)| ledger.receive(at, mark.sequence))
-            }
-            None => None,
-        };
-        match arrival {
+        match self.enter_in_ledger(subscriber, &mark) {
             Some(Arrival::First | Arrival::Late) => {}
-            Some(Arrival::Duplicate) => return,
+            Some(Arrival::Duplicate) => {
+                self.counts.duplicated += 1;
+                return;
+            }
             Some(Arrival::Impossible) | None => {
                 self.counts.misdelivered += 1;
                 return;
             }
         }
         self.counts.distinct += 1;
-        if timeline.holds(intended_ns) {
+        let waited_ns = now_ns.saturating_sub(intended_ns);
+        self.counts.late += u64::from(waited_ns > self.drain_ns);
+        let measures = self
+            .subscribers
+            .get(as_index(subscriber))
+            .is_some_and(|subscriber| subscriber.measures);
+        if measures && self.counts_now(timeline, intended_ns) {
+            enter(&mut self.slice.latencies.response, waited_ns);
             enter(
-                &mut self.latencies.response,
-                now_ns.saturating_sub(intended_ns),
-            );
-            enter(
-                &mut self.latencies.service,
+                &mut self.slice.latencies.service,
                 now_ns.saturating_sub(mark.sent_ns),
             );
         }
     }
 
-    /// A message left at `now_ns`; `punctual` unless the broker held it back.
-    pub(super) fn send(&mut self, publisher: u32, sequence: u32, now_ns: u64, punctual: bool) {
-        let (Some(timeline), Some(offset_ns)) =
-            (self.timeline, self.plan.offset_ns(publisher, sequence))
-        else {
-            return;
-        };
-        let intended_ns = timeline.start_ns + offset_ns;
-        self.counts.sent += 1;
-        self.counts.sent_in_hold += u64::from(timeline.holds(now_ns));
-        let fan_out = self
-            .plan
-            .publishers()
-            .get(as_index(publisher))
-            .map_or(0, |of| of.fan_out);
-        self.counts.expected += u64::from(fan_out);
-        self.series.at(second(timeline, now_ns)).sent += 1;
-        if punctual && timeline.holds(intended_ns) {
-            enter(&mut self.latencies.lag, now_ns.saturating_sub(intended_ns));
+    fn enter_in_ledger(&mut self, subscriber: u32, mark: &Mark) -> Option<Arrival> {
+        match &self.subscribers.get(as_index(subscriber))?.state {
+            SubscriberState::Each {
+                first_pair,
+                sources,
+            } => {
+                let position = sources.position(mark.publisher)?;
+                let pair = self.pairs.get_mut(first_pair + as_index(position))?;
+                Some(pair.receive(mark.sequence))
+            }
+            SubscriberState::Shared(group) => {
+                let sources = self.plan.shared().get(as_index(*group))?;
+                let position = sources.position(mark.publisher)?;
+                Some(
+                    self.shared
+                        .get_mut(as_index(*group))?
+                        .receive(position, mark.sequence),
+                )
+            }
         }
     }
 
-    /// The broker took or refused a message that left at `sent_ns`.
-    pub(super) fn acknowledge(&mut self, sent_ns: u64, now_ns: u64, refused: bool) {
-        self.counts.acknowledged += 1;
-        self.counts.refused += u64::from(refused);
-        let Some(timeline) = self.timeline else {
+    /// A message left at `now_ns`; `punctual` unless the broker held it back.
+    pub(super) fn send(&mut self, publisher: u32, sequence: u32, now_ns: u64, punctual: bool) {
+        let (Some(timeline), Some(due)) = (self.timeline, self.plan.due(publisher, sequence))
+        else {
             return;
         };
-        self.series.at(second(timeline, now_ns)).acknowledged += 1;
-        if timeline.holds(sent_ns) {
+        self.counts.sent += 1;
+        self.counts.sent_in_hold += u64::from(timeline.holds(now_ns));
+        let planned = self.plan.publishers().get(as_index(publisher));
+        self.counts.expected += u64::from(planned.map_or(0, |of| of.fan_out));
+        self.slice.counts.sent += 1;
+        let Due::At(offset_ns) = due else { return };
+        let intended_ns = self.real_ns(timeline, offset_ns);
+        if punctual && self.counts_now(timeline, intended_ns) {
             enter(
-                &mut self.latencies.publish_ack,
-                now_ns.saturating_sub(sent_ns),
+                &mut self.slice.latencies.lag,
+                now_ns.saturating_sub(intended_ns),
             );
         }
     }
 
-    /// Keeps the reason of a failure; all of a kind under one text.
-    pub(super) fn note(&mut self, reason: String) {
-        let known = self.reasons.contains_key(&reason);
-        let reason = if known || self.reasons.len() < REASONS_MAX {
-            reason
-        } else {
-            "other".to_owned()
+    /// The broker took or refused a message.
+    pub(super) fn acknowledge(
+        &mut self,
+        publisher: u32,
+        awaited: &Awaited,
+        now_ns: u64,
+        refused: bool,
+    ) {
+        self.counts.acknowledged += 1;
+        self.counts.refused += u64::from(refused);
+        self.slice.counts.acknowledged += 1;
+        let (Some(timeline), Some(due)) =
+            (self.timeline, self.plan.due(publisher, awaited.sequence))
+        else {
+            return;
         };
-        *self.reasons.entry(reason).or_default() += 1;
+        let due_ns = match due {
+            Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
+            Due::WhenAllowed => awaited.sent_ns,
+        };
+        if self.counts_now(timeline, due_ns) {
+            enter(
+                &mut self.slice.latencies.publish_ack,
+                now_ns.saturating_sub(awaited.sent_ns),
+            );
+        }
+    }
+
+    /// Whether a message that was due then counts in the slice under way: those of the hold do, and those of the
+    /// warm-up as long as it lasts.
+    const fn counts_now(&self, timeline: Timeline, due_ns: u64) -> bool {
+        timeline.holds(due_ns)
+            || (due_ns < timeline.hold_start_ns && self.slice.start_ns < timeline.hold_start_ns)
     }
 
     /// The mark of a message of this run, with the time it was due; none for any other message.
-    fn recognise(
-        &self,
-        timeline: Timeline,
-        payload: &[u8],
-        now_ns: u64,
-    ) -> Option<(Timeline, Mark, u64)> {
+    fn recognise(&self, payload: &[u8], now_ns: u64) -> Option<(Timeline, Mark, u64)> {
+        let timeline = self.timeline?;
         let mark = Mark::read(payload)?;
-        let intended_ns = timeline.start_ns + self.plan.offset_ns(mark.publisher, mark.sequence)?;
-        // No message of this run leaves before it is due, nor after it arrives.
-        let ours = intended_ns <= mark.sent_ns && mark.sent_ns <= now_ns;
-        ours.then_some((timeline, mark, intended_ns))
+        let intended_ns = match self.plan.due(mark.publisher, mark.sequence)? {
+            Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
+            Due::WhenAllowed => mark.sent_ns,
+        };
+        // No message of this run leaves before it is due, nor (clocks of machines apart) after it arrives.
+        let is_ours = intended_ns <= mark.sent_ns && timeline.start_ns <= mark.sent_ns;
+        let has_left = mark.sent_ns <= now_ns + CLOCK_ERROR_NS_MAX;
+        (is_ours && has_left).then_some((timeline, mark, intended_ns))
     }
 }
+
+/// A message may seem to arrive so long before it left, if sender and receiver are two machines.
+const CLOCK_ERROR_NS_MAX: u64 = SECOND_NS / 10;
 
 impl Timeline {
     /// Whether a time counts.
@@ -197,13 +326,48 @@ impl Timeline {
     }
 }
 
-fn second(timeline: Timeline, now_ns: u64) -> usize {
-    let second = now_ns.saturating_sub(timeline.start_ns) / SECOND_NS;
-    usize::try_from(second).unwrap_or(usize::MAX)
+/// Beginning and end of the page that a time is on: seconds since the first connection until the load starts,
+/// then seconds counted from the start of the hold, cut where a stage begins. All threads find the same.
+pub(crate) fn page(ramp_start_ns: u64, timeline: Option<Timeline>, now_ns: u64) -> (u64, u64) {
+    let second_of = |origin_ns: u64| {
+        if now_ns >= origin_ns {
+            let start_ns = now_ns - (now_ns - origin_ns) % SECOND_NS;
+            (start_ns, start_ns + SECOND_NS)
+        } else {
+            let end_ns = origin_ns - (origin_ns - now_ns - 1) / SECOND_NS * SECOND_NS;
+            (end_ns.saturating_sub(SECOND_NS), end_ns)
+        }
+    };
+    let Some(timeline) = timeline else {
+        return second_of(ramp_start_ns);
+    };
+    let (start_ns, end_ns) = if now_ns < timeline.start_ns {
+        second_of(ramp_start_ns)
+    } else {
+        second_of(timeline.hold_start_ns)
+    };
+    let stages = [
+        timeline.start_ns,
+        timeline.hold_start_ns,
+        timeline.hold_end_ns,
+    ];
+    let begun = stages
+        .into_iter()
+        .filter(|stage| *stage <= now_ns)
+        .max()
+        .unwrap_or(0);
+    let to_begin = stages
+        .into_iter()
+        .filter(|stage| *stage > now_ns)
+        .min()
+        .unwrap_or(u64::MAX);
+    (start_ns.max(begun), end_ns.min(to_begin))
 }
 
 #[cfg(test)]
 mod tests {
+    use thrum_codec::PacketId;
+
     use super::*;
     use crate::scenario::{Overrides, find};
 
@@ -217,15 +381,18 @@ mod tests {
             ..Overrides::default()
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
-        let mut tally = Tally::new(Arc::new(Plan::new(scenario, "t").unwrap()));
+        let plan = Arc::new(Plan::new(scenario, "t").unwrap());
+        let mut tally = Tally::new(plan, START - SECOND_NS, outlet());
         for subscriber in 0..publishers {
-            tally.add_subscriber(subscriber);
+            tally.add_subscriber(subscriber, true);
         }
-        tally.set_timeline(Some(Timeline {
+        let timeline = Timeline {
             start_ns: START,
             hold_start_ns: START + SECOND_NS,
             hold_end_ns: START + 3 * SECOND_NS,
-        }));
+        };
+        tally.set_timeline(Some(timeline), Arc::default(), 1);
+        tally.turn_the_page(START + SECOND_NS);
         tally
     }
 
@@ -240,6 +407,14 @@ mod tests {
         payload
     }
 
+    fn outlet() -> Outlet {
+        let (slices, taken) = std::sync::mpsc::sync_channel(100);
+        let (_, spares) = std::sync::mpsc::sync_channel(1);
+        // Nobody takes them: the channel is big enough for a test.
+        std::mem::forget(taken);
+        Outlet { slices, spares }
+    }
+
     #[test]
     fn latency_counts_from_the_intended_time_and_only_within_the_hold() {
         let mut tally = tally(1);
@@ -250,9 +425,9 @@ mod tests {
         );
         tally.receive(0, &payload(0, 0, START), START + 7);
         tally.receive(0, &payload(0, 1, sent), arrived);
-        assert_eq!(tally.latencies.response.len(), 1);
-        assert!(tally.latencies.response.max().abs_diff(arrived - due) < 5_000);
-        assert!(tally.latencies.service.max().abs_diff(arrived - sent) < 5_000);
+        assert_eq!(tally.slice.latencies.response.len(), 1);
+        assert!(tally.slice.latencies.response.max().abs_diff(arrived - due) < 5_000);
+        assert!(tally.slice.latencies.service.max().abs_diff(arrived - sent) < 5_000);
         assert_eq!(
             (tally.counts.distinct, tally.counts.received_in_hold),
             (2, 1)
@@ -266,7 +441,7 @@ mod tests {
         tally.receive(0, &message, START + SECOND_NS + 10);
         tally.receive(0, &message, START + SECOND_NS + 900_000_000);
         assert_eq!((tally.counts.received, tally.counts.distinct), (2, 1));
-        assert_eq!(tally.latencies.response.len(), 1);
+        assert_eq!(tally.slice.latencies.response.len(), 1);
         assert_eq!(tally.pairs[0].duplicates(), 1);
     }
 
@@ -283,7 +458,7 @@ mod tests {
         tally.receive(0, b"retained by someone", START + 10);
         tally.receive(0, b"short", START + 10);
         tally.receive(0, &payload(0, 0, START - 1), START + 10);
-        tally.receive(0, &payload(0, 0, START + 11), START + 10);
+        tally.receive(0, &payload(0, 0, START + SECOND_NS), START + 10);
         assert_eq!((tally.counts.foreign, tally.counts.distinct), (4, 0));
     }
 
@@ -292,19 +467,72 @@ mod tests {
         let mut tally = tally(1);
         tally.send(0, 1, START + SECOND_NS + 1_000, true);
         tally.send(0, 2, START + 2 * SECOND_NS + 900_000_000, false);
-        assert_eq!(tally.latencies.lag.len(), 1);
+        assert_eq!(tally.slice.latencies.lag.len(), 1);
         assert_eq!((tally.counts.sent, tally.counts.expected), (2, 2));
     }
 
     #[test]
-    fn reasons_are_counted_under_few_names() {
+    fn an_acknowledgement_counts_if_its_message_was_due_in_the_hold_however_late_it_left() {
         let mut tally = tally(1);
-        for reason in 0..100 {
-            tally.note(format!("reason {reason}"));
+        let end_ns = START + 3 * SECOND_NS;
+        tally.turn_the_page(end_ns);
+        // Message 2 is due a second before the end of the hold, message 3 at its end.
+        for sequence in [2, 3] {
+            let awaited = Awaited {
+                packet_id: PacketId(std::num::NonZeroU16::MIN),
+                sequence,
+                sent_ns: end_ns + 1_000,
+            };
+            tally.acknowledge(0, &awaited, end_ns + 501_000, false);
         }
-        tally.note("reason 3".to_owned());
-        assert_eq!(tally.reasons.len(), REASONS_MAX + 1);
-        assert_eq!(tally.reasons["reason 3"], 2);
-        assert_eq!(tally.reasons["other"], 80);
+        assert_eq!(tally.slice.latencies.publish_ack.len(), 1);
+        assert!(tally.slice.latencies.publish_ack.max().abs_diff(500_000) < 500);
+        assert_eq!(tally.counts.acknowledged, 2);
+    }
+
+    #[test]
+    fn pages_are_seconds_cut_where_stages_begin() {
+        let timeline = Timeline {
+            start_ns: START + 300_000_000,
+            hold_start_ns: START + 2_800_000_000,
+            hold_end_ns: START + 5_000_000_000,
+        };
+        let mut pages = vec![page(START, None, START + 1)];
+        let mut at_ns = START;
+        while at_ns < START + 6 * SECOND_NS {
+            let (start_ns, end_ns) = page(START, Some(timeline), at_ns);
+            assert!(
+                start_ns <= at_ns && at_ns < end_ns,
+                "{at_ns} is not in {start_ns}..{end_ns}"
+            );
+            assert_eq!(page(START, Some(timeline), end_ns - 1), (start_ns, end_ns));
+            pages.push((start_ns, end_ns));
+            at_ns = end_ns;
+        }
+        let ends: Vec<u64> = pages
+            .iter()
+            .map(|(_, end_ns)| (end_ns - START) / 1_000_000)
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                1_000, 300, 800, 1_800, 2_800, 3_800, 4_800, 5_000, 5_800, 6_800
+            ]
+        );
+    }
+
+    #[test]
+    fn a_page_that_nobody_takes_goes_on_being_filled() {
+        let mut tally = tally(1);
+        let (slices, _taken) = std::sync::mpsc::sync_channel(1);
+        tally.outlet.slices = slices;
+        tally.slice.counts.sent = 1;
+        tally.turn_the_page(START + 2 * SECOND_NS);
+        tally.slice.counts.sent = 7;
+        tally.turn_the_page(START + 3 * SECOND_NS);
+        assert_eq!(
+            (tally.slice.counts.sent, tally.slice.start_ns),
+            (7, START + 2 * SECOND_NS)
+        );
     }
 }

@@ -1,0 +1,279 @@
+//! Gathers agents, tells them what is to be run, and starts them on one clock.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thrum_transport::Endpoint;
+
+use super::hub::Hub;
+use super::link::LinkError;
+use super::message::{Assignment, ToAgent, WireTarget};
+use super::remote::RemoteCrew;
+use super::used::Used;
+use super::watch::{BrokerWatch, Distant};
+use crate::clock;
+use crate::crew::Crew;
+use crate::plan::{Machines, Plan};
+use crate::run::{RunError, THREADS_MAX, Target};
+use crate::units::{SECOND_NS, span};
+
+/// Most agents of a run.
+pub const AGENTS_MAX: u32 = 64;
+
+/// How long agents may take to come.
+const JOIN_NS_MAX: u64 = 60 * SECOND_NS;
+
+/// How long they may take to measure their clocks.
+const SYNC_NS_MAX: u64 = 30 * SECOND_NS;
+
+/// How long they may take to work the scenario out and to reach the brokers: minutes for millions of clients.
+const PREPARE_NS_MAX: u64 = 180 * SECOND_NS;
+
+/// How often a run without all its agents is announced.
+const ANNOUNCE_NS: u64 = SECOND_NS / 2;
+
+/// How long to wait for letters at a time.
+const LISTEN: Duration = Duration::from_millis(50);
+
+/// The other machines of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentsWanted {
+    /// Where coordinator and agents meet.
+    pub control: Endpoint,
+    /// How many agents, those that only watch included.
+    pub count: u32,
+}
+
+/// Why a run with agents does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentsError {
+    /// A number that makes no sense.
+    #[error("{0} agents are not possible: give 1 to {AGENTS_MAX}")]
+    Count(u32),
+    /// The control broker cannot be used.
+    #[error(transparent)]
+    Control(#[from] LinkError),
+    /// Some did not come.
+    #[error(
+        "only {joined} of {wanted} agents came within {}: start each with `thrum bench agent --control {control}`",
+        span(Duration::from_nanos(JOIN_NS_MAX))
+    )]
+    Missing {
+        /// How many came.
+        joined: usize,
+        /// How many were to come.
+        wanted: u32,
+        /// Where they were expected.
+        control: String,
+    },
+    /// Some are there and not ready.
+    #[error("agent '{name}' was not ready within {}", span(*limit))]
+    Late {
+        /// Its name.
+        name: String,
+        /// What it had.
+        limit: Duration,
+    },
+    /// All of them only watch.
+    #[error("none of the agents makes load: start one without --watch, or with --threads as well")]
+    NobodyMakesLoad,
+    /// More threads than a run can have.
+    #[error(
+        "the agents have {0} threads, more than the {THREADS_MAX} of a run: give some of them --threads"
+    )]
+    Threads(u32),
+    /// Ended from outside.
+    #[error("interrupted while waiting for agents")]
+    Interrupted,
+}
+
+/// The agents of a run.
+pub(crate) struct Company {
+    hub: Rc<RefCell<Hub>>,
+    machines: Machines,
+}
+
+impl Company {
+    /// Waits until all agents have come and know the time.
+    ///
+    /// # Errors
+    /// They did not, or the control broker cannot be used.
+    pub(crate) fn gather(
+        wanted: &AgentsWanted,
+        interrupt: &AtomicBool,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Self, RunError> {
+        if !(1..=AGENTS_MAX).contains(&wanted.count) {
+            return Err(AgentsError::Count(wanted.count).into());
+        }
+        let count = crate::ledger::as_index(wanted.count);
+        let control = wanted.control.to_string();
+        let mut hub = Hub::open(&wanted.control, count).map_err(AgentsError::from)?;
+        note(&format!(
+            "waiting for {} agents: start each with `thrum bench agent --control {control}`",
+            wanted.count
+        ));
+        let began_ns = clock::monotonic_ns();
+        let (mut announced_ns, mut joined) = (0, 0);
+        while hub.seats().len() < count {
+            let now_ns = clock::monotonic_ns();
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(AgentsError::Interrupted.into());
+            }
+            if now_ns.saturating_sub(began_ns) > JOIN_NS_MAX {
+                return Err(AgentsError::Missing {
+                    joined: hub.seats().len(),
+                    wanted: wanted.count,
+                    control,
+                }
+                .into());
+            }
+            if now_ns.saturating_sub(announced_ns) >= ANNOUNCE_NS {
+                announced_ns = now_ns;
+                hub.announce().map_err(AgentsError::from)?;
+            }
+            hub.pump(LISTEN).map_err(AgentsError::from)?;
+            hub.dismiss_lost();
+            hub.take_notes().iter().for_each(|text| note(text));
+            joined = joined.min(hub.seats().len());
+            for seat in joined..hub.seats().len() {
+                note(&joined_text(&hub, seat));
+            }
+            joined = hub.seats().len();
+        }
+        let threads: Vec<u32> = hub.seats().iter().map(|seat| seat.join.threads).collect();
+        let company = Self {
+            machines: Machines::new(&threads),
+            hub: Rc::new(RefCell::new(hub)),
+        };
+        match threads.iter().sum() {
+            0 => return Err(AgentsError::NobodyMakesLoad.into()),
+            1..=THREADS_MAX => {}
+            too_many => return Err(AgentsError::Threads(too_many).into()),
+        }
+        company.wait(interrupt, SYNC_NS_MAX, |hub, seat| {
+            hub.seat(seat).clock.is_some()
+        })?;
+        Ok(company)
+    }
+
+    /// Tells everybody what is to be run and waits until they are ready for it.
+    ///
+    /// # Errors
+    /// One of them cannot do it.
+    pub(crate) fn prepare(
+        &self,
+        plan: &Plan,
+        targets: &[Target],
+        interrupt: &AtomicBool,
+    ) -> Result<(), RunError> {
+        let seats = self.hub.borrow().seats().len();
+        for seat in 0..seats {
+            let assignment = Assignment {
+                scenario: plan.scenario.clone(),
+                run_tag: plan.run_tag.clone(),
+                targets: targets.iter().map(WireTarget::new).collect(),
+                machine: seat,
+                threads: self.machines.threads().to_vec(),
+            };
+            let prepare = ToAgent::Prepare(Box::new(assignment));
+            self.hub.borrow_mut().say(seat, &prepare);
+        }
+        self.wait(interrupt, PREPARE_NS_MAX, |hub, seat| {
+            hub.seat(seat).is_prepared
+        })
+    }
+
+    /// Starts everybody at a time of this machine's clock.
+    pub(crate) fn start(&self, ramp_start_ns: u64) -> Vec<Box<dyn Crew>> {
+        let mut hub = self.hub.borrow_mut();
+        let seats = 0..hub.seats().len();
+        seats
+            .map(|seat| {
+                hub.say(seat, &ToAgent::Go { ramp_start_ns });
+                let crew = RemoteCrew::new(Rc::clone(&self.hub), seat);
+                Box::new(crew) as Box<dyn Crew>
+            })
+            .collect()
+    }
+
+    /// The agent that watches the broker of a target, if there is one; a watch without a name is the first target's.
+    pub(crate) fn watch(&self, number: usize, target: &Target) -> Option<BrokerWatch> {
+        let mut hub = self.hub.borrow_mut();
+        let is_of_target = |name: &String| *name == target.name || (number == 0 && name.is_empty());
+        let found = hub.seats().iter().enumerate().find_map(|(seat, of)| {
+            let watch = of.join.watches.iter().position(is_of_target)?;
+            Some((seat, watch))
+        });
+        let (seat, watch) = found?;
+        if number == 0 {
+            hub.show(seat, watch);
+        }
+        drop(hub);
+        Some(BrokerWatch::There(Distant {
+            hub: Rc::clone(&self.hub),
+            seat,
+            watch,
+        }))
+    }
+
+    /// What was used in seconds that have ended.
+    pub(crate) fn take_uses(&self) -> Vec<Used> {
+        self.hub.borrow_mut().take_uses()
+    }
+
+    /// What latencies between two machines are wrong by at most; 0 if nobody receives from another machine.
+    pub(crate) fn clock_error_ns(&self, plan: &Plan) -> u64 {
+        if !plan.crosses(&self.machines) {
+            return 0;
+        }
+        let hub = self.hub.borrow();
+        let at_work = hub.seats().iter().filter(|seat| seat.join.threads > 0);
+        let mut errors: Vec<u64> = at_work
+            .filter_map(|seat| Some(seat.clock?.error_ns))
+            .collect();
+        errors.sort_unstable();
+        errors.iter().rev().take(2).sum()
+    }
+
+    fn wait(
+        &self,
+        interrupt: &AtomicBool,
+        limit_ns: u64,
+        is_ready: impl Fn(&mut Hub, usize) -> bool,
+    ) -> Result<(), RunError> {
+        let began_ns = clock::monotonic_ns();
+        loop {
+            let mut hub = self.hub.borrow_mut();
+            hub.pump(LISTEN).map_err(AgentsError::from)?;
+            let seats = 0..hub.seats().len();
+            for seat in seats.clone() {
+                hub.check(seat)?;
+            }
+            let late = seats.clone().find(|seat| !is_ready(&mut hub, *seat));
+            let Some(late) = late else { return Ok(()) };
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(AgentsError::Interrupted.into());
+            }
+            if clock::monotonic_ns().saturating_sub(began_ns) > limit_ns {
+                return Err(AgentsError::Late {
+                    name: hub.name(late).to_owned(),
+                    limit: Duration::from_nanos(limit_ns),
+                }
+                .into());
+            }
+        }
+    }
+}
+
+fn joined_text(hub: &Hub, seat: usize) -> String {
+    let join = &hub.seats()[seat].join;
+    let does = match (join.threads, join.watches.len()) {
+        (0, _) => "watches the broker".to_owned(),
+        (threads, 0) => format!("{threads} threads"),
+        (threads, _) => format!("{threads} threads, watches the broker"),
+    };
+    format!("agent '{}' is here: {does}", join.name)
+}

@@ -1,0 +1,393 @@
+//! The coordinator's end: the agents of a run, what they said, and whether they are still there.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thrum_codec::QoS;
+use thrum_report::result::Agent;
+
+use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, express_post};
+use super::link::{Letter, Link, LinkError, Post, Setup};
+use super::message::{Announcement, Clock, FromAgent, Join, Refusal, Report, ToAgent, written};
+use super::topic::{ANNOUNCEMENTS, Topics, agent_of, unique};
+use super::used::Used;
+use crate::clock;
+use crate::monitor::UsageBuilder;
+use crate::record::Slice;
+use crate::run::RunError;
+use crate::swarm::Progress;
+use crate::units::{SECOND_NS, span};
+use thrum_transport::Endpoint;
+
+/// Version that coordinator and agents must share.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Seconds of all threads of an agent that wait to be taken; the coordinator takes them fifty times a second.
+const SLICES_WAITING_MAX: usize = 16_384;
+
+/// The agents of one run.
+pub(crate) struct Hub {
+    link: Link,
+    topics: Topics,
+    session: String,
+    wanted: usize,
+    seats: Vec<Seat>,
+    uses: Vec<Used>,
+    /// What to tell the person who waits.
+    notes: Vec<String>,
+}
+
+/// One agent.
+pub(super) struct Seat {
+    id: String,
+    pub(super) join: Join,
+    channel: Channel,
+    pub(super) clock: Option<Clock>,
+    pub(super) is_prepared: bool,
+    /// The last sign of life.
+    heard_ns: u64,
+    pub(super) progress: Progress,
+    slices: VecDeque<Slice>,
+    pub(super) report: Option<Report>,
+    watched: Vec<Watched>,
+    /// Why it is of no more use.
+    trouble: Option<String>,
+}
+
+/// A process that an agent watches.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    pub(super) pid: u32,
+    pub(super) usage: UsageBuilder,
+    /// It is the broker of the series.
+    pub(super) is_shown: bool,
+}
+
+impl Hub {
+    /// Connects to the control broker.
+    pub(super) fn open(control: &Endpoint, wanted: usize) -> Result<Self, LinkError> {
+        let session = unique();
+        let topics = Topics::new(&session);
+        let gone = express_post(&topics.all(), &ToAgent::Gone);
+        let link = Link::open(Setup {
+            endpoint: control,
+            client_id: &format!("thrum-run-{session}"),
+            will: Some((gone.topic, gone.payload)),
+            filters: vec![topics.coordinator("+"), topics.ask("+")],
+            pulse: Some(express_post(&topics.all(), &ToAgent::Alive)),
+        })?;
+        Ok(Self {
+            link,
+            topics,
+            session,
+            wanted,
+            seats: Vec::new(),
+            uses: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// Tells agents without a run that there is one.
+    pub(super) fn announce(&self) -> Result<(), LinkError> {
+        let announcement = Announcement {
+            session: self.session.clone(),
+            version: VERSION.to_owned(),
+        };
+        self.link.send(Post {
+            topic: ANNOUNCEMENTS.to_owned(),
+            payload: written(&announcement),
+            qos: QoS::AtMostOnce,
+        })
+    }
+
+    /// Takes all letters that have come; waits for the first one.
+    pub(super) fn pump(&mut self, timeout: Duration) -> Result<(), LinkError> {
+        let mut timeout = timeout;
+        while let Some(letter) = self.link.receive(timeout)? {
+            timeout = Duration::ZERO;
+            self.handle(&letter)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
+    pub(super) fn seat(&mut self, seat: usize) -> &mut Seat {
+        &mut self.seats[seat]
+    }
+
+    pub(super) fn name(&self, seat: usize) -> &str {
+        &self.seats[seat].join.name
+    }
+
+    pub(super) fn watched(&self, seat: usize, watch: usize) -> Option<&Watched> {
+        self.seats.get(seat)?.watched.get(watch)
+    }
+
+    /// A process that an agent watches is the broker of the series.
+    pub(super) fn show(&mut self, seat: usize, watch: usize) {
+        let watched = self.seats.get_mut(seat).map(|seat| &mut seat.watched);
+        if let Some(watched) = watched.and_then(|watched| watched.get_mut(watch)) {
+            watched.is_shown = true;
+        }
+    }
+
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    pub(super) fn take_uses(&mut self) -> Vec<Used> {
+        std::mem::take(&mut self.uses)
+    }
+
+    pub(super) fn take_slices(&mut self, seat: usize) -> VecDeque<Slice> {
+        std::mem::take(&mut self.seats[seat].slices)
+    }
+
+    /// Says something to an agent; what goes wrong shows with the next look at it.
+    pub(super) fn say(&mut self, seat: usize, message: &ToAgent) {
+        let Some(seat) = self.seats.get_mut(seat) else {
+            return;
+        };
+        if let Err(error) = seat.channel.say(&self.link, message) {
+            seat.fail(format!("cannot be told what to do: {error}"));
+        }
+    }
+
+    /// Whether an agent is still there.
+    pub(super) fn check(&self, seat: usize) -> Result<(), RunError> {
+        let seat = &self.seats[seat];
+        let silence_ns = clock::monotonic_ns().saturating_sub(seat.heard_ns);
+        let why = match &seat.trouble {
+            Some(trouble) => trouble.clone(),
+            None if silence_ns > SILENCE_NS_MAX => {
+                let limit = Duration::from_nanos(SILENCE_NS_MAX);
+                format!("was silent for more than {}", span(limit))
+            }
+            None => return Ok(()),
+        };
+        Err(RunError::AgentLost {
+            name: seat.join.name.clone(),
+            why,
+        })
+    }
+
+    /// Forgets agents that left before the run began.
+    pub(super) fn dismiss_lost(&mut self) {
+        for seat in (0..self.seats.len()).rev() {
+            if let Err(error) = self.check(seat) {
+                self.notes.push(format!("{error}; waiting for another one"));
+                self.seats.remove(seat);
+            }
+        }
+    }
+
+    fn handle(&mut self, letter: &Letter) -> Result<(), LinkError> {
+        let id = agent_of(&letter.topic);
+        let Some(seat) = self.seats.iter_mut().position(|seat| seat.id == id) else {
+            return self.receive_stranger(letter);
+        };
+        let of_letter = &mut self.seats[seat];
+        of_letter.heard_ns = of_letter.heard_ns.max(letter.at_ns);
+        match of_letter.channel.take::<FromAgent>(letter) {
+            Ok((message, confirm)) => {
+                if let Some((parcel, letters)) = confirm {
+                    let taken = ToAgent::Taken(parcel, letters);
+                    of_letter.channel.confirm(&self.link, &taken)?;
+                }
+                if let Some(message) = message {
+                    self.take(seat, message);
+                }
+            }
+            Err(ChannelError::Link(error)) => return Err(error),
+            Err(error) => of_letter.fail(error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// An agent that has no seat: gives it one, if it fits.
+    fn receive_stranger(&mut self, letter: &Letter) -> Result<(), LinkError> {
+        let id = agent_of(&letter.topic).to_owned();
+        let mut channel = Channel::new(self.topics.agent(&id));
+        let Ok((Some(FromAgent::Join(join)), _)) = channel.take(letter) else {
+            return Ok(());
+        };
+        let names = self.seats.iter().map(|seat| seat.join.name.as_str());
+        if let Some(refusal) = refusal(&join, names, self.wanted) {
+            self.notes.extend(words(&join, &refusal));
+            return channel.confirm(&self.link, &ToAgent::Refused(refusal));
+        }
+        channel.confirm(&self.link, &ToAgent::Welcome)?;
+        let watched = join.watches.iter().map(|_| Watched::default()).collect();
+        self.seats.push(Seat {
+            id,
+            join: *join,
+            channel,
+            clock: None,
+            is_prepared: false,
+            heard_ns: letter.at_ns,
+            progress: Progress::default(),
+            slices: VecDeque::new(),
+            report: None,
+            watched,
+            trouble: None,
+        });
+        Ok(())
+    }
+
+    fn take(&mut self, number: usize, message: FromAgent) {
+        let seat = &mut self.seats[number];
+        match message {
+            FromAgent::Join(_) | FromAgent::Alive => {}
+            FromAgent::Synced(clock) => seat.clock = Some(clock),
+            FromAgent::Prepared => seat.is_prepared = true,
+            FromAgent::Progress(progress) => seat.progress = progress,
+            FromAgent::Used { at_ns, resources } => self.uses.push(Used {
+                at_ns,
+                broker: None,
+                generator: Some(resources),
+            }),
+            FromAgent::Slice(slice) => match slice.slice() {
+                Some(slice) if seat.slices.len() < SLICES_WAITING_MAX => {
+                    seat.slices.push_back(slice);
+                }
+                Some(_) => seat.fail("measures more than can be taken".to_owned()),
+                None => seat.fail("sent histograms that cannot be read".to_owned()),
+            },
+            FromAgent::Reading {
+                watch,
+                pid,
+                at_ns,
+                reading,
+            } => {
+                let Some(watched) = seat.watched.get_mut(watch) else {
+                    return;
+                };
+                watched.pid = pid;
+                let used = watched.usage.enter(&reading);
+                if let Some(used) = used.filter(|_| watched.is_shown) {
+                    self.uses.push(Used {
+                        at_ns,
+                        broker: Some(used),
+                        generator: None,
+                    });
+                }
+            }
+            FromAgent::Report(report) => {
+                seat.clock = Some(report.clock);
+                seat.report = Some(*report);
+            }
+            FromAgent::Failed(why) => seat.fail(format!("failed: {why}")),
+            FromAgent::Taken(parcel, letters) => {
+                if let Err(error) = seat.channel.confirmed(&self.link, parcel, letters) {
+                    seat.fail(format!("cannot be told what to do: {error}"));
+                }
+            }
+            FromAgent::Gone => {
+                seat.fail("is gone, its connection to the control broker ended".to_owned());
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// What went wrong first is the cause of the rest.
+    fn fail(&mut self, why: String) {
+        self.trouble.get_or_insert(why);
+    }
+
+    /// Who it is, for the report.
+    pub(super) fn agent(&self, clients: u64) -> Agent {
+        let clock = self.clock.unwrap_or_default();
+        Agent {
+            name: self.join.name.clone(),
+            machine: self.join.machine.clone(),
+            clients,
+            clock_offset_ns: clock.offset_ns.saturating_neg(),
+            clock_error_ns: clock.error_ns,
+            ..Agent::default()
+        }
+    }
+}
+
+/// Why an agent gets no seat beside those with these names.
+fn refusal<'a>(
+    join: &Join,
+    names: impl ExactSizeIterator<Item = &'a str>,
+    wanted: usize,
+) -> Option<Refusal> {
+    if join.version != VERSION {
+        return Some(Refusal::Version(VERSION.to_owned()));
+    }
+    let is_full = names.len() >= wanted;
+    let mut names = names;
+    if names.any(|name| name == join.name) {
+        return Some(Refusal::Name);
+    }
+    is_full.then_some(Refusal::Full)
+}
+
+/// What a person is told of it; nothing of an agent too many, which waits for the next run.
+fn words(join: &Join, refusal: &Refusal) -> Option<String> {
+    let (name, version) = (&join.name, &join.version);
+    match refusal {
+        Refusal::Full => None,
+        Refusal::Version(ours) => Some(format!(
+            "agent '{name}' is thrum {version}, this is {ours}: it is not used"
+        )),
+        Refusal::Name => Some(format!(
+            "a second agent has the name '{name}': it is not used"
+        )),
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        // Whoever does not hear it notices the silence.
+        self.link
+            .send(express_post(&self.topics.all(), &ToAgent::End))
+            .ok();
+    }
+}
+
+/// How long after the order a change takes effect: it must have reached every agent, also over a long line.
+pub(crate) const ORDER_DELAY_NS: u64 = SECOND_NS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(name: &str, version: &str) -> Join {
+        Join {
+            version: version.to_owned(),
+            name: name.to_owned(),
+            threads: 1,
+            watches: Vec::new(),
+            machine: thrum_report::result::Machine::default(),
+        }
+    }
+
+    #[test]
+    fn an_agent_takes_part_if_it_fits() {
+        let names = || ["left", "right"].into_iter();
+        assert_eq!(refusal(&join("third", VERSION), names(), 3), None);
+        let refused = |name, version, wanted| refusal(&join(name, version), names(), wanted);
+        assert_eq!(refused("left", VERSION, 3), Some(Refusal::Name));
+        assert_eq!(refused("third", VERSION, 2), Some(Refusal::Full));
+        let version = Refusal::Version(VERSION.to_owned());
+        assert_eq!(refused("third", "0.0.1", 3), Some(version));
+    }
+
+    #[test]
+    fn a_person_is_told_of_versions_that_differ() {
+        let old = join("left", "0.0.1");
+        let told = words(&old, &Refusal::Version("0.1.0".to_owned())).unwrap();
+        assert_eq!(
+            told,
+            "agent 'left' is thrum 0.0.1, this is 0.1.0: it is not used"
+        );
+        assert_eq!(words(&old, &Refusal::Full), None);
+    }
+}

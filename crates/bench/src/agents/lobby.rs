@@ -1,0 +1,54 @@
+//! Where an agent waits for a run: the control broker may come later than the agent, and go between two runs.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::link::{Link, LinkError, Setup};
+use super::message::Announcement;
+use super::serve::{AgentOptions, RETRY, is_final};
+use super::topic::{ANNOUNCEMENTS, unique};
+use crate::clock;
+
+/// How long to wait for letters at a time.
+const LISTEN: Duration = Duration::from_millis(100);
+
+/// The session of the next run; none if the agent is to end.
+pub(super) fn wait_for_run(
+    options: &AgentOptions,
+    log: &mut dyn FnMut(&str),
+) -> Result<Option<String>, LinkError> {
+    let mut said = String::new();
+    while !options.interrupt.load(Ordering::Relaxed) {
+        let failed = match listen(options) {
+            Ok(session) => return Ok(session),
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        if failed != said {
+            log(&format!("{failed}; trying again"));
+            said = failed;
+        }
+        clock::rest(RETRY);
+    }
+    Ok(None)
+}
+
+fn listen(options: &AgentOptions) -> Result<Option<String>, LinkError> {
+    let link = Link::open(Setup {
+        endpoint: &options.control,
+        client_id: &format!("thrum-agent-{}", unique()),
+        will: None,
+        filters: vec![ANNOUNCEMENTS.to_owned()],
+        pulse: None,
+    })?;
+    while !options.interrupt.load(Ordering::Relaxed) {
+        let Some(letter) = link.receive(LISTEN)? else {
+            continue;
+        };
+        // What is not an announcement of this version's kind is not for this agent.
+        if let Ok(announcement) = serde_json::from_slice::<Announcement>(&letter.payload) {
+            return Ok(Some(announcement.session));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,390 @@
+//! What coordinator and agents say to each other: JSON, so that a person can read along with any MQTT client.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+use thrum_report::result::{Machine, Resources, ThreadLoad, Usage};
+use thrum_transport::{Endpoint, Scheme, TlsOptions};
+
+use crate::monitor::{Moment, Reading};
+use crate::pacing::Warp;
+use crate::record::{Slice, SliceCounts, add};
+use crate::run::Target;
+use crate::scenario::Scenario;
+use crate::swarm::{Progress, ThreadReport, Timeline};
+
+/// To the agents that wait for a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Announcement {
+    /// Part of the topics of the run.
+    pub(super) session: String,
+    /// Version of the coordinator.
+    pub(super) version: String,
+}
+
+/// From the coordinator to an agent, or to all.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ToAgent {
+    /// It takes part: it measures its clock.
+    Welcome,
+    /// It does not.
+    Refused(Refusal),
+    /// What is to be run.
+    Prepare(Box<Assignment>),
+    /// Everybody is ready: the first connection is opened then.
+    Go { ramp_start_ns: u64 },
+    /// Times and changes of the load.
+    Order {
+        /// When this was said.
+        said_ns: u64,
+        timeline: Timeline,
+        warp: Warp,
+    },
+    /// Accounts are read now.
+    Mark(Moment),
+    /// The clients leave, and what was counted is sent.
+    Stop,
+    /// The run is over.
+    End,
+    /// A letter of a message has come.
+    Taken(u32, u32),
+    /// The coordinator is there.
+    Alive,
+    /// The coordinator's connection ended without goodbye.
+    Gone,
+}
+
+/// From an agent to the coordinator.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum FromAgent {
+    /// It wants to take part.
+    Join(Box<Join>),
+    /// Its clock is measured.
+    Synced(Clock),
+    /// It can start.
+    Prepared,
+    /// How its clients are.
+    Progress(Progress),
+    /// What its generator used in a second, and when that ended.
+    Used { at_ns: u64, resources: Resources },
+    /// What one of its threads measured in a second.
+    Slice(Box<WireSlice>),
+    /// Accounts of a process of its machine.
+    Reading {
+        /// Number of the process among those it watches.
+        watch: usize,
+        pid: u32,
+        at_ns: u64,
+        reading: Box<Reading>,
+    },
+    /// What it counted.
+    Report(Box<Report>),
+    /// It cannot go on.
+    Failed(String),
+    /// A letter of a message has come.
+    Taken(u32, u32),
+    /// It is there.
+    Alive,
+    /// Its connection ended without goodbye.
+    Gone,
+}
+
+/// Who an agent is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Join {
+    pub(super) version: String,
+    pub(super) name: String,
+    /// Threads that make load; 0 if it only watches.
+    pub(super) threads: u32,
+    /// Names of the targets that it watches a process of; empty for the first one.
+    pub(super) watches: Vec<String>,
+    pub(super) machine: Machine,
+}
+
+/// Why an agent cannot take part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Refusal {
+    /// The run has all it wants.
+    Full,
+    /// Figures of different versions are not comparable.
+    Version(String),
+    /// Another agent has its name.
+    Name,
+}
+
+/// What an agent is to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub(super) scenario: Scenario,
+    pub(super) run_tag: String,
+    pub(super) targets: Vec<WireTarget>,
+    /// Its number among all agents.
+    pub(super) machine: usize,
+    /// Threads of all agents.
+    pub(super) threads: Vec<u32>,
+}
+
+/// How a clock is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Clock {
+    /// The coordinator's clock minus the agent's.
+    pub(super) offset_ns: i64,
+    /// What that is wrong by at most.
+    pub(super) error_ns: u64,
+}
+
+/// What an agent counted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub(super) threads: Vec<ThreadReport>,
+    pub(super) loads: Vec<ThreadLoad>,
+    pub(super) usage: Option<Usage>,
+    pub(super) clients: u64,
+    pub(super) clock: Clock,
+}
+
+/// A broker as an agent is told of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireTarget {
+    name: String,
+    scheme: String,
+    host: String,
+    port: u16,
+    path: String,
+    username: Option<String>,
+    password: Option<String>,
+    tls: WireTls,
+}
+
+/// How its TLS is checked; the files are those of the agent's machine.
+#[derive(Debug, Serialize, Deserialize)]
+struct WireTls {
+    ca_file: Option<std::path::PathBuf>,
+    insecure: bool,
+    cert_file: Option<std::path::PathBuf>,
+    key_file: Option<std::path::PathBuf>,
+    server_name: Option<String>,
+    alpn: Option<String>,
+}
+
+impl WireTarget {
+    pub(super) fn new(target: &Target) -> Self {
+        let (endpoint, tls) = (target.endpoint.clone(), target.tls.clone());
+        Self {
+            name: target.name.clone(),
+            scheme: endpoint.scheme.as_str().to_owned(),
+            host: endpoint.host,
+            port: endpoint.port,
+            path: endpoint.path,
+            username: endpoint.username,
+            password: endpoint.password,
+            tls: WireTls {
+                ca_file: tls.ca_file,
+                insecure: tls.insecure,
+                cert_file: tls.cert_file,
+                key_file: tls.key_file,
+                server_name: tls.server_name,
+                alpn: tls.alpn,
+            },
+        }
+    }
+
+    /// The target; none if its scheme is unknown here.
+    pub(super) fn target(self) -> Option<Target> {
+        let schemes = [Scheme::Mqtt, Scheme::Mqtts, Scheme::Ws, Scheme::Wss];
+        let scheme = schemes
+            .into_iter()
+            .find(|scheme| scheme.as_str() == self.scheme)?;
+        let endpoint = Endpoint {
+            scheme,
+            host: self.host,
+            port: self.port,
+            path: self.path,
+            username: self.username,
+            password: self.password,
+        };
+        Some(Target {
+            name: self.name,
+            tls: TlsOptions {
+                ca_file: self.tls.ca_file,
+                insecure: self.tls.insecure,
+                cert_file: self.tls.cert_file,
+                key_file: self.tls.key_file,
+                server_name: self.tls.server_name,
+                alpn: self.tls.alpn,
+            },
+            ..Target::new(endpoint)
+        })
+    }
+}
+
+/// A second of a thread, its histograms as HDR V2 with deflate in base64.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireSlice {
+    start_ns: u64,
+    counts: SliceCounts,
+    /// By name; those without values are left out.
+    latencies: BTreeMap<String, String>,
+    reasons: BTreeMap<String, u64>,
+}
+
+impl WireSlice {
+    pub(super) fn new(slice: &Slice) -> Self {
+        let full = slice.latencies.named().into_iter();
+        let full = full.filter(|(_, histogram)| !histogram.is_empty());
+        Self {
+            start_ns: slice.start_ns,
+            counts: slice.counts,
+            latencies: full
+                .filter_map(|(name, histogram)| Some((name.to_owned(), text_of(histogram)?)))
+                .collect(),
+            reasons: slice.reasons.clone(),
+        }
+    }
+
+    /// The slice; none if a histogram is none or has a name unknown here.
+    pub(super) fn slice(&self) -> Option<Slice> {
+        let mut slice = Slice {
+            start_ns: self.start_ns,
+            counts: self.counts,
+            reasons: self.reasons.clone(),
+            ..Slice::default()
+        };
+        let mut known = 0;
+        for (name, histogram) in slice.latencies.named_mut() {
+            let Some(text) = self.latencies.get(name) else {
+                continue;
+            };
+            add(histogram, &histogram_of(text)?);
+            known += 1;
+        }
+        (known == self.latencies.len()).then_some(slice)
+    }
+}
+
+/// None if a count exceeds 63 bits.
+fn text_of(histogram: &Histogram<u64>) -> Option<String> {
+    let mut bytes = Vec::new();
+    let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+    written.ok().map(|_| STANDARD.encode(&bytes))
+}
+
+fn histogram_of(text: &str) -> Option<Histogram<u64>> {
+    let bytes = STANDARD.decode(text).ok()?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
+}
+
+/// The message as it travels.
+pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
+    // Nothing in a message can fail: no map has keys that are no texts.
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{enter, enter_many};
+    use crate::scenario::find;
+
+    fn there_and_back<T: Serialize + serde::de::DeserializeOwned>(message: &T) -> T {
+        serde_json::from_slice(&written(message)).unwrap()
+    }
+
+    #[test]
+    fn a_second_arrives_with_every_value() {
+        let mut slice = Slice {
+            start_ns: 7,
+            ..Slice::default()
+        };
+        slice.counts.sent = 5;
+        slice.note("reset", 3);
+        enter(&mut slice.latencies.response, 1_234_567);
+        enter(&mut slice.latencies.response, 300_000_000_000);
+        enter_many(&mut slice.latencies.receive_lag, 99, 4);
+        let come = there_and_back(&WireSlice::new(&slice)).slice().unwrap();
+        assert_eq!((come.start_ns, come.counts), (7, slice.counts));
+        assert_eq!(come.reasons, slice.reasons);
+        for ((name, come), (_, sent)) in come
+            .latencies
+            .named()
+            .into_iter()
+            .zip(slice.latencies.named())
+        {
+            assert_eq!(come, sent, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_broken_histogram_is_not_taken() {
+        let mut slice = Slice::default();
+        enter(&mut slice.latencies.connect, 5);
+        let mut wire = WireSlice::new(&slice);
+        wire.latencies
+            .insert("connect".to_owned(), "nonsense".to_owned());
+        assert!(wire.slice().is_none());
+        wire.latencies.clear();
+        wire.latencies.insert("other".to_owned(), String::new());
+        assert!(wire.slice().is_none());
+    }
+
+    #[test]
+    fn targets_arrive_with_their_credentials_and_tls() {
+        let endpoint = Endpoint::parse("wss://ann:secret@[::1]:8084/mqtt?a=b").unwrap();
+        let mut target = Target::new(endpoint);
+        target.name = "left".to_owned();
+        target.tls.ca_file = Some("ca.pem".into());
+        target.tls.insecure = true;
+        let come = there_and_back(&WireTarget::new(&target)).target().unwrap();
+        assert_eq!((&come.endpoint, &come.tls), (&target.endpoint, &target.tls));
+        assert_eq!(come.name, "left");
+    }
+
+    #[test]
+    fn an_assignment_arrives_whole() {
+        let scenario = find("p2p-1K").unwrap();
+        let assignment = Assignment {
+            scenario: scenario.clone(),
+            run_tag: "abc".to_owned(),
+            targets: Vec::new(),
+            machine: 1,
+            threads: vec![2, 3],
+        };
+        let message = ToAgent::Prepare(Box::new(assignment));
+        let ToAgent::Prepare(come) = there_and_back(&message) else {
+            panic!("another message came");
+        };
+        assert_eq!((come.scenario, come.threads), (scenario, vec![2, 3]));
+    }
+
+    #[test]
+    fn an_order_with_changes_arrives_whole() {
+        let mut warp = Warp::identity();
+        warp.change(1_000_000_000, 0.5).unwrap();
+        let timeline = Timeline {
+            start_ns: 1,
+            hold_start_ns: 2,
+            hold_end_ns: 3,
+        };
+        let message = ToAgent::Order {
+            said_ns: 4,
+            timeline,
+            warp: warp.clone(),
+        };
+        let ToAgent::Order {
+            said_ns,
+            timeline: come,
+            warp: changes,
+        } = there_and_back(&message)
+        else {
+            panic!("another message came");
+        };
+        assert_eq!((said_ns, come, changes), (4, timeline, warp));
+    }
+}

@@ -1,0 +1,438 @@
+//! An agent in a run, from joining to the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thrum_codec::QoS;
+
+use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, express_post};
+use super::hub::{ORDER_DELAY_NS, VERSION};
+use super::link::{Letter, Link, LinkError, Post, Setup};
+use super::load::{Load, LoadError};
+use super::message::{Clock, FromAgent, Join, Refusal, ToAgent};
+use super::offset::{ClockEstimate, Exchange};
+use super::serve::AgentOptions;
+use super::topic::{Topics, unique};
+use super::watch::Watch;
+use crate::clock;
+use crate::machine::machine;
+use crate::pacing::Warp;
+use crate::run::RunError;
+use crate::swarm::Timeline;
+use crate::units::{SECOND_NS, latency, span};
+
+/// Exchanges before the run: some of them meet no queue.
+const EXCHANGES: usize = 30;
+
+/// How long the answer to one of them may take.
+const ANSWER_NS_MAX: u64 = 2 * SECOND_NS;
+
+/// How often the clocks are compared in the run: a crystal drifts by microseconds meanwhile.
+const COMPARE_NS: u64 = SECOND_NS / 4;
+
+/// Exchanges in a row each time: the first one wakes everybody up, those after it are faster.
+const EXCHANGES_IN_A_ROW: u32 = 4;
+
+/// How often the coordinator hears how the clients are.
+const PROGRESS_NS: u64 = SECOND_NS / 10;
+
+/// How long to wait for letters at a time: seconds of the threads are handed over as often.
+const LISTEN: Duration = Duration::from_millis(20);
+
+/// Why an agent's part in a run ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ShiftError {
+    /// The control broker is gone.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Messages cannot be sent or read.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// This machine cannot do its part.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The clients ended.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The coordinator does not want it.
+    #[error("the coordinator does not want this agent: {0:?}")]
+    Refused(Refusal),
+    /// Nothing comes any more.
+    #[error("the coordinator is gone: {0}")]
+    CoordinatorLost(String),
+    /// No answer about the time.
+    #[error(
+        "the coordinator's clock cannot be read: no answer within {}",
+        span(Duration::from_nanos(ANSWER_NS_MAX))
+    )]
+    NoClock,
+    /// An order came when it should have been carried out.
+    #[error("an order of the coordinator came {} after it was given: the line to it is too slow", latency(*late_ns))]
+    LateOrder {
+        /// How long it took.
+        late_ns: u64,
+    },
+    /// Ended from outside.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An agent's place in a run.
+pub(super) struct Shift {
+    link: Link,
+    topics: Topics,
+    id: String,
+    channel: Channel,
+    watches: Vec<Watch>,
+    interrupt: Arc<AtomicBool>,
+    heard_ns: u64,
+    estimate: Option<ClockEstimate>,
+    load: Option<Load>,
+    is_over: bool,
+    compare_at_ns: u64,
+    exchanges_to_come: u32,
+    progress_at_ns: u64,
+}
+
+impl Shift {
+    /// Joins a run and measures the clocks.
+    ///
+    /// # Errors
+    /// The coordinator does not want it, or is gone.
+    pub(super) fn begin(
+        options: &AgentOptions,
+        name: &str,
+        threads: u32,
+        session: &str,
+    ) -> Result<Self, ShiftError> {
+        let (id, topics) = (unique(), Topics::new(session));
+        let to_coordinator = topics.coordinator(&id);
+        let gone = express_post(&to_coordinator, &FromAgent::Gone);
+        let link = Link::open(Setup {
+            endpoint: &options.control,
+            client_id: &format!("thrum-agent-{id}"),
+            will: Some((gone.topic, gone.payload)),
+            filters: vec![topics.agent(&id), topics.answer(&id), topics.all()],
+            pulse: Some(express_post(&to_coordinator, &FromAgent::Alive)),
+        })?;
+        let mut shift = Self {
+            link,
+            channel: Channel::new(to_coordinator),
+            topics,
+            id,
+            watches: options.watches.clone(),
+            interrupt: Arc::clone(&options.interrupt),
+            heard_ns: clock::monotonic_ns(),
+            estimate: None,
+            load: None,
+            is_over: false,
+            compare_at_ns: u64::MAX,
+            exchanges_to_come: 0,
+            progress_at_ns: u64::MAX,
+        };
+        let watches = options.watches.iter().map(|watch| watch.target.clone());
+        shift.say(&FromAgent::Join(Box::new(Join {
+            version: VERSION.to_owned(),
+            name: name.to_owned(),
+            threads,
+            watches: watches.collect(),
+            machine: machine(),
+        })))?;
+        let begun = shift.await_welcome();
+        let begun = begun.and_then(|()| shift.compare_clocks());
+        if let Err(error) = begun {
+            shift.apologise(&error);
+            return Err(error);
+        }
+        Ok(shift)
+    }
+
+    /// Does what the coordinator says until the run is over.
+    ///
+    /// # Errors
+    /// The coordinator is gone, or this machine cannot do its part; the coordinator is told.
+    pub(super) fn attend(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+        let ended = self.follow(log);
+        if let Some(mut load) = self.load.take() {
+            load.give_up();
+        }
+        if let Err(error) = &ended {
+            self.apologise(error);
+        }
+        ended
+    }
+
+    /// Tells the coordinator why this agent leaves.
+    fn apologise(&mut self, error: &ShiftError) {
+        // One that is gone does not hear it.
+        self.say(&FromAgent::Failed(error.to_string())).ok();
+    }
+
+    fn follow(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+        while !self.is_over {
+            let mut timeout = LISTEN;
+            while let Some(letter) = self.listen(timeout)? {
+                self.handle(&letter, log)?;
+                timeout = Duration::ZERO;
+            }
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// The next letter of the coordinator, if one comes in time.
+    fn listen(&mut self, timeout: Duration) -> Result<Option<Letter>, ShiftError> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(ShiftError::Interrupted);
+        }
+        if let Some(letter) = self.link.receive(timeout)? {
+            self.heard_ns = self.heard_ns.max(letter.at_ns);
+            return Ok(Some(letter));
+        }
+        let silence_ns = clock::monotonic_ns().saturating_sub(self.heard_ns);
+        if silence_ns > SILENCE_NS_MAX {
+            let limit = span(Duration::from_nanos(SILENCE_NS_MAX));
+            let why = format!("silent for more than {limit}");
+            return Err(ShiftError::CoordinatorLost(why));
+        }
+        Ok(None)
+    }
+
+    fn await_welcome(&mut self) -> Result<(), ShiftError> {
+        loop {
+            let Some(letter) = self.listen(LISTEN)? else {
+                continue;
+            };
+            let (message, _) = self.channel.take::<ToAgent>(&letter)?;
+            match message {
+                Some(ToAgent::Welcome) => return Ok(()),
+                Some(ToAgent::Refused(refusal)) => return Err(ShiftError::Refused(refusal)),
+                Some(ToAgent::End | ToAgent::Gone) => {
+                    let why = "it ended before the run began".to_owned();
+                    return Err(ShiftError::CoordinatorLost(why));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Measures the coordinator's clock before the run.
+    fn compare_clocks(&mut self) -> Result<(), ShiftError> {
+        let mut exchanges = Vec::with_capacity(EXCHANGES);
+        while exchanges.len() < EXCHANGES {
+            exchanges.push(self.make_exchange()?);
+        }
+        let estimate = ClockEstimate::from_exchanges(&exchanges).ok_or(ShiftError::NoClock)?;
+        let now_ns = clock::monotonic_ns();
+        self.say(&FromAgent::Synced(Clock {
+            offset_ns: estimate.offset_ns(),
+            error_ns: estimate.error_ns_until(now_ns),
+        }))?;
+        self.estimate = Some(estimate);
+        self.compare_at_ns = now_ns + COMPARE_NS;
+        Ok(())
+    }
+
+    /// Asks for the coordinator's clock and waits for the answer.
+    fn make_exchange(&mut self) -> Result<Exchange, ShiftError> {
+        self.ask()?;
+        let asked_ns = clock::monotonic_ns();
+        while clock::monotonic_ns().saturating_sub(asked_ns) < ANSWER_NS_MAX {
+            let letter = self.listen(LISTEN)?;
+            if let Some(exchange) = letter.and_then(|letter| self.exchange(&letter)) {
+                return Ok(exchange);
+            }
+        }
+        Err(ShiftError::NoClock)
+    }
+
+    /// Asks for the coordinator's clock.
+    fn ask(&self) -> Result<(), LinkError> {
+        self.link.send(Post {
+            topic: self.topics.ask(&self.id),
+            payload: clock::monotonic_ns().to_string().into_bytes(),
+            qos: QoS::AtMostOnce,
+        })
+    }
+
+    /// The exchange that a letter completes, if it is an answer about the clock.
+    fn exchange(&self, letter: &Letter) -> Option<Exchange> {
+        if letter.topic != self.topics.answer(&self.id) {
+            return None;
+        }
+        let text = std::str::from_utf8(&letter.payload).ok()?;
+        let mut times = text.split(' ').map(str::parse);
+        let mut next = || times.next()?.ok();
+        Some(Exchange {
+            asked_ns: next()?,
+            received_ns: next()?,
+            answered_ns: next()?,
+            heard_ns: letter.at_ns,
+        })
+    }
+
+    fn handle(&mut self, letter: &Letter, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+        if letter.topic == self.topics.answer(&self.id) {
+            return self.handle_answer(letter);
+        }
+        let (message, confirm) = self.channel.take::<ToAgent>(letter)?;
+        if let Some((parcel, letters)) = confirm {
+            let taken = FromAgent::Taken(parcel, letters);
+            self.channel.confirm(&self.link, &taken)?;
+        }
+        match message {
+            Some(message) => self.obey(message, log),
+            None => Ok(()),
+        }
+    }
+
+    /// The coordinator said what its clock shows.
+    fn handle_answer(&mut self, letter: &Letter) -> Result<(), ShiftError> {
+        let exchange = self.exchange(letter);
+        if let (Some(estimate), Some(exchange)) = (&mut self.estimate, exchange) {
+            estimate.enter(&exchange);
+        }
+        self.exchanges_to_come = self.exchanges_to_come.saturating_sub(1);
+        if self.exchanges_to_come > 0 {
+            self.ask()?;
+        }
+        Ok(())
+    }
+
+    /// The load has its times, or others than before.
+    fn obey_order(
+        &mut self,
+        said_ns: u64,
+        timeline: Timeline,
+        warp: &Warp,
+    ) -> Result<(), ShiftError> {
+        let late_ns = self.coordinators_ns().saturating_sub(said_ns);
+        if late_ns > ORDER_DELAY_NS {
+            return Err(ShiftError::LateOrder { late_ns });
+        }
+        let Some(load) = &mut self.load else {
+            return Ok(());
+        };
+        if let Some(estimate) = self.estimate.as_mut().filter(|_| !load.has_times()) {
+            estimate.begin(clock::monotonic_ns());
+        }
+        load.order(timeline, warp);
+        Ok(())
+    }
+
+    fn obey(&mut self, message: ToAgent, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+        match message {
+            ToAgent::Prepare(assignment) => {
+                let watches = self.watches.clone();
+                let load = self.saying(|say| Ok(Load::prepare(*assignment, &watches, say)?))?;
+                let (clients, threads) = load.size();
+                log(&format!(
+                    "run of {}: {clients} clients, {threads} threads, clock within {}",
+                    load.name(),
+                    latency(self.clock_error_ns())
+                ));
+                self.load = Some(load);
+                self.say(&FromAgent::Prepared)?;
+            }
+            ToAgent::Go { ramp_start_ns } => {
+                let offset_ns = self.estimate.map_or(0, |estimate| estimate.offset_ns());
+                if let Some(load) = &mut self.load {
+                    load.go(ramp_start_ns, offset_ns).map_err(RunError::from)?;
+                    self.progress_at_ns = 0;
+                }
+            }
+            ToAgent::Order {
+                said_ns,
+                timeline,
+                warp,
+            } => self.obey_order(said_ns, timeline, &warp)?,
+            ToAgent::Mark(moment) => {
+                let now_ns = self.coordinators_ns();
+                self.with_load(|load, say| {
+                    load.mark(moment, now_ns, say);
+                    Ok(())
+                })?;
+            }
+            ToAgent::Stop => {
+                let estimate = self.estimate.ok_or(ShiftError::NoClock)?;
+                self.progress_at_ns = u64::MAX;
+                self.with_load(|load, say| Ok(load.finish(&estimate, say)?))?;
+            }
+            ToAgent::End => self.is_over = true,
+            ToAgent::Taken(parcel, letters) => {
+                self.channel.confirmed(&self.link, parcel, letters)?;
+            }
+            ToAgent::Gone => {
+                let why = "its connection to the control broker ended".to_owned();
+                return Err(ShiftError::CoordinatorLost(why));
+            }
+            ToAgent::Welcome | ToAgent::Refused(_) | ToAgent::Alive => {}
+        }
+        Ok(())
+    }
+
+    /// Hands over what is ready, and compares the clocks now and then.
+    fn look(&mut self) -> Result<(), ShiftError> {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= self.compare_at_ns {
+            self.compare_at_ns = now_ns + COMPARE_NS;
+            self.exchanges_to_come = EXCHANGES_IN_A_ROW;
+            self.ask()?;
+        }
+        let at_ns = self.coordinators_ns();
+        self.with_load(|load, say| Ok(load.look(at_ns, say)?))?;
+        if now_ns >= self.progress_at_ns {
+            self.progress_at_ns = now_ns + PROGRESS_NS;
+            let progress = self.load.as_ref().and_then(Load::progress);
+            if let Some(progress) = progress {
+                self.say(&FromAgent::Progress(progress))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn with_load(
+        &mut self,
+        act: impl FnOnce(&mut Load, &mut dyn FnMut(FromAgent)) -> Result<(), ShiftError>,
+    ) -> Result<(), ShiftError> {
+        let Some(mut load) = self.load.take() else {
+            return Ok(());
+        };
+        let done = self.saying(|say| act(&mut load, say));
+        self.load = Some(load);
+        done
+    }
+
+    /// Lets something speak to the coordinator; an error in speaking is the outcome then.
+    fn saying<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn FnMut(FromAgent)) -> Result<T, ShiftError>,
+    ) -> Result<T, ShiftError> {
+        let mut said = Ok(());
+        let (channel, link) = (&mut self.channel, &self.link);
+        let done = act(&mut |message| {
+            if said.is_ok() {
+                said = channel.say(link, &message);
+            }
+        })?;
+        said?;
+        Ok(done)
+    }
+
+    fn say(&mut self, message: &FromAgent) -> Result<(), ChannelError> {
+        self.channel.say(&self.link, message)
+    }
+
+    fn coordinators_ns(&self) -> u64 {
+        let here_ns = clock::monotonic_ns();
+        self.estimate
+            .map_or(here_ns, |estimate| estimate.coordinators_ns(here_ns))
+    }
+
+    fn clock_error_ns(&self) -> u64 {
+        let now_ns = clock::monotonic_ns();
+        self.estimate
+            .map_or(0, |estimate| estimate.error_ns_until(now_ns))
+    }
+}

@@ -1,0 +1,234 @@
+//! A run in words and in the fields of its result.
+
+use thrum_report::RunResult;
+use thrum_report::result::{
+    Clients, Delivery, GroupDescription, Latencies, LoadModel, Rates, ScenarioDescription,
+    StageSeconds, Validity, Verdict,
+};
+
+use thrum_transport::Scheme;
+use toml_edit::{DocumentMut, Item, TableLike};
+
+use super::Outcome;
+use crate::plan::Plan;
+use crate::run::Target;
+use crate::scenario::Group;
+use crate::swarm::Timeline;
+use crate::units::{count as grouped, fraction, nanos, percent, ratio};
+use crate::validity::Health;
+
+/// The scenario as it was run.
+pub(super) fn scenario(
+    plan: &Plan,
+    targets: &[Target],
+    timeline: Option<Timeline>,
+) -> ScenarioDescription {
+    let scenario = &plan.scenario;
+    let seconds = |ns: u64| fraction(ns) / 1e9;
+    let hold_ns = timeline.map_or_else(
+        || nanos(scenario.stages.hold),
+        |timeline| timeline.hold_end_ns.saturating_sub(timeline.hold_start_ns),
+    );
+    ScenarioDescription {
+        name: scenario.name.clone(),
+        summary: scenario.summary.clone(),
+        targets: targets
+            .iter()
+            .map(|target| target.endpoint.to_string())
+            .collect(),
+        mqtt_version: scenario.version_text(),
+        qos: scenario.delivery_qos().map(|qos| qos as u8),
+        payload_bytes: scenario.payload_bytes(),
+        payload: scenario.payload_kind().to_owned(),
+        transport: transports(targets),
+        keep_alive_seconds: scenario.keep_alive,
+        connect_rate: scenario.connect_rate,
+        load: LoadModel {
+            closed_loop: scenario.has_closed_loop(),
+            text: scenario.load_text(),
+        },
+        scale: scenario.scale,
+        stages: StageSeconds {
+            ramp: scenario.ramp().as_secs_f64(),
+            warm_up: scenario.stages.warm_up.as_secs_f64(),
+            hold: seconds(hold_ns),
+            drain: scenario.stages.drain.as_secs_f64(),
+        },
+        groups: scenario.groups.iter().map(group).collect(),
+        toml: without_passwords(&scenario.toml),
+    }
+}
+
+/// Validity and verdict.
+pub(super) fn judge(outcome: &Outcome, result: &mut RunResult) {
+    let limits = outcome.limits();
+    result.validity = Validity {
+        valid: limits.is_empty(),
+        limits: limits.iter().map(ToString::to_string).collect(),
+        advice: limits
+            .iter()
+            .map(|limit| limit.advice().to_owned())
+            .collect(),
+    };
+    result.verdict = Verdict {
+        pass: outcome.faults.is_empty() && all_decided(outcome),
+        text: verdict_text(outcome),
+        faults: outcome.faults.iter().map(ToString::to_string).collect(),
+    };
+}
+
+/// Clients, rates and deliveries.
+pub(super) fn count(outcome: &Outcome, result: &mut RunResult) {
+    let (counts, delivery) = (&outcome.counts, &outcome.delivery);
+    result.clients = Clients {
+        wanted: outcome.clients.wanted,
+        ready: outcome.clients.ready,
+        failed: outcome.clients.failed,
+        lost: counts.connections_lost,
+        cut: counts.connections_cut,
+        reconnected: counts.reconnected,
+        ramp_seconds: outcome.clients.ramp.as_secs_f64(),
+        connect_rate: outcome.connect_rate(),
+    };
+    result.rates = Rates {
+        offered: outcome.offered_rate(),
+        sent: outcome.sent_rate(),
+        received: outcome.received_rate(),
+        held_back_messages: counts.held_back,
+    };
+    result.delivery = Delivery {
+        sent_messages: counts.sent,
+        acknowledged: counts.acknowledged,
+        expected: delivery.expected,
+        delivered: delivery.delivered(),
+        lost: delivery.lost,
+        excused: delivery.excused,
+        duplicated: delivery.duplicated,
+        reordered: delivery.reordered,
+        late: delivery.late,
+        misdelivered: delivery.misdelivered,
+        foreign: delivery.foreign,
+        refused: counts.refused,
+        downgraded_subscriptions: counts.downgraded,
+        bytes_sent: counts.bytes_out,
+        bytes_received: counts.bytes_in,
+    };
+}
+
+/// Limits of the generator that the latencies show while the run lasts.
+pub(super) fn limits_so_far(latencies: &Latencies) -> Vec<String> {
+    let p99 = |distribution: &Option<thrum_report::result::Distribution>| {
+        distribution
+            .as_ref()
+            .map_or(0, |distribution| distribution.quantiles.p99)
+    };
+    let health = Health {
+        lag_p99_ns: p99(&latencies.generator_lag),
+        receive_lag_p99_ns: p99(&latencies.receive_lag),
+        response_p99_ns: p99(&latencies.e2e),
+        ..Health::default()
+    };
+    health.limits().iter().map(ToString::to_string).collect()
+}
+
+fn all_decided(outcome: &Outcome) -> bool {
+    outcome.clients.ready + outcome.clients.failed >= outcome.clients.wanted
+}
+
+fn verdict_text(outcome: &Outcome) -> String {
+    let delivery = &outcome.delivery;
+    if !outcome.faults.is_empty() {
+        let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
+        return faults.join(", ");
+    }
+    let clients = &outcome.clients;
+    if !all_decided(outcome) {
+        let (ready, wanted) = (grouped(clients.ready), grouped(clients.wanted));
+        return format!("ended while clients were connecting: {ready} of {wanted} ready");
+    }
+    if outcome.scenario.publishers() == 0 {
+        return format!("all {} clients accepted and kept", grouped(clients.ready));
+    }
+    if delivery.expected == 0 {
+        return "nobody was to receive the messages".to_owned();
+    }
+    let expected = grouped(delivery.expected);
+    let qos = outcome.scenario.delivery_qos().map_or(0, |qos| qos as u8);
+    if delivery.lost > 0 {
+        let share = percent(ratio(delivery.lost, delivery.expected));
+        let lost = grouped(delivery.lost);
+        return format!("{lost} of {expected} deliveries lost ({share}), which QoS 0 allows");
+    }
+    let duplicates = match delivery.duplicated {
+        0 => "each once".to_owned(),
+        again => format!("{} again, which QoS {qos} allows", grouped(again)),
+    };
+    match delivery.excused {
+        0 => format!("all {expected} deliveries arrived in order, {duplicates}"),
+        excused => format!(
+            "all deliveries that were promised arrived in order, {duplicates}; {} of {expected} were not promised: \
+             not acknowledged, or their subscriber was away without a session",
+            grouped(excused)
+        ),
+    }
+}
+
+fn transports(targets: &[Target]) -> String {
+    let mut names: Vec<&str> = targets
+        .iter()
+        .map(|target| transport_name(target.endpoint.scheme))
+        .collect();
+    names.dedup();
+    names.join(", ")
+}
+
+const fn transport_name(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Mqtt => "tcp",
+        Scheme::Mqtts => "tls",
+        Scheme::Ws => "ws",
+        Scheme::Wss => "wss",
+    }
+}
+
+fn group(group: &Group) -> GroupDescription {
+    GroupDescription {
+        name: group.name.clone(),
+        clients: group.clients,
+        text: group.text(),
+    }
+}
+
+/// The scenario file as it may be shown to anybody.
+fn without_passwords(toml: &str) -> String {
+    let Ok(mut document) = toml.parse::<DocumentMut>() else {
+        // What cannot be read cannot be searched for secrets.
+        return String::new();
+    };
+    let groups = document.get_mut("groups").and_then(Item::as_table_like_mut);
+    for (_, group) in groups.into_iter().flat_map(TableLike::iter_mut) {
+        if let Some(password) = group
+            .as_table_like_mut()
+            .and_then(|group| group.get_mut("password"))
+        {
+            *password = toml_edit::value("***");
+        }
+    }
+    document.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let shown = without_passwords("[groups.a]\nusername = \"u\"\npassword = \"secret\"\n");
+        assert_eq!(shown, "[groups.a]\nusername = \"u\"\npassword = \"***\"\n");
+        let inline = without_passwords("groups = { a = { clients = 1, password = 'secret' } }");
+        assert!(
+            !inline.contains("secret") && inline.contains("clients"),
+            "{inline}"
+        );
+    }
+}

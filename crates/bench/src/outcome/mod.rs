@@ -1,0 +1,313 @@
+//! All that a run found out, added up over its threads and judged.
+
+mod describe;
+mod findings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_report::RunResult;
+use thrum_report::result::{Agent, Broker, Distribution, ErrorCount, Generator, Mark, Second};
+
+use crate::agents::BrokerWatch;
+use crate::clock::utc_text;
+use crate::crew::CrewReport;
+use crate::machine::machine;
+use crate::monitor::{Monitor, Work};
+use crate::pacing::Warp;
+use crate::plan::{Due, Plan};
+use crate::record::{Counts, Latencies};
+use crate::run::Target;
+use crate::scenario::{FaultKind, Scenario};
+use crate::swarm::{ThreadReport, Timeline};
+use crate::units::ratio;
+use crate::validity::{Health, Limit, ThreadLoad};
+use crate::verdict::{Connections, Delivery, Fault, faults};
+
+pub(crate) use findings::Findings;
+
+/// Result of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was run.
+    pub scenario: Scenario,
+    /// It was ended early from outside.
+    pub was_interrupted: bool,
+    /// The clients.
+    pub clients: Clients,
+    /// Length of the hold as it was.
+    pub hold: Duration,
+    /// Latencies of the hold.
+    pub latencies: Latencies,
+    /// Counts.
+    pub counts: Counts,
+    /// Deliveries, judged.
+    pub delivery: Delivery,
+    /// Promises that were not kept.
+    pub faults: Vec<Fault>,
+    /// How the generator was.
+    pub health: Health,
+    /// Everything, as it is written and shown.
+    pub result: RunResult,
+}
+
+/// The clients of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clients {
+    /// As the scenario has them.
+    pub wanted: u64,
+    /// Connected and subscribed.
+    pub ready: u64,
+    /// Did not get that far.
+    pub failed: u64,
+    /// From the first connection to the last client ready.
+    pub ramp: Duration,
+}
+
+/// A broker that was watched.
+pub(crate) struct BrokerSeen {
+    pub(crate) target: Target,
+    pub(crate) monitor: BrokerWatch,
+}
+
+/// The pieces of an outcome.
+pub(crate) struct Measured {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) command: String,
+    pub(crate) started_unix: u64,
+    pub(crate) was_interrupted: bool,
+    pub(crate) clients: Clients,
+    pub(crate) timeline: Timeline,
+    pub(crate) warp: Warp,
+    pub(crate) brokers: Vec<BrokerSeen>,
+    pub(crate) generator: Option<Monitor>,
+    /// What latencies between two machines are wrong by at most; 0 if there are none.
+    pub(crate) clock_error_ns: u64,
+    pub(crate) reports: Vec<CrewReport>,
+    pub(crate) errors: Vec<ErrorCount>,
+    pub(crate) latencies: Latencies,
+    pub(crate) seconds: Vec<Second>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl Outcome {
+    /// Adds up and judges.
+    pub(crate) fn new(mut measured: Measured) -> Self {
+        let (mut threads, mut loads) = (Vec::new(), Vec::new());
+        let (mut agents, mut generator) = (Vec::new(), Generator::default());
+        for report in std::mem::take(&mut measured.reports) {
+            threads.extend(report.threads);
+            loads.extend(report.generator.threads.iter().copied());
+            match report.agent {
+                Some(agent) => agents.push(Agent {
+                    generator: report.generator,
+                    ..agent
+                }),
+                None => generator = report.generator,
+            }
+        }
+        let mut counts = Counts::default();
+        for thread in &threads {
+            counts.merge(&thread.counts);
+        }
+        let (plan, timeline, clients) = (&measured.plan, measured.timeline, measured.clients);
+        let delivery = settle(&measured, &threads);
+        let connections = connections(plan, clients, &counts, &threads);
+        let loads = loads.iter().map(|load| ThreadLoad {
+            busy: load.busy,
+            waited: load.waited_for_core,
+        });
+        let latencies = &measured.latencies;
+        let health = Health {
+            lag_p99_ns: latencies.lag.value_at_quantile(0.99),
+            receive_lag_p99_ns: latencies.receive_lag.value_at_quantile(0.99),
+            response_p99_ns: latencies.response.value_at_quantile(0.99),
+            offered: offered(plan, timeline, &measured.warp),
+            sent: counts.sent_in_hold,
+            held_back: counts.held_back_at_end,
+            threads: loads.collect(),
+            clock_error_ns: measured.clock_error_ns,
+            response_p50_ns: latencies.response.value_at_quantile(0.5),
+        };
+        let hold_ns = timeline.hold_end_ns.saturating_sub(timeline.hold_start_ns);
+        let mut outcome = Self {
+            scenario: plan.scenario.clone(),
+            was_interrupted: measured.was_interrupted,
+            clients,
+            hold: Duration::from_nanos(hold_ns),
+            faults: faults(plan.scenario.delivery_qos(), &delivery, &connections),
+            delivery,
+            counts,
+            health,
+            latencies: measured.latencies.clone(),
+            result: RunResult::default(),
+        };
+        outcome.result = outcome.to_result(measured, generator, agents);
+        outcome
+    }
+
+    /// Limits of the generator that showed; none makes the run VALID. A closed loop has no schedule to keep.
+    pub fn limits(&self) -> Vec<Limit> {
+        self.health.limits()
+    }
+
+    /// Messages per second that were due in the hold.
+    pub fn offered_rate(&self) -> f64 {
+        self.per_second(self.health.offered)
+    }
+
+    /// Messages per second that were sent in the hold.
+    pub fn sent_rate(&self) -> f64 {
+        self.per_second(self.counts.sent_in_hold)
+    }
+
+    /// Messages per second that were received in the hold.
+    pub fn received_rate(&self) -> f64 {
+        self.per_second(self.counts.received_in_hold)
+    }
+
+    /// Connections per second of the ramp.
+    pub fn connect_rate(&self) -> f64 {
+        let ramp_ns = crate::units::nanos(self.clients.ramp);
+        ratio(self.clients.ready, ramp_ns) * 1e9
+    }
+
+    /// Exit code of the command line: 130 interrupted, 7 INVALID, 1 promises not kept, 99 thresholds failed, else 0.
+    pub const fn exit_code(&self) -> u8 {
+        self.result.exit_code
+    }
+
+    fn per_second(&self, messages: u64) -> f64 {
+        ratio(messages, crate::units::nanos(self.hold)) * 1e9
+    }
+
+    fn to_result(
+        &self,
+        mut measured: Measured,
+        mut generator: Generator,
+        agents: Vec<Agent>,
+    ) -> RunResult {
+        let findings = Findings {
+            plan: &measured.plan,
+            targets: &measured.targets,
+            command: &measured.command,
+            started_unix: measured.started_unix,
+            timeline: Some(measured.timeline),
+            latencies: &measured.latencies,
+            seconds: &[],
+            errors: measured.errors,
+            marks: &measured.marks,
+        };
+        let mut result = findings.result();
+        let (received, ready) = (self.counts.received_in_hold, self.clients.ready);
+        let in_and_out = received + self.counts.sent_in_hold;
+        result.series = measured.seconds;
+        result.machine = machine();
+        result.started = utc_text(measured.started_unix);
+        result.interrupted = self.was_interrupted;
+        describe::judge(self, &mut result);
+        describe::count(self, &mut result);
+        generator.usage = measured
+            .generator
+            .as_mut()
+            .and_then(|monitor| monitor.usage(received, in_and_out, ready));
+        result.generator = generator;
+        result.agents = agents;
+        let seen = measured.brokers.iter_mut().filter_map(|seen| {
+            let usage = seen.monitor.usage(Work {
+                messages_received: received,
+                messages_in_and_out: in_and_out,
+                connections: ready,
+            })?;
+            Some(Broker {
+                usage,
+                ..seen.monitor.broker(&seen.target)
+            })
+        });
+        result.brokers = seen.collect();
+        result.fill_metrics();
+        let thresholds = self.scenario.thresholds.iter();
+        result.thresholds = thresholds
+            .map(|threshold| threshold.evaluate(&result.metrics))
+            .collect();
+        result.exit_code = exit_code(&result);
+        result
+    }
+}
+
+/// Exit code of a result; the most fundamental matter counts.
+fn exit_code(result: &RunResult) -> u8 {
+    let thresholds_kept = result.thresholds.iter().all(|threshold| threshold.pass);
+    match (
+        result.interrupted,
+        result.validity.valid,
+        result.verdict.pass,
+    ) {
+        (true, _, _) => 130,
+        (false, false, _) => 7,
+        (false, true, false) => 1,
+        (false, true, true) if !thresholds_kept => 99,
+        (false, true, true) => 0,
+    }
+}
+
+fn settle(measured: &Measured, threads: &[ThreadReport]) -> Delivery {
+    let (plan, timeline, warp) = (&measured.plan, measured.timeline, &measured.warp);
+    let due_ns = |publisher: u32, sequence: u32| match plan.due(publisher, sequence)? {
+        Due::At(offset_ns) => Some(timeline.start_ns.saturating_add(warp.real_ns(offset_ns))),
+        // When it left is not kept: a closed loop's losses are never excused by an absence.
+        Due::WhenAllowed => None,
+    };
+    Delivery::settle(plan, threads, &due_ns)
+}
+
+/// What is held against the broker: connections that the scenario makes fail are not.
+fn connections(
+    plan: &Plan,
+    clients: Clients,
+    counts: &Counts,
+    threads: &[ThreadReport],
+) -> Connections {
+    let scenario = &plan.scenario;
+    let cuts = |group: &crate::scenario::Group| {
+        group
+            .client
+            .network
+            .is_some_and(|network| network.cut_after.is_some())
+    };
+    let breaks = |kind: &FaultKind| !matches!(kind, FaultKind::StopReading { .. });
+    let is_rough =
+        scenario.faults.iter().any(|fault| breaks(&fault.kind)) || scenario.groups.iter().any(cuts);
+    let unacknowledged = threads.iter().flat_map(|thread| &thread.publishers);
+    Connections {
+        failed: clients.failed,
+        lost: if is_rough { 0 } else { counts.connections_lost },
+        away: counts.away_at_end,
+        refused: counts.refused,
+        unacknowledged: unacknowledged
+            .map(|publisher| u64::from(publisher.unacknowledged))
+            .sum(),
+    }
+}
+
+/// Messages of all publishers that are due within the hold.
+fn offered(plan: &Plan, timeline: Timeline, warp: &Warp) -> u64 {
+    let virtual_ns = |at_ns: u64| warp.virtual_span_ns(at_ns.saturating_sub(timeline.start_ns));
+    let (before_ns, load_ns) = (
+        virtual_ns(timeline.hold_start_ns),
+        virtual_ns(timeline.hold_end_ns),
+    );
+    let publishers = (0..).zip(plan.publishers());
+    publishers
+        .map(|(publisher, _)| {
+            let before = plan.due_within(publisher, before_ns);
+            u64::from(plan.due_within(publisher, load_ns).saturating_sub(before))
+        })
+        .sum()
+}
+
+/// A histogram as it is written; none if it is empty.
+fn distribution(histogram: &hdrhistogram::Histogram<u64>) -> Option<Distribution> {
+    (!histogram.is_empty()).then(|| Distribution::from_histogram(histogram))
+}

@@ -1,0 +1,277 @@
+//! Files and ports that the clients need, and a broker that answers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::kernel_text;
+use crate::ledger::as_index;
+use crate::units::count;
+use thrum_transport::Endpoint;
+
+/// Files that are open beside the connections: event queues, timers, `/proc`, standard streams.
+const OTHER_FILES: u64 = 64;
+
+/// Ports of one source address that are used: the rest is left to other programs and to ports that
+/// are not free again yet.
+const PORTS_USED_PERCENT: u32 = 90;
+
+/// How long the broker may take to accept one connection.
+const REACH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Source addresses 127.0.0.1 to 127.0.0.254.
+const LOOPBACK_SOURCES_MAX: u32 = 254;
+
+/// Why the run cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreflightError {
+    /// More clients than this process may open files.
+    #[error("{} clients need {} open files, but the limit is {}: raise it with `ulimit -Hn {needed}` as root (systemd: LimitNOFILE=), or use at most {} clients", count(u64::from(*clients)), count(*needed), count(*limit), count(most_clients(*clients, *needed, *limit)))]
+    OpenFiles {
+        /// Clients asked for.
+        clients: u32,
+        /// Files needed.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// More clients than the broker may open files.
+    #[error("the broker (pid {pid}) may open only {} files, fewer than {} clients need: start it with a higher limit (`ulimit -n`; systemd: LimitNOFILE=)", count(*limit), count(u64::from(*clients)))]
+    BrokerOpenFiles {
+        /// The broker.
+        pid: u32,
+        /// Its limit.
+        limit: u64,
+        /// Clients asked for.
+        clients: u32,
+    },
+    /// More clients than ports.
+    #[error("{} clients need more ports than the {} of one source address ({low} to {high}): widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8", count(u64::from(*clients)), count(u64::from(high - low) + 1))]
+    Ports {
+        /// Clients asked for.
+        clients: u32,
+        /// First port for clients.
+        low: u16,
+        /// Last port for clients.
+        high: u16,
+    },
+    /// Nobody accepts connections there.
+    #[error("cannot reach {target}: {cause}")]
+    Unreachable {
+        /// As typed.
+        target: String,
+        /// What the kernel said.
+        cause: String,
+    },
+}
+
+/// Most clients that one process of this machine can have: its hard limit of open files, less those that are
+/// needed for other things.
+pub fn clients_max() -> u32 {
+    let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    u32::try_from(limit.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX)
+}
+
+/// Raises the soft limit of open files to the hard one and checks that the clients fit.
+///
+/// # Errors
+/// They do not.
+pub fn raise_open_files(clients: u32) -> Result<(), PreflightError> {
+    raise_open_files_to(clients, u64::from(clients))
+}
+
+/// Likewise for clients that need so many files in all.
+pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), PreflightError> {
+    let needed = files + OTHER_FILES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let soft = current.unwrap_or(u64::MAX);
+    if soft >= needed {
+        return Ok(());
+    }
+    let limit = maximum.unwrap_or(u64::MAX);
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
+    let limit = if raised.is_ok() { limit } else { soft };
+    if limit < needed {
+        return Err(PreflightError::OpenFiles {
+            clients,
+            needed,
+            limit,
+        });
+    }
+    Ok(())
+}
+
+/// Checks that a broker on this machine may open a file per client.
+///
+/// # Errors
+/// It may not.
+pub fn check_broker_files(pid: u32, clients: u32) -> Result<(), PreflightError> {
+    let limits = kernel_text::read(format!("/proc/{pid}/limits")).unwrap_or_default();
+    match open_files_limit(&limits) {
+        Some(limit) if limit < u64::from(clients) => Err(PreflightError::BrokerOpenFiles {
+            pid,
+            limit,
+            clients,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The source addresses that the clients take turns with; empty if the kernel's choice will do.
+///
+/// # Errors
+/// The clients need more ports than there are.
+pub fn source_addresses(target: IpAddr, clients: u32) -> Result<Vec<IpAddr>, PreflightError> {
+    let text = kernel_text::read("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let (low, high) = port_range(&text).unwrap_or((32_768, 60_999));
+    spread(target, clients, (low, high))
+}
+
+/// Opens and closes one connection.
+///
+/// # Errors
+/// Nobody accepts it.
+pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightError> {
+    let unreachable = |cause: String| PreflightError::Unreachable {
+        target: target.to_string(),
+        cause,
+    };
+    match TcpStream::connect_timeout(&address, REACH_TIMEOUT) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Err(unreachable(
+            "connection refused; is the broker running and listening there?".to_owned(),
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Err(unreachable(format!(
+            "no answer within {} s",
+            REACH_TIMEOUT.as_secs()
+        ))),
+        Err(error) => Err(unreachable(error.to_string())),
+    }
+}
+
+/// Clients that fit, if so many need so many files.
+fn most_clients(clients: u32, needed: u64, limit: u64) -> u64 {
+    let fit = u128::from(limit.saturating_sub(OTHER_FILES)) * u128::from(clients);
+    let files = u128::from(needed.saturating_sub(OTHER_FILES).max(1));
+    u64::try_from(fit / files).unwrap_or(u64::MAX)
+}
+
+fn spread(
+    target: IpAddr,
+    clients: u32,
+    (low, high): (u16, u16),
+) -> Result<Vec<IpAddr>, PreflightError> {
+    let ports = u32::from(high.saturating_sub(low)) + 1;
+    let usable = (ports * PORTS_USED_PERCENT / 100).max(1);
+    if clients <= usable {
+        return Ok(Vec::new());
+    }
+    let addresses = clients.div_ceil(usable);
+    let is_v4_loopback = matches!(target, IpAddr::V4(address) if address.is_loopback());
+    if !is_v4_loopback || addresses > LOOPBACK_SOURCES_MAX {
+        return Err(PreflightError::Ports { clients, low, high });
+    }
+    let addresses = (1..=u8::MAX).take(as_index(addresses));
+    Ok(addresses
+        .map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
+        .collect())
+}
+
+fn port_range(text: &str) -> Option<(u16, u16)> {
+    let mut bounds = text.split_ascii_whitespace().map(str::parse);
+    Some((bounds.next()?.ok()?, bounds.next()?.ok()?))
+}
+
+/// The soft limit in `/proc/PID/limits`; none if it is unlimited or not there.
+fn open_files_limit(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const RANGE: (u16, u16) = (32_768, 60_999);
+
+    #[test]
+    fn few_clients_leave_the_source_to_the_kernel() {
+        assert_eq!(spread(LOOPBACK, 10_000, RANGE), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn many_clients_on_loopback_get_several_sources() {
+        let sources = spread(LOOPBACK, 100_000, RANGE).unwrap();
+        assert_eq!(sources.len(), 4);
+        assert_eq!(sources[3], IpAddr::V4(Ipv4Addr::new(127, 0, 0, 4)));
+    }
+
+    #[test]
+    fn many_clients_elsewhere_are_refused_with_the_remedy() {
+        let error = spread("10.0.0.5".parse().unwrap(), 100_000, RANGE).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "100 000 clients need more ports than the 28 232 of one source address (32768 to 60999): \
+             widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8"
+        );
+        assert!(spread("::1".parse().unwrap(), 100_000, RANGE).is_err());
+        assert!(spread(LOOPBACK, 100_000_000, RANGE).is_err());
+    }
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        assert_eq!(port_range("32768\t60999\n"), Some(RANGE));
+        assert_eq!(port_range("x"), None);
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max open files            20000                20000                files     \n";
+        assert_eq!(open_files_limit(limits), Some(20_000));
+        assert_eq!(
+            open_files_limit("Max open files unlimited unlimited files"),
+            None
+        );
+    }
+
+    #[test]
+    fn too_few_open_files_are_said_with_numbers_and_remedy() {
+        let error = PreflightError::OpenFiles {
+            clients: 100_000,
+            needed: 100_064,
+            limit: 20_000,
+        };
+        assert_eq!(
+            error.to_string(),
+            "100 000 clients need 100 064 open files, but the limit is 20 000: raise it with \
+             `ulimit -Hn 100064` as root (systemd: LimitNOFILE=), or use at most 19 936 clients"
+        );
+    }
+
+    #[test]
+    fn clients_that_need_several_files_each_fit_less_often() {
+        assert_eq!(most_clients(100, 100 + OTHER_FILES, 50 + OTHER_FILES), 50);
+        assert_eq!(most_clients(100, 300 + OTHER_FILES, 150 + OTHER_FILES), 50);
+        assert_eq!(most_clients(100, 300, 10), 0);
+    }
+
+    #[test]
+    fn a_target_that_nobody_serves_is_unreachable() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = Endpoint::parse(&address.to_string()).unwrap();
+        assert_eq!(reach(&target, address), Ok(()));
+        drop(listener);
+        assert!(matches!(
+            reach(&target, address),
+            Err(PreflightError::Unreachable { .. })
+        ));
+    }
+}

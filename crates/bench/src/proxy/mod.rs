@@ -1,0 +1,98 @@
+//! A weak network in user space: a TCP proxy that delays, slows, cuts and silences connections.
+//!
+//! It needs no privileges. The handshake of TCP is the kernel's and is not delayed; bytes are never lost or
+//! reordered, because TCP would repair it: what a lossy network looks like to MQTT is delay and its variation.
+
+mod bucket;
+mod chance;
+mod connection;
+mod link;
+mod relay;
+mod shared;
+mod timetable;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use mio::Waker;
+
+pub use shared::Stats;
+
+use crate::scenario::Network;
+use relay::Relay;
+use shared::Shared;
+
+/// A proxy that runs in a thread of its own until it is dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Starts a proxy to `upstream` on a free port of 127.0.0.1. The same seed draws the same jitter and the same
+    /// lifetimes, as far as connections come in the same order.
+    ///
+    /// # Errors
+    /// The kernel gives no socket, event queue or thread.
+    pub fn start(upstream: SocketAddr, network: Network, seed: u64) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(network));
+        let relay = Relay::new(upstream, Arc::clone(&shared), seed)?;
+        let (address, waker) = (relay.address()?, relay.waker());
+        let thread = thread::Builder::new()
+            .name("proxy".to_owned())
+            .spawn(move || relay.run())?;
+        Ok(Self {
+            address,
+            shared,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where clients connect instead of the broker.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Begins or ends an outage: in it nothing passes in either direction, nothing is closed, and new connections
+    /// get no answer. What was sent meanwhile arrives after it, as TCP would repeat it.
+    pub fn set_outage(&self, is_out: bool) {
+        self.shared.change(|controls| controls.is_out = is_out);
+        self.wake();
+    }
+
+    /// Changes the network of all connections; bytes on their way keep their time.
+    pub fn set_network(&self, network: Network) {
+        self.shared.change(|controls| controls.network = network);
+        self.wake();
+    }
+
+    /// What has happened so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    fn wake(&self) {
+        // It fails only if the counter behind it is full, which wakes as well.
+        self.waker.wake().ok();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.change(|controls| controls.is_stopped = true);
+        self.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed by itself.
+            thread.join().ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

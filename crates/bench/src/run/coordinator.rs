@@ -1,0 +1,454 @@
+//! Keeps the stages: looks at its crews fifty times a second, tells them what changes, collects their seconds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thrum_report::result::{Mark, Stage};
+
+use super::hooks::Hooks;
+use super::prepare::{Prepared, Wired};
+use super::{RunError, RunOptions, Status, Target};
+use crate::agents::{self, BrokerWatch, Company};
+use crate::clock;
+use crate::collect::Collector;
+use crate::crew::{Crew, CrewReport, LocalCrew, Posts};
+use crate::monitor::{Moment, Monitor};
+use crate::observe::Observer;
+use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Outcome};
+use crate::pacing::Warp;
+use crate::plan::{Machines, Plan};
+use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
+use crate::units::{SECOND_NS, nanos};
+
+/// How often the coordinator looks at its crews.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Rest between the last connection and the load: the broker's memory and its idle CPU are read meanwhile.
+const SETTLE_NS: u64 = SECOND_NS / 2;
+
+/// From the decision to start or change the load to its effect: every thread must have seen it.
+pub(super) const ORDER_DELAY_NS: u64 = SECOND_NS / 4;
+
+/// Silence after the last delivery in which duplicates may still come.
+const ECHO_NS: u64 = SECOND_NS / 5;
+
+pub(super) struct Coordinator<'a> {
+    plan: Arc<Plan>,
+    targets: Vec<Target>,
+    command: String,
+    started_unix: u64,
+    ramp_start_ns: u64,
+    crews: Vec<Box<dyn Crew>>,
+    monitors: Vec<Option<BrokerWatch>>,
+    generator: Option<Monitor>,
+    company: Option<Company>,
+    /// Holds the networks of the run until its end.
+    _wired: Wired,
+    /// From the decision to start or change the load to its effect: every thread must have seen it.
+    pub(super) order_delay_ns: u64,
+    pub(super) collector: Collector,
+    hooks: Hooks,
+    pub(super) marks: Vec<Mark>,
+    interrupt: Arc<AtomicBool>,
+    observer: &'a mut dyn Observer,
+    pub(super) timeline: Option<Timeline>,
+    pub(super) warp: Warp,
+    pub(super) factor: f64,
+    pub(super) is_paused: bool,
+    pub(super) was_stopped: bool,
+    next_second_ns: u64,
+}
+
+/// A stage under way.
+#[derive(Clone, Copy)]
+struct Watch {
+    stage: Stage,
+    start_ns: u64,
+    planned_ns: u64,
+}
+
+impl<'a> Coordinator<'a> {
+    /// Starts the threads; they open their connections at once.
+    pub(super) fn start(
+        prepared: Prepared,
+        options: &RunOptions,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, RunError> {
+        let plan = prepared.plan;
+        let order_delay_ns = if prepared.company.is_some() {
+            agents::ORDER_DELAY_NS
+        } else {
+            ORDER_DELAY_NS
+        };
+        let (ramp_start_ns, crews) = match &prepared.company {
+            None => {
+                let ramp_start_ns = clock::monotonic_ns();
+                let posts = Posts {
+                    first_thread: 0,
+                    threads: prepared.threads,
+                    machines: Machines::new(&[prepared.threads]),
+                    targets: Arc::clone(&prepared.wired.wiring),
+                    target_of_group: Arc::clone(&prepared.wired.target_of_group),
+                    clock_offset_ns: 0,
+                    ramp_start_ns,
+                };
+                let crew: Box<dyn Crew> = Box::new(LocalCrew::start(&plan, &posts)?);
+                (ramp_start_ns, vec![crew])
+            }
+            Some(company) => {
+                let ramp_start_ns = clock::monotonic_ns() + order_delay_ns;
+                (ramp_start_ns, company.start(ramp_start_ns))
+            }
+        };
+        // The generator's accounts are those of the machines that make the load.
+        let generator = match prepared.company {
+            None => Monitor::new(std::process::id()),
+            Some(_) => None,
+        };
+        let collector = Collector::new(
+            ramp_start_ns,
+            prepared.started_unix,
+            options.latency_log.as_deref(),
+        )?;
+        Ok(Self {
+            crews,
+            hooks: Hooks::new(&plan.scenario, options.on_fault.as_deref()),
+            targets: prepared.targets,
+            command: options.command.clone(),
+            started_unix: prepared.started_unix,
+            ramp_start_ns,
+            monitors: prepared.monitors,
+            generator,
+            company: prepared.company,
+            _wired: prepared.wired,
+            order_delay_ns,
+            collector,
+            marks: Vec::new(),
+            interrupt: Arc::clone(&options.interrupt),
+            observer,
+            timeline: None,
+            warp: Warp::identity(),
+            factor: 1.0,
+            is_paused: false,
+            was_stopped: false,
+            next_second_ns: ramp_start_ns + SECOND_NS,
+            plan,
+        })
+    }
+
+    /// Runs all stages.
+    pub(super) fn conduct(mut self) -> Result<Outcome, RunError> {
+        self.ramp_up()?;
+        let ramp = Duration::from_nanos(clock::monotonic_ns().saturating_sub(self.ramp_start_ns));
+        let progress = self.progress();
+        if progress.ready == 0 && !self.is_interrupted() {
+            return Err(self.nobody_accepted());
+        }
+        if !self.is_interrupted() {
+            self.apply_load()?;
+        }
+        let clients = Clients {
+            wanted: u64::from(self.plan.clients()),
+            ready: self.progress().ready,
+            failed: self.progress().failed,
+            ramp,
+        };
+        self.settle_up(clients)
+    }
+
+    /// Waits until every client is ready or has failed.
+    fn ramp_up(&mut self) -> Result<(), RunError> {
+        let planned_ns = nanos(self.plan.scenario.ramp());
+        let watch = Watch {
+            stage: Stage::Ramp,
+            start_ns: self.ramp_start_ns,
+            planned_ns,
+        };
+        // Each client decides for itself when an answer is late; this only ends a ramp that hangs.
+        let latest_ns = self.ramp_start_ns + planned_ns + 4 * ANSWER_NS_MAX;
+        let clients = u64::from(self.plan.clients());
+        self.watch(
+            watch,
+            |_| latest_ns,
+            |progress| progress.ready + progress.failed >= clients,
+        )?;
+        Ok(())
+    }
+
+    /// Warm-up, hold and drain.
+    fn apply_load(&mut self) -> Result<(), RunError> {
+        self.settle()?;
+        let timeline = self.start_load();
+        let warm_up = Watch {
+            stage: Stage::WarmUp,
+            start_ns: timeline.start_ns,
+            planned_ns: timeline.hold_start_ns - timeline.start_ns,
+        };
+        self.watch(warm_up, |_| timeline.hold_start_ns, |_| false)?;
+        self.mark(Moment::HoldStart);
+        let hold = Watch {
+            stage: Stage::Hold,
+            start_ns: timeline.hold_start_ns,
+            planned_ns: timeline.hold_end_ns - timeline.hold_start_ns,
+        };
+        // Its end may move while it lasts.
+        self.watch(hold, |timeline| timeline.hold_end_ns, |_| false)?;
+        let now_ns = clock::monotonic_ns();
+        if let Some(timeline) = self
+            .timeline
+            .filter(|timeline| timeline.hold_end_ns > now_ns)
+        {
+            self.order(Timeline {
+                hold_end_ns: now_ns,
+                ..timeline
+            });
+        }
+        self.mark(Moment::HoldEnd);
+        self.drain()
+    }
+
+    /// Looks at the broker's memory and idle CPU before the load.
+    fn settle(&mut self) -> Result<(), RunError> {
+        self.mark(Moment::Connected);
+        let now_ns = clock::monotonic_ns();
+        let watch = Watch {
+            stage: Stage::Ramp,
+            start_ns: self.ramp_start_ns,
+            planned_ns: nanos(self.plan.scenario.ramp()),
+        };
+        self.watch(watch, |_| now_ns + SETTLE_NS, |_| false)?;
+        self.mark(Moment::IdleEnd);
+        Ok(())
+    }
+
+    fn start_load(&mut self) -> Timeline {
+        let stages = self.plan.scenario.stages;
+        let start_ns = clock::monotonic_ns() + self.order_delay_ns;
+        let hold_start_ns = start_ns + nanos(stages.warm_up);
+        let timeline = Timeline {
+            start_ns,
+            hold_start_ns,
+            hold_end_ns: hold_start_ns + nanos(stages.hold),
+        };
+        // What was asked for while the clients were connecting holds from the start.
+        let factor = self.factor_now();
+        if (factor - 1.0).abs() > f64::EPSILON {
+            // A factor within its limits at time 0 is never refused.
+            self.warp.change(0, factor).ok();
+        }
+        self.order(timeline);
+        timeline
+    }
+
+    /// Tells all crews the times and changes that hold from now on.
+    pub(super) fn order(&mut self, timeline: Timeline) {
+        self.timeline = Some(timeline);
+        self.collector.set_load(timeline, self.warp.clone());
+        // The pages are others now, and each is to have its sample.
+        let now_ns = clock::monotonic_ns();
+        (_, self.next_second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
+        for crew in &mut self.crews {
+            crew.order(timeline, &self.warp);
+        }
+    }
+
+    /// Something begins or ends: accounts are read.
+    fn mark(&mut self, moment: Moment) {
+        for monitor in self.monitors.iter_mut().flatten() {
+            monitor.mark(moment);
+        }
+        if let Some(generator) = &mut self.generator {
+            agents::mark(generator, moment);
+        }
+        for crew in &mut self.crews {
+            crew.mark(moment);
+        }
+    }
+
+    /// Waits for messages on their way, and a moment for duplicates of the last ones.
+    fn drain(&mut self) -> Result<(), RunError> {
+        let start_ns = clock::monotonic_ns();
+        let planned_ns = nanos(self.plan.scenario.stages.drain);
+        let watch = Watch {
+            stage: Stage::Drain,
+            start_ns,
+            planned_ns,
+        };
+        let echo_ns = ECHO_NS.min(planned_ns);
+        // What was sent until now shows in the gauges with the next turn of each thread, an agent's a little later.
+        let news_ns = match self.company {
+            None => echo_ns,
+            Some(_) => self.order_delay_ns.min(planned_ns),
+        };
+        self.watch(watch, |_| start_ns + news_ns, |_| false)?;
+        self.watch(
+            watch,
+            |_| start_ns + planned_ns,
+            |progress| progress.distinct >= progress.expected && progress.pending == 0,
+        )?;
+        let end_ns = clock::monotonic_ns() + echo_ns;
+        self.watch(watch, |_| end_ns, |_| false)
+    }
+
+    /// Looks on until a time, an interruption or until `is_done`.
+    fn watch(
+        &mut self,
+        watch: Watch,
+        end_ns: impl Fn(&Timeline) -> u64,
+        is_done: impl Fn(&Progress) -> bool,
+    ) -> Result<(), RunError> {
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let progress = self.progress();
+            self.look(watch, now_ns, progress)?;
+            let ends_early = self.is_interrupted() && watch.stage != Stage::Drain;
+            let end_ns = end_ns(&self.timeline.unwrap_or_default());
+            if is_done(&progress) || ends_early || now_ns >= end_ns {
+                return Ok(());
+            }
+            clock::rest(LOOK_INTERVAL.min(Duration::from_nanos(end_ns - now_ns)));
+        }
+    }
+
+    fn look(&mut self, watch: Watch, now_ns: u64, progress: Progress) -> Result<(), RunError> {
+        for crew in &mut self.crews {
+            crew.check()?;
+            crew.take_slices(&mut |slice| self.collector.take(slice));
+        }
+        for used in self.company.iter().flat_map(Company::take_uses) {
+            self.collector.note_use(&used);
+        }
+        if now_ns >= self.next_second_ns {
+            self.sample(now_ns, progress.up);
+        }
+        let at = self.collector.seconds_at(now_ns);
+        if watch.stage == Stage::Hold {
+            self.hooks
+                .begin_due(now_ns.saturating_sub(watch.start_ns), at, &mut self.marks);
+        }
+        self.hooks.look_after(at, &mut self.marks);
+        if self.collector.close(&self.plan, now_ns) && self.observer.wants_seconds() {
+            let mut so_far = self.findings().so_far(&progress);
+            let seen = self.monitors.iter().zip(&self.targets);
+            let seen = seen.filter_map(|(watch, target)| Some((watch.as_ref()?, target)));
+            so_far.brokers = seen.map(|(watch, target)| watch.broker(target)).collect();
+            self.observer.second(&so_far);
+        }
+        let planned_ns = match (watch.stage, self.timeline) {
+            (Stage::Hold, Some(timeline)) => timeline.hold_end_ns - timeline.hold_start_ns,
+            _ => watch.planned_ns,
+        };
+        self.observer.look(&Status {
+            stage: watch.stage,
+            elapsed: Duration::from_nanos(now_ns.saturating_sub(watch.start_ns)),
+            planned: Duration::from_nanos(planned_ns),
+            clients: self.plan.clients(),
+            progress,
+        });
+        while let Some(command) = self.observer.next_command() {
+            self.obey(command, now_ns);
+        }
+        Ok(())
+    }
+
+    /// A second is over: what broker and generator used goes with what its threads counted.
+    fn sample(&mut self, now_ns: u64, up: u64) {
+        let mut brokers = self.monitors.iter_mut().flatten().map(BrokerWatch::sample);
+        let broker = brokers.next().flatten();
+        brokers.for_each(drop);
+        let generator = self.generator.as_mut().and_then(Monitor::sample);
+        let last_ns = self.next_second_ns - 1;
+        self.collector.note(last_ns, up, broker, generator);
+        (_, self.next_second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
+    }
+
+    fn progress(&self) -> Progress {
+        self.crews
+            .iter()
+            .fold(Progress::default(), |sum, crew| sum.plus(&crew.progress()))
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.was_stopped || self.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn nobody_accepted(mut self) -> RunError {
+        let mut failure = None;
+        for crew in std::mem::take(&mut self.crews) {
+            let finished = crew.finish(&mut |slice| self.collector.take(slice));
+            failure = failure.or_else(|| finished.err());
+        }
+        let targets: Vec<String> = self
+            .targets
+            .iter()
+            .map(|target| target.endpoint.to_string())
+            .collect();
+        failure.unwrap_or_else(|| RunError::NobodyAccepted {
+            target: targets.join(", "),
+            reason: self
+                .collector
+                .main_error()
+                .unwrap_or_else(|| "no answer".to_owned()),
+        })
+    }
+
+    fn findings(&self) -> Findings<'_> {
+        Findings {
+            plan: &self.plan,
+            targets: &self.targets,
+            command: &self.command,
+            started_unix: self.started_unix,
+            timeline: self.timeline,
+            latencies: &self.collector.latencies,
+            seconds: &self.collector.seconds,
+            errors: self.collector.errors(),
+            marks: &self.marks,
+        }
+    }
+
+    /// Everybody leaves; adds up and judges.
+    fn settle_up(mut self, clients: Clients) -> Result<Outcome, RunError> {
+        for crew in &mut self.crews {
+            crew.stop();
+        }
+        let mut reports: Vec<CrewReport> = Vec::new();
+        for crew in std::mem::take(&mut self.crews) {
+            reports.push(crew.finish(&mut |slice| self.collector.take(slice))?);
+        }
+        self.collector.close_all(&self.plan, clock::monotonic_ns());
+        self.collector.finish_log()?;
+        let was_interrupted = self.is_interrupted();
+        let company = self.company.as_ref();
+        let clock_error_ns = company.map_or(0, |company| company.clock_error_ns(&self.plan));
+        let seen = self
+            .monitors
+            .into_iter()
+            .zip(&self.targets)
+            .filter_map(|(monitor, target)| {
+                Some(BrokerSeen {
+                    target: target.clone(),
+                    monitor: monitor?,
+                })
+            });
+        let seen: Vec<_> = seen.collect();
+        Ok(Outcome::new(Measured {
+            plan: self.plan,
+            targets: self.targets,
+            command: self.command,
+            started_unix: self.started_unix,
+            was_interrupted,
+            clients,
+            timeline: self.timeline.unwrap_or_default(),
+            warp: self.warp,
+            brokers: seen,
+            generator: self.generator,
+            clock_error_ns,
+            reports,
+            errors: self.collector.errors(),
+            latencies: self.collector.latencies,
+            seconds: self.collector.seconds,
+            marks: self.marks,
+        }))
+    }
+}

@@ -1,0 +1,64 @@
+//! "Did you mean": the known name nearest to an unknown one.
+
+/// The candidate with the fewest edits to `name`, if it is near enough to be meant.
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    let edits = candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(candidate, name), candidate));
+    edits
+        .filter(|(edits, _)| *edits <= allowed)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour, ignoring case.
+pub(super) fn edit_distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.to_lowercase().chars().collect();
+    let right: Vec<char> = right.to_lowercase().chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (row, letter) in left.iter().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, other) in right.iter().enumerate() {
+            let replaced = above[column] + usize::from(letter != other);
+            let mut edits = replaced.min(above[column + 1] + 1).min(current[column] + 1);
+            let is_swapped =
+                row > 0 && column > 0 && left[row - 1] == *other && *letter == right[column - 1];
+            if is_swapped {
+                edits = edits.min(before[column - 1] + 1);
+            }
+            current.push(edits);
+        }
+        before = std::mem::replace(&mut above, current);
+    }
+    above[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted_without_regard_to_case() {
+        for (left, right, edits) in [
+            ("", "abc", 3),
+            ("hold", "HOLD", 0),
+            ("rate", "rtae", 1),
+            ("hold", "hodl", 1),
+            ("a", "bc", 2),
+        ] {
+            assert_eq!(edit_distance(left, right), edits, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn only_a_near_name_is_proposed() {
+        let known = ["clients", "client_id", "publish"];
+        assert_eq!(nearest("cleints", known), Some("clients"));
+        assert_eq!(nearest("colour", known), None);
+    }
+}

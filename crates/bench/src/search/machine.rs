@@ -1,0 +1,401 @@
+//! The search itself: upwards in strides until a load is not held, then halving, then repeats on both sides.
+//!
+//! Loads stand on a ladder whose rungs are one resolution apart, so the same load can be tried again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Grade, Trial};
+
+/// Times that a trial which the generator limited is tried again before the load counts as beyond its reach.
+const LIMITED_MAX: u32 = 2;
+
+/// Below the first load the search goes down to this part of it.
+const LOWEST_PART: f64 = 1.0 / 1_024.0;
+
+/// What bounds a search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// The first load.
+    pub from: f64,
+    /// The highest load to try.
+    pub to: f64,
+    /// From one load to the next at the end of the search: 0.05 is 5 %.
+    pub resolution: f64,
+    /// From one load to the next at the beginning: 2 doubles.
+    pub stride: f64,
+    /// Trials at each end of the interval, all of which must agree.
+    pub repeats: u32,
+    /// Most trials.
+    pub trials_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            from: 1_000.0,
+            to: 10_000_000.0,
+            resolution: 0.05,
+            stride: 2.0,
+            repeats: 3,
+            trials_max: 60,
+        }
+    }
+}
+
+/// Why a search cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// Not a range.
+    #[error("the search needs 0 < --from <= --to")]
+    Range,
+    /// Not a step.
+    #[error("--resolution must be between 0.5 % and 50 %")]
+    Resolution,
+    /// No trial.
+    #[error("--repeat must be at least 1")]
+    Repeats,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Try this load and record how it went.
+    Try {
+        /// Messages per second or clients.
+        load: f64,
+        /// Why this one, in words.
+        why: &'static str,
+    },
+    /// There is nothing left to try.
+    Done(Answer),
+}
+
+/// What ended the search upwards before the broker did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ceiling {
+    /// The generator could not offer more.
+    Generator,
+    /// The highest load that was asked for.
+    Asked,
+}
+
+/// What the search found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Answer {
+    /// The broker held `low` every time and failed at `high` every time.
+    Between {
+        /// Held in every repeat.
+        low: f64,
+        /// Failed in every repeat.
+        high: f64,
+    },
+    /// The broker held this load every time; what stopped the search is not the broker.
+    AtLeast {
+        /// Held in every repeat.
+        low: f64,
+        /// What stopped it.
+        ceiling: Ceiling,
+    },
+    /// The broker held not even the lowest load that was tried.
+    Below {
+        /// The lowest load tried.
+        high: f64,
+    },
+    /// The generator could not offer even the lowest load.
+    NoTrial,
+    /// The most trials were made before both ends were sure; `low` held and `high` failed at least once.
+    Unsure {
+        /// Highest load that was held and never failed.
+        low: Option<f64>,
+        /// Lowest load above it that failed.
+        high: Option<f64>,
+    },
+}
+
+/// Rungs of the ladder: load = from * (1 + resolution) ^ rung.
+type Rung = i32;
+
+/// What is known of the loads above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    /// The broker failed here.
+    Failed(Rung),
+    /// The generator failed here.
+    Limited(Rung),
+    /// Nothing above may be tried.
+    Asked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Looking for two neighbours of which the lower one holds.
+    Narrow {
+        low: Option<Rung>,
+        above: Option<Above>,
+    },
+    /// Repeats at the lower end.
+    Low { low: Rung, above: Above },
+    /// Repeats at the upper end.
+    High { low: Rung, high: Rung },
+    /// Found.
+    Done(Answer),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    held: u32,
+    failed: u32,
+    limited: u32,
+}
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    limits: Limits,
+    /// Rungs of one stride.
+    stride: Rung,
+    bottom: Rung,
+    top: Rung,
+    phase: Phase,
+    tallies: BTreeMap<Rung, Tally>,
+    trials: Vec<Trial>,
+}
+
+impl Search {
+    /// A search within these limits.
+    ///
+    /// # Errors
+    /// The limits contradict each other.
+    pub fn new(limits: Limits) -> Result<Self, LimitsError> {
+        let is_range = limits.from.is_finite() && limits.to.is_finite() && limits.from > 0.0;
+        if !is_range || limits.to < limits.from {
+            return Err(LimitsError::Range);
+        }
+        if !(0.005..=0.5).contains(&limits.resolution) {
+            return Err(LimitsError::Resolution);
+        }
+        if limits.repeats == 0 {
+            return Err(LimitsError::Repeats);
+        }
+        let rungs = |factor: f64| floor(factor.ln() / limits.resolution.ln_1p());
+        Ok(Self {
+            stride: rungs(limits.stride).max(1),
+            bottom: rungs(LOWEST_PART),
+            top: rungs(limits.to / limits.from),
+            phase: Phase::Narrow {
+                low: None,
+                above: None,
+            },
+            tallies: BTreeMap::new(),
+            trials: Vec::new(),
+            limits,
+        })
+    }
+
+    /// What to do next; the same until a trial is recorded.
+    pub fn next(&self) -> Step {
+        let (rung, why) = match self.phase {
+            Phase::Done(answer) => return Step::Done(answer),
+            Phase::Narrow { low, above } => match (low, above) {
+                (None, None) => (0, "first"),
+                (Some(_), None) => (self.narrowing(low, above), "up"),
+                (None, Some(_)) => (self.narrowing(low, above), "down"),
+                (Some(_), Some(_)) => (self.narrowing(low, above), "halving"),
+            },
+            Phase::Low { low, .. } => (low, "repeat, lower end"),
+            Phase::High { high, .. } => (high, "repeat, upper end"),
+        };
+        Step::Try {
+            load: self.load(rung),
+            why,
+        }
+    }
+
+    /// Takes in how the load went that [`Search::next`] named.
+    pub fn record(&mut self, trial: Trial) {
+        let rung = match self.phase {
+            Phase::Done(_) => return,
+            Phase::Narrow { low, above } => self.narrowing(low, above),
+            Phase::Low { low, .. } => low,
+            Phase::High { high, .. } => high,
+        };
+        let tally = self.tallies.entry(rung).or_default();
+        match trial.grade {
+            Grade::Held => tally.held += 1,
+            Grade::Failed => tally.failed += 1,
+            Grade::Limited => tally.limited += 1,
+        }
+        let (tally, grade) = (*tally, trial.grade);
+        self.trials.push(trial);
+        self.phase = match self.phase {
+            Phase::Done(answer) => Phase::Done(answer),
+            Phase::Narrow { low, above } => self.after_narrowing((low, above), rung, grade, tally),
+            Phase::Low { low, above } => self.after_low(low, above, tally),
+            Phase::High { low, high } => self.after_high(low, high, tally),
+        };
+        let made = u32::try_from(self.trials.len()).unwrap_or(u32::MAX);
+        if made >= self.limits.trials_max && !matches!(self.phase, Phase::Done(_)) {
+            self.phase = Phase::Done(self.unsure());
+        }
+    }
+
+    /// All trials so far, in order.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// What bounds it.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn load(&self, rung: Rung) -> f64 {
+        self.limits.from * (1.0 + self.limits.resolution).powi(rung)
+    }
+
+    /// The rung to try while narrowing.
+    fn narrowing(&self, low: Option<Rung>, above: Option<Above>) -> Rung {
+        let ceiling = above.map(|above| match above {
+            Above::Failed(rung) | Above::Limited(rung) => rung,
+            Above::Asked => self.top + 1,
+        });
+        match (low, ceiling) {
+            (None, None) => 0,
+            (Some(low), None) => (low + self.stride).min(self.top),
+            (None, Some(high)) => (high - self.stride).max(self.bottom),
+            (Some(low), Some(high)) => i32::midpoint(low, high),
+        }
+    }
+
+    fn after_narrowing(
+        &self,
+        (low, above): (Option<Rung>, Option<Above>),
+        rung: Rung,
+        grade: Grade,
+        tally: Tally,
+    ) -> Phase {
+        let (low, above) = match grade {
+            Grade::Held if rung == self.top => (Some(rung), Some(Above::Asked)),
+            Grade::Held => (Some(rung), above),
+            Grade::Failed => (low, Some(Above::Failed(rung))),
+            Grade::Limited if tally.limited < LIMITED_MAX => (low, above),
+            Grade::Limited => (low, Some(Above::Limited(rung))),
+        };
+        match (low, above) {
+            (None, Some(Above::Failed(high))) if high <= self.bottom => {
+                Phase::Done(Answer::Below {
+                    high: self.load(high),
+                })
+            }
+            (None, Some(Above::Limited(high))) if high <= self.bottom => {
+                Phase::Done(Answer::NoTrial)
+            }
+            (Some(low), Some(above)) if self.is_next(low, above) => Phase::Low { low, above },
+            _ => Phase::Narrow { low, above },
+        }
+    }
+
+    fn is_next(&self, low: Rung, above: Above) -> bool {
+        match above {
+            Above::Failed(high) | Above::Limited(high) => high - low <= 1,
+            Above::Asked => low == self.top,
+        }
+    }
+
+    /// The lower end is sure when every repeat was held; else it goes down by a rung.
+    fn after_low(&self, low: Rung, above: Above, tally: Tally) -> Phase {
+        if tally.failed == 0 && tally.limited <= self.limits.repeats {
+            return if tally.held < self.needed() {
+                Phase::Low { low, above }
+            } else {
+                self.after_sure_low(low, above)
+            };
+        }
+        if low <= self.bottom {
+            return Phase::Done(Answer::Below {
+                high: self.load(low),
+            });
+        }
+        // A load that is held only sometimes is above the lower end, and one that failed bounds it from above.
+        let above = match above {
+            Above::Asked | Above::Limited(_) if tally.failed > 0 => Above::Failed(low),
+            Above::Asked => Above::Limited(low),
+            known => known,
+        };
+        Phase::Low {
+            low: low - 1,
+            above,
+        }
+    }
+
+    fn after_sure_low(&self, low: Rung, above: Above) -> Phase {
+        match above {
+            Above::Failed(high) => Phase::High { low, high },
+            Above::Limited(_) => self.at_least(low, Ceiling::Generator),
+            Above::Asked => self.at_least(low, Ceiling::Asked),
+        }
+    }
+
+    /// The upper end is sure when every repeat failed; else it goes up by a rung.
+    fn after_high(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
+        if tally.limited > self.limits.repeats {
+            return self.at_least(low, Ceiling::Generator);
+        }
+        if tally.held > 0 {
+            return if high >= self.top {
+                self.at_least(low, Ceiling::Asked)
+            } else {
+                Phase::High {
+                    low,
+                    high: high + 1,
+                }
+            };
+        }
+        if tally.failed < self.needed() {
+            Phase::High { low, high }
+        } else {
+            Phase::Done(Answer::Between {
+                low: self.load(low),
+                high: self.load(high),
+            })
+        }
+    }
+
+    /// Trials that must agree: the one that found the end is not one of them, for it was chosen by its outcome.
+    fn needed(&self) -> u32 {
+        self.limits.repeats + 1
+    }
+
+    fn at_least(&self, low: Rung, ceiling: Ceiling) -> Phase {
+        Phase::Done(Answer::AtLeast {
+            low: self.load(low),
+            ceiling,
+        })
+    }
+
+    fn unsure(&self) -> Answer {
+        let failed = |tally: &Tally| tally.failed > 0;
+        let held = |tally: &Tally| tally.held > 0 && tally.failed == 0;
+        let low = self.tallies.iter().filter(|(_, tally)| held(tally));
+        let lowest_failed = self.tallies.iter().find(|(_, tally)| failed(tally));
+        let below = lowest_failed.map_or(Rung::MAX, |(rung, _)| *rung);
+        let low = low.map(|(rung, _)| *rung).rfind(|rung| *rung < below);
+        Answer::Unsure {
+            low: low.map(|rung| self.load(rung)),
+            high: lowest_failed.map(|(rung, _)| self.load(*rung)),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "logarithms of loads are small"
+)]
+fn floor(value: f64) -> Rung {
+    // A power that is a whole number must not fall short of it by a rounding error.
+    (value + 1e-9).floor() as Rung
+}

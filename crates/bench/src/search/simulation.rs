@@ -1,0 +1,205 @@
+//! The search against simulated brokers whose capacity is known.
+
+use super::*;
+
+/// Draws that are the same on every machine.
+struct Draws(u64);
+
+impl Draws {
+    /// Uniform from 0 to 1.
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        f64::from(u32::try_from(bits >> 32).unwrap()) / f64::from(u32::MAX)
+    }
+
+    /// About normal with deviation 1: the sum of twelve uniform draws.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+struct Simulated {
+    /// Load that the broker holds in half of the trials.
+    capacity: f64,
+    /// Relative deviation of that from trial to trial.
+    noise: f64,
+    /// Load that the generator can offer.
+    generator: f64,
+    /// Part of the trials that the generator spoils.
+    spoilt: f64,
+}
+
+impl Simulated {
+    fn grade(&self, load: f64, draws: &mut Draws) -> Grade {
+        if load > self.generator || draws.uniform() < self.spoilt {
+            Grade::Limited
+        } else if load <= self.capacity * (1.0 + self.noise * draws.normal()) {
+            Grade::Held
+        } else {
+            Grade::Failed
+        }
+    }
+}
+
+const STEADY: Simulated = Simulated {
+    capacity: 47_000.0,
+    noise: 0.0,
+    generator: f64::INFINITY,
+    spoilt: 0.0,
+};
+
+fn run(limits: Limits, broker: &Simulated, seed: u64) -> (Answer, Search) {
+    let mut search = Search::new(limits).unwrap();
+    let mut draws = Draws(seed);
+    loop {
+        match search.next() {
+            Step::Done(answer) => return (answer, search),
+            Step::Try { load, .. } => search.record(Trial {
+                load,
+                grade: broker.grade(load, &mut draws),
+                reasons: Vec::new(),
+                figures: Figures::default(),
+            }),
+        }
+        assert!(search.trials().len() <= 60, "the search does not end");
+    }
+}
+
+#[test]
+fn a_steady_capacity_is_found_to_the_resolution() {
+    for capacity in [13.0, 999.0, 1_000.0, 47_000.0, 9_000_000.0] {
+        let broker = Simulated { capacity, ..STEADY };
+        let (answer, search) = run(Limits::default(), &broker, 1);
+        let Answer::Between { low, high } = answer else {
+            panic!("{capacity}: {answer:?}");
+        };
+        assert!(low <= capacity && capacity < high, "{capacity}: {answer:?}");
+        assert!((high / low - 1.05).abs() < 1e-9);
+        assert!(search.trials().len() <= 30, "{}", search.trials().len());
+    }
+}
+
+#[test]
+fn the_interval_holds_the_truth_in_nine_of_ten_noisy_simulations() {
+    for noise in [0.01, 0.03, 0.06, 0.1] {
+        let mut hits = 0;
+        for seed in 0..200 {
+            let mut draws = Draws(seed);
+            let capacity = 1_500.0 * (1.0 + 40.0 * draws.uniform());
+            let broker = Simulated {
+                capacity,
+                noise,
+                spoilt: 0.03,
+                ..STEADY
+            };
+            let (answer, _) = run(Limits::default(), &broker, seed + 1_000);
+            hits += match answer {
+                Answer::Between { low, high } => u32::from(low <= capacity && capacity <= high),
+                _ => 0,
+            };
+        }
+        assert!(hits >= 180, "noise {noise}: {hits} of 200");
+    }
+}
+
+#[test]
+fn a_generator_that_ends_first_is_not_mistaken_for_the_broker() {
+    let broker = Simulated {
+        generator: 20_000.0,
+        ..STEADY
+    };
+    let (answer, _) = run(Limits::default(), &broker, 1);
+    let Answer::AtLeast { low, ceiling } = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(ceiling, Ceiling::Generator);
+    assert!(low <= 20_000.0 && low * 1.05 > 20_000.0, "{low}");
+}
+
+#[test]
+fn one_spoilt_trial_is_tried_again() {
+    let mut search = Search::new(Limits::default()).unwrap();
+    let first = search.next();
+    search.record(trial(1_000.0, Grade::Limited));
+    assert_eq!(search.next(), first);
+}
+
+#[test]
+fn the_highest_load_asked_for_is_an_answer() {
+    let limits = Limits {
+        from: 100.0,
+        to: 1_000.0,
+        ..Limits::default()
+    };
+    let (answer, _) = run(limits, &STEADY, 1);
+    let Answer::AtLeast { low, ceiling } = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(ceiling, Ceiling::Asked);
+    assert!(low <= 1_000.0 && low * 1.05 > 1_000.0, "{low}");
+}
+
+#[test]
+fn a_broker_that_holds_nothing_is_said_so_and_a_generator_too() {
+    let broker = Simulated {
+        capacity: 0.0,
+        ..STEADY
+    };
+    let (answer, _) = run(Limits::default(), &broker, 1);
+    assert!(matches!(answer, Answer::Below { .. }), "{answer:?}");
+    let broker = Simulated {
+        generator: 0.0,
+        ..STEADY
+    };
+    let (answer, _) = run(Limits::default(), &broker, 1);
+    assert_eq!(answer, Answer::NoTrial);
+}
+
+#[test]
+fn the_number_of_trials_is_bounded() {
+    let limits = Limits {
+        trials_max: 8,
+        ..Limits::default()
+    };
+    let (answer, search) = run(limits, &STEADY, 1);
+    assert_eq!(search.trials().len(), 8);
+    let Answer::Unsure {
+        low: Some(low),
+        high: Some(high),
+    } = answer
+    else {
+        panic!("{answer:?}");
+    };
+    assert!(low <= STEADY.capacity && STEADY.capacity < high);
+}
+
+#[test]
+fn limits_that_contradict_each_other_are_refused() {
+    let refused = |limits| Search::new(limits).err();
+    let limits = Limits::default();
+    let range = Limits { to: 1.0, ..limits };
+    assert_eq!(refused(range), Some(LimitsError::Range));
+    let resolution = Limits {
+        resolution: 0.0,
+        ..limits
+    };
+    assert_eq!(refused(resolution), Some(LimitsError::Resolution));
+    let repeats = Limits {
+        repeats: 0,
+        ..limits
+    };
+    assert_eq!(refused(repeats), Some(LimitsError::Repeats));
+}
+
+fn trial(load: f64, grade: Grade) -> Trial {
+    Trial {
+        load,
+        grade,
+        reasons: Vec::new(),
+        figures: Figures::default(),
+    }
+}

@@ -1,0 +1,242 @@
+//! What a person or a program reads of a search.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{Answer, Ceiling, Goal, Grade, Limits, Trial};
+use crate::units::{figure, latency, percent};
+
+/// Name and version of the schema of `search.json`.
+const SCHEMA: &str = "thrum-bench-search/1";
+
+/// A whole search, as `search.json` has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchReport {
+    schema: &'static str,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// URL of the broker.
+    pub target: String,
+    /// What a load is: `messages/s` or `clients`.
+    pub unit: &'static str,
+    /// What had to be met.
+    pub goal: Goal,
+    /// What bounded the search.
+    pub limits: Limits,
+    /// What was found.
+    pub answer: Answer,
+    /// The same as a sentence.
+    pub text: String,
+    /// Every trial, in order.
+    pub trials: Vec<Trial>,
+}
+
+impl SearchReport {
+    /// A report of a search that is done.
+    pub fn new(
+        (scenario, target): (&str, &str),
+        unit: &'static str,
+        goal: Goal,
+        limits: Limits,
+        (answer, trials): (Answer, &[Trial]),
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            scenario: scenario.to_owned(),
+            target: target.to_owned(),
+            unit,
+            goal,
+            limits,
+            answer,
+            text: sentence(&answer, unit, limits.repeats),
+            trials: trials.to_vec(),
+        }
+    }
+}
+
+/// The answer in one or two sentences.
+pub fn sentence(answer: &Answer, unit: &str, repeats: u32) -> String {
+    let load = |load: f64| format!("{} {unit}", figure(load));
+    let agreed = repeats + 1;
+    match answer {
+        Answer::Between { low, high } => format!(
+            "holds {}: in {agreed} of {agreed} trials there, and in none of {agreed} at {}",
+            load(*low),
+            load(*high)
+        ),
+        Answer::AtLeast { low, ceiling } => {
+            let why = match ceiling {
+                Ceiling::Generator => "generator-limited: more cores or agents are needed to go on",
+                Ceiling::Asked => "the highest load that was asked for; --to goes further",
+            };
+            format!("holds at least {} ({why})", load(*low))
+        }
+        Answer::Below { high } => format!("does not hold even {}", load(*high)),
+        Answer::NoTrial => {
+            "no answer: the generator could not offer even the lowest load".to_owned()
+        }
+        Answer::Unsure { low, high } => {
+            let end = |end: &Option<f64>| end.map_or_else(|| "?".to_owned(), load);
+            format!(
+                "not sure after the most trials: held {}, failed at {}",
+                end(low),
+                end(high)
+            )
+        }
+    }
+}
+
+/// The trials as a table for the terminal.
+pub fn table(trials: &[Trial], unit: &str) -> String {
+    let mut text = format!(
+        "  {:>3}  {:>11}  {:<7}  {:>8}  {:>9}  {:>6}  {:>5}  why\n",
+        "", unit, "result", "p99", "received", "lost", "CPU"
+    );
+    for (number, trial) in (1..).zip(trials) {
+        let row = Row::of(number, trial);
+        let line = format!(
+            "  {:>3}  {:>11}  {:<7}  {:>8}  {:>9}  {:>6}  {:>5}  {}",
+            row.number, row.load, row.grade, row.p99, row.received, row.lost, row.cpu, row.why
+        );
+        writeln!(text, "{}", line.trim_end()).ok();
+    }
+    text
+}
+
+/// The whole search in Markdown.
+pub fn markdown(report: &SearchReport) -> String {
+    let SearchReport {
+        scenario, target, ..
+    } = report;
+    let mut text = format!(
+        "# Highest load: {scenario}\n\n{target} {}.\n\n",
+        report.text
+    );
+    let cpu = report.goal.cpu_part.map_or_else(String::new, |part| {
+        format!(", broker CPU at most {}", percent(part))
+    });
+    write!(
+        text,
+        "Goal: p99 at most {}, lost at most {}{cpu}, no other fault, VALID. Open loop; loads {} apart.\n\n",
+        latency(report.goal.p99_ns),
+        percent(report.goal.lost_part),
+        percent(report.limits.resolution)
+    )
+    .ok();
+    let unit = report.unit;
+    write!(
+        text,
+        "| # | {unit} | result | p99 | received/s | lost | CPU | why |\n|---|---|---|---|---|---|---|---|\n"
+    )
+    .ok();
+    for (number, trial) in (1..).zip(&report.trials) {
+        let row = Row::of(number, trial);
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            row.number, row.load, row.grade, row.p99, row.received, row.lost, row.cpu, row.why
+        )
+        .ok();
+    }
+    text
+}
+
+struct Row {
+    number: u32,
+    load: String,
+    grade: &'static str,
+    p99: String,
+    received: String,
+    lost: u64,
+    cpu: String,
+    why: String,
+}
+
+impl Row {
+    fn of(number: u32, trial: &Trial) -> Self {
+        let dash = || "-".to_owned();
+        Self {
+            number,
+            load: figure(trial.load),
+            grade: match trial.grade {
+                Grade::Held => "held",
+                Grade::Failed => "failed",
+                Grade::Limited => "INVALID",
+            },
+            p99: trial.figures.p99_ns.map_or_else(dash, latency),
+            received: figure(trial.figures.received),
+            lost: trial.figures.lost,
+            cpu: trial.figures.cpu_part.map_or_else(dash, percent),
+            why: trial.reasons.join("; "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Figures;
+
+    fn report(answer: Answer) -> SearchReport {
+        let trial = Trial {
+            load: 1_050.0,
+            grade: Grade::Failed,
+            reasons: vec!["p99 6ms > 5ms".to_owned()],
+            figures: Figures {
+                received: 1_049.5,
+                p99_ns: Some(6_000_000),
+                cpu_part: Some(0.4),
+                ..Figures::default()
+            },
+        };
+        let goal = Goal {
+            p99_ns: 5_000_000,
+            lost_part: 0.0,
+            cpu_part: None,
+        };
+        SearchReport::new(
+            ("p2p-1K", "mqtt://host:1883"),
+            "messages/s",
+            goal,
+            Limits::default(),
+            (answer, &[trial]),
+        )
+    }
+
+    #[test]
+    fn the_answer_says_how_sure_it_is() {
+        let between = Answer::Between {
+            low: 1_000.0,
+            high: 1_050.0,
+        };
+        assert_eq!(
+            report(between).text,
+            "holds 1 000 messages/s: in 4 of 4 trials there, and in none of 4 at 1 050 messages/s"
+        );
+        let limited = Answer::AtLeast {
+            low: 1_000.0,
+            ceiling: Ceiling::Generator,
+        };
+        let text = report(limited).text;
+        assert!(
+            text.starts_with("holds at least 1 000 messages/s (generator-limited"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_markdown_has_every_trial_and_the_goal() {
+        let text = markdown(&report(Answer::NoTrial));
+        assert!(text.contains("Goal: p99 at most 5ms, lost at most 0 %, no other fault"));
+        assert!(text.contains("| 1 | 1 050 | failed | 6ms | 1 050 | 0 | 40 % | p99 6ms > 5ms |"));
+    }
+
+    #[test]
+    fn the_json_names_its_schema_and_the_kind_of_answer() {
+        let json = serde_json::to_value(report(Answer::Below { high: 3.0 })).unwrap();
+        assert_eq!(json["schema"], "thrum-bench-search/1");
+        assert_eq!(json["answer"]["kind"], "below");
+        assert_eq!(json["trials"][0]["grade"], "failed");
+    }
+}

@@ -1,0 +1,128 @@
+//! The end of a thread: everyone leaves, and what it counted is handed over.
+
+use serde::{Deserialize, Serialize};
+use thrum_codec::ReasonCode;
+
+use super::outbox::slot;
+use super::peer::{Step, SubscriberState};
+use super::{Swarm, tally};
+use crate::ledger::{PairLedger, SharedLedger};
+use crate::record::Counts;
+use crate::units::{SECOND_NS, nanos};
+
+/// What a thread counted; its latencies went out second by second.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ThreadReport {
+    pub(crate) counts: Counts,
+    pub(crate) publishers: Vec<PublisherReport>,
+    /// Subscribers that were ready, with what each of them expects.
+    pub(crate) subscribers: Vec<SubscriberReport>,
+    pub(crate) pairs: Vec<PairLedger>,
+    pub(crate) shared: Vec<SharedLedger>,
+}
+
+/// What a publisher sent.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PublisherReport {
+    /// Its number in the plan.
+    pub(crate) number: u32,
+    /// Messages sent.
+    pub(crate) sent: u32,
+    /// Messages that were to be acknowledged and were not until the end of the drain.
+    pub(crate) unacknowledged: u32,
+    /// Messages whose acknowledgement was lost with the session.
+    pub(crate) given_up: Vec<u32>,
+}
+
+/// A subscriber that was ready.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SubscriberReport {
+    pub(crate) state: SubscriberState,
+    /// From when to when it was away without a session.
+    pub(crate) absences: Vec<(u64, u64)>,
+}
+
+/// A client that was lost this shortly before the end, its longest wait left out, is still on its way back.
+const COME_BACK_NS: u64 = 2 * SECOND_NS;
+
+impl Swarm {
+    /// Says goodbye, so that no will is published and no session is kept.
+    pub(super) fn disconnect_all(&mut self) {
+        self.tick();
+        for peer in 0..u32::try_from(self.peers.len()).unwrap_or(u32::MAX) {
+            let state = &mut self.peers[slot(peer)];
+            let start = self.replies.open();
+            if state.step == Step::Ready {
+                state
+                    .client
+                    .disconnect(ReasonCode::Success, Some(0), &mut self.replies.bytes);
+            }
+            self.replies.close(peer, start);
+        }
+        self.flush_replies();
+    }
+
+    pub(super) fn into_report(mut self) -> ThreadReport {
+        let now_ns = self.now_ns();
+        self.tally.hand_over_rest();
+        let mut subscribers = Vec::new();
+        let states = std::mem::take(&mut self.tally.subscribers);
+        let mut states: Vec<Option<tally::Subscriber>> = states.into_iter().map(Some).collect();
+        for peer in &mut self.peers {
+            let was_ready =
+                matches!(peer.step, Step::Ready | Step::Lost) || peer.away_since_ns() != 0;
+            let state = states.get_mut(slot(peer.subscriber)).and_then(Option::take);
+            let Some(state) = state.filter(|_| was_ready) else {
+                continue;
+            };
+            let mut absences = peer
+                .extra
+                .as_mut()
+                .map(|extra| std::mem::take(&mut extra.absences))
+                .unwrap_or_default();
+            if peer.away_since_ns() != 0 && peer.client.options().clean_start {
+                absences.push((peer.away_since_ns(), now_ns));
+            }
+            subscribers.push(SubscriberReport {
+                state: state.state,
+                absences,
+            });
+        }
+        let is_up = |peer: u32| {
+            self.peers
+                .get(slot(peer))
+                .is_some_and(|peer| peer.step == Step::Ready)
+        };
+        let publishers = self
+            .publishers
+            .into_iter()
+            .map(|publisher| PublisherReport {
+                number: publisher.number,
+                sent: publisher.next,
+                unacknowledged: if is_up(publisher.peer) {
+                    u32::try_from(publisher.awaiting.len()).unwrap_or(u32::MAX)
+                } else {
+                    0
+                },
+                given_up: publisher.given_up,
+            });
+        let away = self.peers.iter().filter(|peer| {
+            let policy = self
+                .groups
+                .get(slot(peer.group))
+                .and_then(|group| group.reconnect);
+            let wait_ns = policy.map_or(0, |policy| nanos(policy.delay_max));
+            let since_ns = peer.away_since_ns();
+            since_ns != 0 && now_ns.saturating_sub(since_ns) > wait_ns + COME_BACK_NS
+        });
+        let away = away.count();
+        self.tally.counts.away_at_end = u64::try_from(away).unwrap_or(u64::MAX);
+        ThreadReport {
+            publishers: publishers.collect(),
+            counts: self.tally.counts,
+            subscribers,
+            pairs: self.tally.pairs,
+            shared: self.tally.shared,
+        }
+    }
+}

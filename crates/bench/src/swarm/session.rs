@@ -1,0 +1,195 @@
+//! Connections that end, and clients that come back.
+
+use std::cmp::Reverse;
+
+use thrum_codec::packet::ConnAck;
+
+use super::outbox::slot;
+use super::peer::{NONE, Step, SubscriberState, Suffering};
+use super::{Swarm, Wake};
+use crate::record::enter;
+use crate::units::{SECOND_NS, nanos};
+
+/// Doublings of the wait between two attempts to come back.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The broker or the network ended it.
+    Lost,
+    /// The scenario ended it on purpose.
+    Cut,
+}
+
+impl Swarm {
+    /// The broker or the network ended a connection.
+    pub(super) fn lose(&mut self, peer: u32, reason: &str) {
+        self.end(peer, End::Lost, reason);
+    }
+
+    /// Ends a connection: a failure if the client was not ready yet, else it is away or lost.
+    pub(super) fn end(&mut self, peer: u32, end: End, reason: &str) {
+        let now_ns = self.now_ns();
+        let state = &mut self.peers[slot(peer)];
+        if state.is_over() || state.step == Step::Away {
+            return;
+        }
+        let was_up = state.step == Step::Ready;
+        state.client.connection_lost();
+        state.stream = None;
+        state.stalled = None;
+        if let Some(extra) = &mut state.extra {
+            extra.layers = None;
+            extra.answers.clear();
+        }
+        if was_up {
+            self.up -= 1;
+            self.tally.slice.counts.lost += 1;
+            match end {
+                End::Lost => self.tally.counts.connections_lost += 1,
+                End::Cut => self.tally.counts.connections_cut += 1,
+            }
+        }
+        if end == End::Lost {
+            self.tally.slice.note(reason, 1);
+        }
+        self.settle_unacknowledged(peer);
+        let state = &mut self.peers[slot(peer)];
+        let policy = self.groups[slot(state.group)].reconnect;
+        let was_ready = was_up || state.away_since_ns() != 0;
+        // A network that breaks by itself breaks connections under way too: that is not the broker's refusal.
+        let tries_again = was_ready || self.groups[slot(state.group)].breaks;
+        match policy {
+            Some(policy) if tries_again && !self.control.is_stopped() => {
+                let extra = state.extra.get_or_insert_default();
+                if was_up {
+                    extra.away_since_ns = now_ns;
+                    extra.attempts = 0;
+                }
+                // A frozen client thaws with its new connection.
+                extra.suffering = Suffering::None;
+                let doubled =
+                    nanos(policy.delay).saturating_mul(1 << extra.attempts.min(DOUBLINGS_MAX));
+                extra.attempts += 1;
+                state.step = Step::Away;
+                let due_ns = now_ns + doubled.min(nanos(policy.delay_max));
+                self.timers.push(Reverse((due_ns, Wake::Reconnect(peer))));
+            }
+            _ if was_ready => {
+                state.step = Step::Lost;
+                if end == End::Cut {
+                    self.note_farewell(peer, now_ns);
+                }
+            }
+            _ => {
+                state.step = Step::Failed;
+                self.failed += 1;
+                self.tally.slice.counts.failed += 1;
+            }
+        }
+    }
+
+    /// Nobody can deliver to a client that the scenario takes away for good. Of a shared subscription the others
+    /// are to get the rest, as soon as the broker has seen it.
+    fn note_farewell(&mut self, peer: u32, now_ns: u64) {
+        let state = &mut self.peers[slot(peer)];
+        let subscriber = self.tally.subscribers.get(slot(state.subscriber));
+        let until_ns = match subscriber.map(|subscriber| &subscriber.state) {
+            Some(SubscriberState::Shared(_)) => now_ns + SECOND_NS,
+            Some(SubscriberState::Each { .. }) | None => u64::MAX,
+        };
+        state.extra().absences.push((now_ns, until_ns));
+    }
+
+    /// Without a durable session no acknowledgement comes for what was sent.
+    fn settle_unacknowledged(&mut self, peer: u32) {
+        let state = &self.peers[slot(peer)];
+        if state.publisher != NONE && state.client.inflight() == 0 {
+            self.give_up_awaited(state.publisher);
+        }
+    }
+
+    fn give_up_awaited(&mut self, publisher: u32) {
+        let given_up = self.publishers[slot(publisher)].give_up();
+        self.awaiting = self
+            .awaiting
+            .saturating_sub(u64::try_from(given_up).unwrap_or(0));
+    }
+
+    /// Tries to come back.
+    pub(super) fn reopen(&mut self, peer: u32) {
+        if self.peers[slot(peer)].step == Step::Away {
+            // What is left in there is for the old connection.
+            self.flush_replies();
+            self.flush_publications();
+            self.open(peer);
+        }
+    }
+
+    /// The broker accepted the client: it subscribes, or it is ready.
+    pub(super) fn handle_connected(&mut self, peer: u32, ack: &ConnAck<'_>, now_ns: u64) {
+        let state = &mut self.peers[slot(peer)];
+        let is_back = state.away_since_ns() != 0;
+        if !is_back {
+            enter(
+                &mut self.tally.slice.latencies.connect,
+                now_ns.saturating_sub(state.since_ns),
+            );
+        }
+        if !ack.session_present {
+            if is_back {
+                self.note_absence(peer, now_ns);
+            }
+            self.settle_unacknowledged(peer);
+        }
+        let state = &self.peers[slot(peer)];
+        if state.subscriber == NONE || (is_back && ack.session_present) {
+            self.become_ready(peer, now_ns);
+        } else {
+            self.subscribe(peer, now_ns);
+        }
+    }
+
+    /// A client of a clean session gets nothing of what is published while it is away.
+    fn note_absence(&mut self, peer: u32, now_ns: u64) {
+        let extra = self.peers[slot(peer)].extra();
+        extra.absences.push((extra.away_since_ns, now_ns));
+    }
+
+    /// Connected and subscribed, for the first time or again.
+    pub(super) fn become_ready(&mut self, peer: u32, now_ns: u64) {
+        let state = &mut self.peers[slot(peer)];
+        state.step = Step::Ready;
+        self.up += 1;
+        let slice = &mut self.tally.slice;
+        slice.counts.connected += 1;
+        if let Some(extra) = state
+            .extra
+            .as_mut()
+            .filter(|extra| extra.away_since_ns != 0)
+        {
+            enter(
+                &mut slice.latencies.reconnect,
+                now_ns.saturating_sub(extra.away_since_ns),
+            );
+            // Until the subscription is back, too, nothing arrives.
+            if let Some(absence) = extra
+                .absences
+                .last_mut()
+                .filter(|last| last.0 == extra.away_since_ns)
+            {
+                absence.1 = now_ns;
+            }
+            extra.away_since_ns = 0;
+            self.came_back = true;
+            self.tally.counts.reconnected += 1;
+        } else {
+            self.ready += 1;
+        }
+        let publisher = state.publisher;
+        if publisher != NONE {
+            self.go_on_publishing(publisher);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The same scenarios against several brokers, one after the other, each freshly started.
+
+mod launch;
+mod order;
+mod spec;
+mod standing;
+mod text;
+
+pub use launch::{LaunchError, Running};
+pub use order::rounds;
+pub use spec::{BUILT_IN, Broker, BrokerFile, Installed, SpecError, StopSignal};
+pub use standing::{Ended, Entry, Run, Spread, Standing, VersusReport, standings};
+pub use text::{markdown, table};

@@ -1,0 +1,335 @@
+//! How brokers are started: the file that says it, and the places in it that are filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The brokers that are known without a file.
+pub const BUILT_IN: &str = include_str!("brokers.toml");
+
+/// Most brokers of one file.
+const BROKERS_MAX: usize = 64;
+
+/// Name of the program that stands for this one.
+const OWN_PROGRAM: &str = "thrum";
+
+/// Searched besides `PATH`: servers live there, and the `PATH` of most people lacks them.
+const SERVER_FOLDERS: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
+
+/// A file of brokers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokerFile {
+    /// In the order in which they take turns.
+    #[serde(rename = "broker", default)]
+    pub brokers: Vec<Broker>,
+}
+
+/// How one broker is started and stopped; brokers.toml explains each field.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "each field is that of the file")]
+pub struct Broker {
+    pub name: String,
+    pub programs: Vec<String>,
+    pub launch: Vec<String>,
+    pub config: Option<String>,
+    pub config_name: Option<String>,
+    pub version: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub port: Option<u16>,
+    pub ready_seconds: Option<u64>,
+    pub stop: StopSignal,
+    pub stop_seconds: Option<u64>,
+    pub obtain: String,
+    pub license: String,
+    pub note: String,
+}
+
+/// The signal that asks a broker to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "each is the signal of that name")]
+pub enum StopSignal {
+    #[default]
+    Term,
+    Int,
+    Quit,
+}
+
+/// A broker whose program is on this machine.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// How it is started.
+    pub broker: Broker,
+    /// Its program.
+    pub program: PathBuf,
+}
+
+/// Why a file of brokers cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// Not TOML, or a field that is none.
+    #[error("{origin} is no file of brokers: {cause}")]
+    Syntax {
+        /// Name of the file.
+        origin: String,
+        /// What the parser said.
+        cause: String,
+    },
+    /// A broker lacks what it needs.
+    #[error("broker {name} in {origin}: {problem}")]
+    Broker {
+        /// Name of the file.
+        origin: String,
+        /// Name of the broker.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A name that no broker has.
+    #[error("no broker named '{name}' in {origin}; it has {known}")]
+    Unknown {
+        /// Name of the file.
+        origin: String,
+        /// As asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+}
+
+impl BrokerFile {
+    /// Reads a file of brokers; `origin` is its name for messages.
+    ///
+    /// # Errors
+    /// Not such a file, or a broker that could not be started.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, SpecError> {
+        let file: Self = toml_edit::de::from_str(text).map_err(|error| SpecError::Syntax {
+            origin: origin.to_owned(),
+            cause: error.to_string(),
+        })?;
+        let mut names = BTreeSet::new();
+        for broker in &file.brokers {
+            let problem = broker.problem().or_else(|| {
+                (!names.insert(&broker.name)).then(|| "there are two of that name".to_owned())
+            });
+            if let Some(problem) = problem {
+                return Err(SpecError::Broker {
+                    origin: origin.to_owned(),
+                    name: broker.name.clone(),
+                    problem,
+                });
+            }
+        }
+        if file.brokers.is_empty() || file.brokers.len() > BROKERS_MAX {
+            return Err(SpecError::Syntax {
+                origin: origin.to_owned(),
+                cause: format!("it needs 1 to {BROKERS_MAX} tables [[broker]]"),
+            });
+        }
+        Ok(file)
+    }
+
+    /// Keeps only the brokers of these names, in this order.
+    ///
+    /// # Errors
+    /// A name that is not there.
+    pub fn only(self, names: &[String], origin: &str) -> Result<Self, SpecError> {
+        let known = || {
+            let names: Vec<&str> = self
+                .brokers
+                .iter()
+                .map(|known| known.name.as_str())
+                .collect();
+            names.join(", ")
+        };
+        let mut brokers = Vec::new();
+        for name in names {
+            let found = self.brokers.iter().find(|known| known.name == *name);
+            brokers.push(found.cloned().ok_or_else(|| SpecError::Unknown {
+                origin: origin.to_owned(),
+                name: name.clone(),
+                known: known(),
+            })?);
+        }
+        Ok(Self { brokers })
+    }
+}
+
+impl Broker {
+    fn problem(&self) -> Option<String> {
+        let has_config_place = self.launch.iter().any(|word| word.contains("{config}"));
+        if self.name.is_empty() || self.name.contains(['/', ' ']) {
+            Some("`name` must be a word".to_owned())
+        } else if self.programs.is_empty() || self.launch.is_empty() {
+            Some("`programs` and `launch` are needed".to_owned())
+        } else if has_config_place && self.config.is_none() {
+            Some("`launch` names {config}, but there is no `config`".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// Its program in the folders of `path` (the variable `PATH`); `own` is the program that runs now.
+    pub fn find(&self, path: &str, own: &Path) -> Option<PathBuf> {
+        let find = |name: &String| {
+            if name == OWN_PROGRAM {
+                return Some(own.to_owned());
+            }
+            if name.contains('/') {
+                return Some(PathBuf::from(name)).filter(|file| is_program(file));
+            }
+            let folders = path.split(':').filter(|folder| !folder.is_empty());
+            let mut files = folders
+                .chain(SERVER_FOLDERS)
+                .map(|folder| Path::new(folder).join(name));
+            files.find(|file| is_program(file))
+        };
+        self.programs.iter().find_map(find)
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = std::fs::metadata(file);
+    metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// What the places of a broker's texts stand for.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) program: String,
+    pub(super) dir: String,
+    pub(super) config: String,
+    pub(super) ports: [u16; 3],
+    pub(super) clients: u32,
+}
+
+impl Places {
+    /// A text with its places filled in; other braces stay as they are.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let [port, port2, port3] = self.ports.map(|port| port.to_string());
+        let clients = self.clients.to_string();
+        let places = [
+            ("{program}", &self.program),
+            ("{dir}", &self.dir),
+            ("{config}", &self.config),
+            ("{port}", &port),
+            ("{port2}", &port2),
+            ("{port3}", &port3),
+            ("{clients}", &clients),
+        ];
+        let mut filled = text.to_owned();
+        for (place, value) in places {
+            filled = filled.replace(place, value);
+        }
+        filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_file_has_the_brokers_that_people_compare() {
+        let file = BrokerFile::parse(BUILT_IN, "built in").unwrap();
+        let names: Vec<&str> = file
+            .brokers
+            .iter()
+            .map(|broker| broker.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "thrum",
+                "mosquitto",
+                "emqx",
+                "nanomq",
+                "vernemq",
+                "flashmq",
+                "hivemq-ce",
+                "rumqttd",
+                "rmqtt",
+                "nats",
+                "mochi-mqtt"
+            ]
+        );
+        for broker in &file.brokers {
+            assert!(
+                !broker.license.is_empty() && !broker.obtain.is_empty(),
+                "{}",
+                broker.name
+            );
+        }
+    }
+
+    #[test]
+    fn every_built_in_broker_can_be_told_its_port_or_says_which_it_has() {
+        for broker in BrokerFile::parse(BUILT_IN, "built in").unwrap().brokers {
+            let texts = broker
+                .launch
+                .iter()
+                .chain(&broker.config)
+                .chain(broker.env.values());
+            let is_told = texts.into_iter().any(|text| text.contains("{port}"));
+            assert!(is_told != broker.port.is_some(), "{}", broker.name);
+        }
+    }
+
+    #[test]
+    fn places_are_filled_in_and_other_braces_stay() {
+        let places = Places {
+            program: "/bin/b".to_owned(),
+            dir: "/tmp/d".to_owned(),
+            config: "/tmp/d/c".to_owned(),
+            ports: [1, 2, 3],
+            clients: 100,
+        };
+        let filled = places.fill("{program} {config} {port} {port2} mqtt { max: {clients} }");
+        assert_eq!(filled, "/bin/b /tmp/d/c 1 2 mqtt { max: 100 }");
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, part: &str) {
+        let message = BrokerFile::parse(text, "b.toml").unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    }
+
+    #[test]
+    fn mistakes_in_a_file_are_named() {
+        check_refused("", "1 to 64 tables");
+        check_refused("[[broker]]\nname = 'a'\nlanch = []", "lanch");
+        check_refused("[[broker]]\nname = 'a b'", "`name` must be a word");
+        check_refused("[[broker]]\nname = 'a'", "`programs` and `launch`");
+        let broker = "[[broker]]\nname = 'a'\nprograms = ['a']\nlaunch = ['a']\n";
+        check_refused(&broker.repeat(2), "two of that name");
+        let no_config = broker.replace("launch = ['a']", "launch = ['a', '{config}']");
+        check_refused(&no_config, "there is no `config`");
+    }
+
+    #[test]
+    fn a_choice_of_brokers_keeps_its_order() {
+        let file = BrokerFile::parse(BUILT_IN, "built in").unwrap();
+        let names = ["nats".to_owned(), "thrum".to_owned()];
+        let chosen = file.clone().only(&names, "built in").unwrap();
+        assert_eq!(chosen.brokers[0].name, "nats");
+        let error = file.only(&["x".to_owned()], "built in").unwrap_err();
+        assert!(error.to_string().contains("it has thrum, mosquitto"));
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_the_path_and_thrum_is_this_one() {
+        let broker = |program: &str| Broker {
+            programs: vec![program.to_owned()],
+            ..Broker::default()
+        };
+        let own = Path::new("/x/thrum");
+        assert_eq!(broker("thrum").find("", own), Some(own.to_owned()));
+        assert_eq!(broker("sh").find("/bin", own), Some("/bin/sh".into()));
+        assert_eq!(broker("/bin/sh").find("", own), Some("/bin/sh".into()));
+        assert_eq!(broker("no-such-broker").find("/bin", own), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! The generator checks itself over loopback: against a broker that breaks its promises by a known law, what is
+//! found must be the law; against a broker that keeps them, nothing may be found.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod commands;
+mod fake_broker;
+mod faults;
+mod hooks;
+mod latency;
+mod messages;
+mod requests;
+mod series;
+mod sessions;
+mod transports;
+mod verdict;

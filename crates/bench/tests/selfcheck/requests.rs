@@ -1,0 +1,89 @@
+//! Requests and answers: both legs are in the ledger, and the latency is the round trip.
+
+use thrum_bench::mark::Mark;
+use thrum_bench::scenario::{Scenario, SubscribeSpec};
+use thrum_codec::{QoS, ReasonCode, Version};
+
+use crate::bench::{
+    SECOND, VERSIONS, assert_flawless, at_once, count_from, group, ms, pairs, real_broker,
+    run_against,
+};
+use crate::fake_broker::{FakeBroker, Fate};
+
+/// Six clients that ask twenty times a second, and others that answer.
+fn requests(version: Version, qos: QoS, responders: u32, filter: &str) -> Scenario {
+    let mut scenario = pairs(6, 20, SECOND);
+    scenario.version = version;
+    let publish = group(&mut scenario, "publishers").publish.as_mut().unwrap();
+    publish.topic = String::from("request/{i}");
+    publish.response = Some("answer/{i}".to_owned());
+    publish.qos = qos;
+    let responding = group(&mut scenario, "subscribers");
+    responding.clients = responders;
+    responding.subscribe = Some(SubscribeSpec {
+        filters: vec![filter.to_owned()],
+        qos,
+        respond: true,
+        strip_prefix: None,
+    });
+    scenario
+}
+
+#[test]
+fn every_request_is_answered_once_by_a_shared_responder() {
+    let qualities = [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce];
+    at_once(&VERSIONS, |version| {
+        at_once(&qualities, |qos| {
+            let (broker, address) = real_broker();
+            let scenario = requests(version, qos, 3, "$share/responders/request/+");
+            let outcome = run_against(address, scenario);
+            broker.stop();
+            assert_flawless(&outcome);
+            // Each request is delivered to a responder and its answer to the client that asked.
+            assert_eq!((outcome.counts.sent, outcome.delivery.expected), (120, 240));
+            assert_eq!(
+                (outcome.counts.received, outcome.counts.unanswered),
+                (240, 0)
+            );
+            assert_eq!(outcome.latencies.response.len(), 120);
+        });
+    });
+}
+
+/// The way there and the way back take 150 ms each.
+fn slow_both_ways(_: Mark) -> Fate {
+    Fate::After(ms(150))
+}
+
+#[test]
+fn latency_is_that_of_the_round_trip() {
+    let broker = FakeBroker::start(ReasonCode::Success, slow_both_ways);
+    let scenario = requests(Version::V311, QoS::AtLeastOnce, 6, "request/{i}");
+    let outcome = run_against(broker.address, scenario);
+    assert_flawless(&outcome);
+    assert_eq!(outcome.delivery.expected, 240);
+    for histogram in [&outcome.latencies.response, &outcome.latencies.service] {
+        assert_eq!(
+            (histogram.len(), count_from(histogram, ms(299))),
+            (120, 120)
+        );
+    }
+}
+
+/// Requests and answers have the same marks, so both are lost.
+fn one_lost(mark: Mark) -> Fate {
+    match (mark.publisher, mark.sequence) {
+        (2, 7) => Fate::Lose,
+        _ => Fate::Deliver,
+    }
+}
+
+#[test]
+fn a_lost_request_is_missing_on_both_legs() {
+    let broker = FakeBroker::start(ReasonCode::Success, one_lost);
+    let mut scenario = requests(Version::V5, QoS::AtLeastOnce, 6, "request/{i}");
+    scenario.stages.drain = ms(300);
+    let outcome = run_against(broker.address, scenario);
+    assert_eq!((outcome.delivery.expected, outcome.delivery.lost), (240, 2));
+    assert_eq!(outcome.latencies.response.len(), 119);
+}

@@ -1,0 +1,69 @@
+//! Where coordinator and agents meet when nobody names a broker for it: one of our own, for the time of the run.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use thrum_bench::agents::AgentsWanted;
+use thrum_broker::config::{Anonymous, ListenerConfig};
+use thrum_broker::{Broker, Config};
+use thrum_transport::Endpoint;
+
+use super::super::complaint::{Complaint, FAILED};
+
+/// The port that agents are told; another one if it is taken.
+const PORT: u16 = 18_830;
+
+/// The other machines of a run, and the broker that they meet at if it is ours.
+pub(super) struct Control {
+    pub(super) wanted: AgentsWanted,
+    /// Ends with the run.
+    _broker: Option<Broker>,
+}
+
+impl Control {
+    /// At the broker that was named, or at one that is started now.
+    pub(super) fn new(count: u32, named: Option<&str>) -> Result<Self, Complaint> {
+        if let Some(url) = named {
+            let control = Endpoint::parse(url).map_err(Complaint::usage)?;
+            return Ok(Self {
+                wanted: AgentsWanted { control, count },
+                _broker: None,
+            });
+        }
+        let broker = start(PORT).or_else(|_| start(0));
+        let broker = broker.map_err(|error| {
+            Complaint::new(
+                format!("no broker for the agents could be started: {error}"),
+                FAILED,
+            )
+        })?;
+        let port = broker
+            .addresses()
+            .first()
+            .map_or(0, |(_, address)| address.port());
+        let line = format!(
+            "start on each machine: thrum bench agent --control mqtt://THIS-MACHINE:{port}"
+        );
+        // Nobody may be reading; the agents may be there already.
+        writeln!(std::io::stderr(), "{line}").ok();
+        let control =
+            Endpoint::parse(&format!("mqtt://127.0.0.1:{port}")).map_err(Complaint::usage)?;
+        Ok(Self {
+            wanted: AgentsWanted { control, count },
+            _broker: Some(broker),
+        })
+    }
+}
+
+fn start(port: u16) -> Result<Broker, thrum_broker::StartError> {
+    let mut config = Config::default();
+    // Agents come from other machines; the broker is there for the run only and carries nothing else.
+    config.auth.anonymous = Anonymous::Everyone;
+    config.listeners.clear();
+    let listener = ListenerConfig {
+        bind: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))],
+        max_connections: 0,
+    };
+    config.listeners.insert("agents".to_owned(), listener);
+    Broker::start(config)
+}

@@ -1,0 +1,299 @@
+//! The engine: who is measured from where, and one run.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use signal_hook::iterator::Signals;
+use thrum_bench::observe::Observer;
+use thrum_bench::scenario::Scenario;
+use thrum_bench::{BrokerProcess, RunOptions, Target};
+use thrum_report::RunResult;
+use thrum_transport::{Endpoint, TlsOptions};
+
+use super::super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArgs};
+use super::super::complaint::{Complaint, FAILED, INTERRUPTED};
+use super::super::progress::{Lines, Quiet};
+use super::control::Control;
+use super::onlooker::View;
+use crate::tui;
+
+/// Runs scenarios against the targets of the command line.
+#[derive(Clone)]
+pub(in super::super) struct Engine {
+    options: RunOptions,
+    username: Option<String>,
+    password: Option<String>,
+    /// Where the agents meet, if there are any.
+    _control: Option<Arc<Control>>,
+    /// No target was given: the usual one stands for all that the scenario does not name.
+    by_default: bool,
+}
+
+/// A run that ended with figures.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Finished {
+    /// Every figure.
+    pub(in super::super) result: RunResult,
+    /// The histograms of every second.
+    pub(super) latency_log: Option<String>,
+}
+
+impl Engine {
+    /// Checks the flags.
+    pub(in super::super) fn new(
+        target: &TargetArgs,
+        measure: &MeasureArgs,
+        interrupt: Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
+        let mut targets = Vec::new();
+        for text in &target.target {
+            let (name, url) = named(text);
+            targets.push(Target {
+                name: name.to_owned(),
+                process: measure.pid.unwrap_or(BrokerProcess::Detect),
+                tls: tls(target),
+                ..Target::new(Endpoint::parse(url).map_err(Complaint::usage)?)
+            });
+        }
+        let by_default = targets.is_empty();
+        if by_default {
+            targets.push(Target {
+                process: measure.pid.unwrap_or(BrokerProcess::Detect),
+                tls: tls(target),
+                ..Target::new(Endpoint::parse(DEFAULT_TARGET).map_err(Complaint::usage)?)
+            });
+        }
+        let control = measure
+            .agents
+            .map(|count| Control::new(count, measure.control.as_deref()));
+        let control = control.transpose()?.map(Arc::new);
+        Ok(Self {
+            options: RunOptions {
+                targets,
+                agents: control.as_ref().map(|control| control.wanted.clone()),
+                threads: measure.threads,
+                interrupt,
+                on_fault: measure.on_fault.clone(),
+                latency_log: None,
+                command: command_line(std::env::args()),
+            },
+            username: target.username.clone(),
+            password: password(target)?,
+            by_default,
+            _control: control,
+        })
+    }
+
+    /// The same against another broker, whose process, version and configuration are known.
+    pub(in super::super) fn against(
+        &self,
+        url: &str,
+        pid: u32,
+        (version, configuration): (String, String),
+    ) -> Result<Self, Complaint> {
+        let mut other = self.clone();
+        other.options.targets = vec![Target {
+            process: BrokerProcess::Pid(pid),
+            version,
+            configuration,
+            ..Target::new(Endpoint::parse(url).map_err(Complaint::usage)?)
+        }];
+        Ok(other)
+    }
+
+    /// URLs of the targets.
+    pub(in super::super) fn target(&self) -> String {
+        let urls: Vec<String> = self
+            .options
+            .targets
+            .iter()
+            .map(|target| target.endpoint.to_string())
+            .collect();
+        urls.join(", ")
+    }
+
+    /// Whether ^C was pressed.
+    pub(in super::super) fn is_interrupted(&self) -> bool {
+        self.options.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Runs a scenario; the histograms of every second are kept in `folder` meanwhile.
+    pub(in super::super) fn run(
+        &self,
+        mut scenario: Scenario,
+        folder: &Path,
+        onlooker: &mut dyn Observer,
+    ) -> Result<Finished, Complaint> {
+        for group in &mut scenario.groups {
+            let client = &mut group.client;
+            client.username = client.username.take().or_else(|| self.username.clone());
+            client.password = client.password.take().or_else(|| self.password.clone());
+        }
+        let several = scenario
+            .targets
+            .iter()
+            .any(|target| !target.name.is_empty() && target.url.is_none());
+        let mut options = self.options.clone();
+        if self.by_default && several {
+            // Several brokers cannot all be the usual one.
+            options.targets.clear();
+        }
+        let made = fs::create_dir_all(folder);
+        made.map_err(|error| {
+            Complaint::new(format!("cannot make {}: {error}", folder.display()), FAILED)
+        })?;
+        let log = folder.join(format!(".latency-{}.hlog", std::process::id()));
+        options.latency_log = Some(log.clone());
+        let outcome = thrum_bench::run(scenario, &options, onlooker);
+        let latency_log = fs::read_to_string(&log).ok();
+        // It may not have been made yet.
+        fs::remove_file(&log).ok();
+        let outcome = outcome.map_err(|error| Complaint::new(&error, error.exit_code()))?;
+        Ok(Finished {
+            result: outcome.result,
+            latency_log,
+        })
+    }
+}
+
+/// `NAME=URL`; a URL has its scheme before any `=`.
+fn named(target: &str) -> (&str, &str) {
+    match target.split_once('=') {
+        Some((name, url)) if !name.contains([':', '/']) => (name, url),
+        _ => ("", target),
+    }
+}
+
+fn tls(target: &TargetArgs) -> TlsOptions {
+    TlsOptions {
+        ca_file: target.cafile.clone(),
+        insecure: target.insecure,
+        cert_file: target.cert.clone(),
+        key_file: target.key.clone(),
+        ..TlsOptions::default()
+    }
+}
+
+/// The line that repeats the run, without the password that a URL may hold.
+fn command_line(words: impl Iterator<Item = String>) -> String {
+    let words = words.map(|word| {
+        let Some((before, after)) = word.split_once("://") else {
+            return word;
+        };
+        match after.rsplit_once('@') {
+            Some((user, host)) if user.contains(':') => {
+                let name = user.split(':').next().unwrap_or_default();
+                format!("{before}://{name}:***@{host}")
+            }
+            _ => word,
+        }
+    });
+    let words: Vec<String> = words.map(quoted).collect();
+    words.join(" ")
+}
+
+/// A word that a shell reads as one.
+fn quoted(word: String) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+*".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn password(target: &TargetArgs) -> anyhow::Result<Option<String>> {
+    let Some(file) = &target.password_file else {
+        return Ok(None);
+    };
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+}
+
+/// Who looks on at a run: the live view, lines, or nobody; a note goes into the result.
+pub(in super::super) fn onlooker(
+    output: &OutputArgs,
+    prefix: &str,
+    title: &str,
+) -> Box<dyn Observer> {
+    if tui::is_wanted(output.no_tui || output.json)
+        && let Ok(view) = tui::BenchView::start(title, end_now)
+    {
+        return Box::new(View::new(view, output.note.clone()));
+    }
+    if output.json && output.no_tui {
+        Box::new(Quiet(output.note.clone()))
+    } else {
+        Box::new(Lines::new(prefix, output.note.clone()))
+    }
+}
+
+/// The second ^C in the live view, whose terminal is restored by then.
+#[expect(clippy::exit, reason = "a person wants the program gone at once")]
+fn end_now() {
+    std::process::exit(i32::from(INTERRUPTED));
+}
+
+/// Set by ^C; where `ends_at_second`, the second one ends the program at once.
+pub(in super::super) fn interrupt_flag(ends_at_second: bool) -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut signals = Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    let interrupted = Arc::clone(&flag);
+    let watch = move || {
+        for _ in signals.forever() {
+            if interrupted.swap(true, Ordering::Relaxed) && ends_at_second {
+                tui::restore_terminal();
+                end_now();
+            }
+        }
+    };
+    // It waits for signals until the program ends.
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch)?;
+    Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_may_have_names() {
+        let with = |urls: &[&str]| {
+            let target = TargetArgs {
+                target: urls.iter().map(|url| (*url).to_owned()).collect(),
+                ..TargetArgs::default()
+            };
+            Engine::new(&target, &MeasureArgs::default(), Arc::default())
+        };
+        assert_eq!(with(&[]).unwrap().target(), "mqtt://127.0.0.1:1883");
+        let two = with(&["a=mqtt://left", "b=mqtts://right"]).unwrap();
+        assert_eq!(two.target(), "mqtt://left:1883, mqtts://right:8883");
+        assert_eq!(two.options.targets[1].name, "b");
+        assert!(with(&["a=gopher://left"]).is_err());
+    }
+
+    #[test]
+    fn the_line_that_is_kept_can_be_repeated_and_has_no_password() {
+        let words = [
+            "thrum",
+            "bench",
+            "run",
+            "p2p-1K",
+            "--threshold",
+            "e2e.p99 < 5ms",
+            "--target",
+            "mqtt://me:secret@host",
+        ];
+        let line = command_line(words.iter().map(|word| (*word).to_owned()));
+        assert_eq!(
+            line,
+            "thrum bench run p2p-1K --threshold 'e2e.p99 < 5ms' --target mqtt://me:***@host"
+        );
+    }
+}

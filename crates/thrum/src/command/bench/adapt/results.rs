@@ -1,0 +1,203 @@
+//! Results: what is printed, what is kept, and the reports that are made of it.
+
+use std::fs;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use thrum_report::compare::{self, Comparison};
+use thrum_report::folder::{self, Files, RunFolder};
+use thrum_report::html::{self, ComparisonRow, ComparisonTable, PageOptions};
+use thrum_report::{RunResult, Style, junit, markdown, metric, png, summary_styled, window};
+
+use super::super::complaint::Complaint;
+use super::super::folders::Kept;
+use super::Finished;
+
+/// The summary of a run, with its baseline if there is one.
+pub(in super::super) fn summary_text(finished: &Finished, baseline: Option<&Kept>) -> String {
+    let comparison = baseline.map(|kept| compared(kept, &finished.result));
+    summary_styled(&finished.result, comparison.as_ref(), style())
+}
+
+fn compared(baseline: &Kept, run: &RunResult) -> Comparison {
+    Comparison::new(
+        std::slice::from_ref(&baseline.result),
+        std::slice::from_ref(run),
+    )
+}
+
+/// Colour only for a person who did not say no.
+fn style() -> Style {
+    let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Style {
+        colour: std::io::stdout().is_terminal() && !is_unwanted,
+    }
+}
+
+/// One line for each of several runs.
+pub(in super::super) fn table_of(finished: &[Finished]) -> String {
+    let results: Vec<RunResult> = finished
+        .iter()
+        .map(|finished| finished.result.clone())
+        .collect();
+    thrum_report::table(&results)
+}
+
+/// The summary of a run that was kept.
+pub(in super::super) fn summary_of(kept: &Kept) -> String {
+    summary_styled(&kept.result, None, style())
+}
+
+/// Keeps a run in a folder of its own under `parent`; `template` is that of the page.
+pub(in super::super) fn keep(
+    finished: &Finished,
+    parent: &Path,
+    (baseline, template): (Option<&Kept>, Option<&Path>),
+) -> anyhow::Result<PathBuf> {
+    let result = &finished.result;
+    let folder = RunFolder::create(parent, &result.started, &result.scenario.name)?;
+    let page = page(result, baseline, template)?;
+    let files = Files {
+        html: Some(&page),
+        hlog: finished.latency_log.as_deref(),
+    };
+    folder.write(result, &files)?;
+    Ok(folder.path().to_owned())
+}
+
+fn page(
+    result: &RunResult,
+    baseline: Option<&Kept>,
+    template: Option<&Path>,
+) -> anyhow::Result<String> {
+    let template = template.map(|path| {
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    });
+    let options = PageOptions {
+        comparison: baseline.map(|kept| comparison_table(kept, result)),
+        markdown: markdown(result),
+        template: template.transpose()?,
+    };
+    html::page(result, &options).map_err(|error| Complaint::usage(error).into())
+}
+
+/// The figures of a run beside those of its baseline.
+fn comparison_table(baseline: &Kept, result: &RunResult) -> ComparisonTable {
+    let comparison = compared(baseline, result);
+    let rows = comparison.rows.iter().map(|row| {
+        let unit = metric::find(row.metric).map(|metric| metric.unit);
+        let cell = |value: Option<f64>| match (value, unit) {
+            (Some(value), Some(unit)) => metric::format(unit, value),
+            _ => "-".to_owned(),
+        };
+        let change = row
+            .change
+            .map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0));
+        let noise = row
+            .noise
+            .map_or_else(String::new, |noise| format!(" (±{:.1} %)", noise * 100.0));
+        ComparisonRow {
+            name: row.metric.to_owned(),
+            unit: String::new(),
+            cells: vec![
+                cell(row.baseline),
+                cell(row.candidate),
+                format!("{change}{noise}"),
+            ],
+            note: row.verdict.text().to_owned(),
+        }
+    });
+    ComparisonTable {
+        columns: vec![baseline.name(), "this run".to_owned(), "change".to_owned()],
+        rows: rows.collect(),
+    }
+}
+
+/// Runs compared with the first of them.
+pub(in super::super) fn comparison(runs: &[Kept]) -> Vec<Comparison> {
+    let Some((baseline, candidates)) = runs.split_first() else {
+        return Vec::new();
+    };
+    candidates
+        .iter()
+        .map(|kept| compared(baseline, &kept.result))
+        .collect()
+}
+
+/// A comparison for a person or a program.
+pub(in super::super) fn comparison_text(comparisons: &[Comparison], as_json: bool) -> String {
+    if as_json {
+        compare::json(comparisons)
+    } else {
+        compare::text(comparisons)
+    }
+}
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Form {
+    Html,
+    Markdown,
+    Png,
+    Junit,
+}
+
+/// What `thrum bench report` is asked for.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Forms<'a> {
+    pub(in super::super) asked: Vec<Form>,
+    /// Of report.html.
+    pub(in super::super) template: Option<&'a Path>,
+    /// Part of the hold.
+    pub(in super::super) window: Option<(std::time::Duration, std::time::Duration)>,
+}
+
+/// Name and content of each report that is asked for.
+pub(in super::super) fn reports(
+    kept: &Kept,
+    forms: &Forms<'_>,
+) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let (result, suffix) = match forms.window {
+        None => (kept.result.clone(), String::new()),
+        Some((from, to)) => (
+            cut(kept, from.as_secs_f64(), to.as_secs_f64())?,
+            format!("-{}s-{}s", from.as_secs(), to.as_secs()),
+        ),
+    };
+    let mut reports = Vec::new();
+    for form in &forms.asked {
+        let (name, content) = match form {
+            Form::Html => ("report", page(&result, None, forms.template)?.into_bytes()),
+            Form::Markdown => ("report", markdown(&result).into_bytes()),
+            Form::Png => ("report", png::report(&result).map_err(Complaint::usage)?),
+            Form::Junit => ("junit", junit(std::slice::from_ref(&result)).into_bytes()),
+        };
+        let ending = match form {
+            Form::Html => "html",
+            Form::Markdown => "md",
+            Form::Png => "png",
+            Form::Junit => "xml",
+        };
+        reports.push((format!("{name}{suffix}.{ending}"), content));
+    }
+    Ok(reports)
+}
+
+/// A part of the hold; its times count from the start of the hold.
+fn cut(kept: &Kept, from: f64, to: f64) -> anyhow::Result<RunResult> {
+    let log = folder::read_hlog(&kept.folder).map_err(Complaint::usage)?;
+    let log = log.ok_or_else(|| {
+        Complaint::usage(format!(
+            "{} has no latency.hlog to cut from",
+            kept.folder.display()
+        ))
+    })?;
+    let hold = kept
+        .result
+        .series
+        .iter()
+        .find(|second| second.stage == thrum_report::result::Stage::Hold);
+    let start = hold.map_or(0.0, |second| second.at);
+    Ok(window::run(&kept.result, &log, start + from, start + to).map_err(Complaint::usage)?)
+}

@@ -1,0 +1,68 @@
+//! `thrum bench agent`.
+
+use std::io::Write as _;
+
+use clap::Args;
+use thrum_bench::agents::{self, AgentError, AgentOptions, LinkError, Watch};
+use thrum_transport::Endpoint;
+
+use super::adapt;
+use super::complaint::{Complaint, FAILED, UNREACHABLE, USAGE};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bench agent --control mqtt://10.0.0.9:1883                  makes load
+  thrum bench agent --control mqtt://10.0.0.9:1883 --watch 1883     on the broker's host: measures it
+Then, where the run is started:
+  thrum bench run p2p-1K --target mqtt://10.0.0.5 --control mqtt://10.0.0.9:1883 --agents 2";
+
+/// Arguments of `thrum bench agent`.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct AgentArgs {
+    /// The MQTT 5.0 broker where coordinator and agents meet; not the one under test.
+    #[arg(long, value_name = "URL")]
+    control: String,
+    /// Name of this agent, unique in a run [default: that of the machine].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Threads that make load [default: one per core; none with --watch].
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// Measure the broker that listens on this port, or has this process number; may be repeated.
+    #[arg(long, value_name = "[TARGET=]PORT|PID", value_parser = watch)]
+    watch: Vec<Watch>,
+    /// End after one run.
+    #[arg(long)]
+    once: bool,
+}
+
+fn watch(text: &str) -> Result<Watch, String> {
+    Watch::parse(text)
+        .ok_or_else(|| "write a port or a process number, like 1883 or left=1883".to_owned())
+}
+
+/// Takes part in runs until ^C.
+pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
+    let options = AgentOptions {
+        control: Endpoint::parse(&args.control).map_err(Complaint::usage)?,
+        name: args.name.clone(),
+        threads: args.threads,
+        watches: args.watch.clone(),
+        once: args.once,
+        interrupt: adapt::interrupt_flag(true)?,
+    };
+    let mut log = |text: &str| {
+        // Nobody may be reading; the agent goes on.
+        writeln!(std::io::stderr(), "{text}").ok();
+    };
+    agents::serve(&options, &mut log).map_err(|error| {
+        let code = match error {
+            AgentError::Control(LinkError::Unreachable { .. }) => UNREACHABLE,
+            AgentError::Control(_) | AgentError::Run(_) => FAILED,
+            _ => USAGE,
+        };
+        Complaint::new(error, code)
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,180 @@
+//! Flags that several commands share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use thrum_bench::BrokerProcess;
+use thrum_bench::scenario::{Overrides, Rate};
+use thrum_codec::{QoS, Version};
+
+use super::adapt::Changes;
+use super::values;
+
+/// Where the broker is when nobody says.
+pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";
+
+/// How to reach the broker.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Broker")]
+pub(super) struct TargetArgs {
+    /// The broker; NAME=URL for a scenario with several [default: 127.0.0.1:1883].
+    #[arg(long, value_name = "[NAME=]mqtt://HOST:PORT")]
+    pub(super) target: Vec<String>,
+    /// User name of all clients that the scenario gives none.
+    #[arg(long, value_name = "NAME")]
+    pub(super) username: Option<String>,
+    /// File with the password; its first line counts.
+    #[arg(long, value_name = "FILE", requires = "username")]
+    pub(super) password_file: Option<PathBuf>,
+    /// Certificates of the authorities that may have signed the broker's [default: the system's].
+    #[arg(long, value_name = "FILE")]
+    pub(super) cafile: Option<PathBuf>,
+    /// Do not check the broker's certificate.
+    #[arg(long, conflicts_with = "cafile")]
+    pub(super) insecure: bool,
+    /// Certificate of the clients.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(super) cert: Option<PathBuf>,
+    /// Key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(super) key: Option<PathBuf>,
+}
+
+/// What is measured and with what.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Measuring")]
+pub(super) struct MeasureArgs {
+    /// The broker's process, to measure its CPU and memory with its children; `none` to leave it
+    /// [default: who listens on the target's port on this machine].
+    #[arg(long, value_name = "PID", value_parser = values::broker_process)]
+    pub(super) pid: Option<BrokerProcess>,
+    /// Threads of the generator [default: half of the cores; one more for the publishers of a fan-out].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(super) threads: Option<u32>,
+    /// Let so many agents on other machines make the load (`thrum bench agent`).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) agents: Option<u32>,
+    /// The MQTT 5.0 broker where they meet [default: one of our own for the time of the run].
+    #[arg(long, value_name = "URL", requires = "agents")]
+    pub(super) control: Option<String>,
+    /// Command for the hooks of the scenario that name none, for example one that restarts the broker.
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) on_fault: Option<String>,
+}
+
+/// Lengths and version, which fit every scenario.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Scenario")]
+pub(super) struct StageArgs {
+    /// Length of the part that counts (30s, 5m); the published runs take 30m [default: 60s].
+    #[arg(long, value_name = "SPAN", value_parser = values::span)]
+    pub(super) duration: Option<Duration>,
+    /// Load before that, which does not count [default: 5s; none for connections only].
+    #[arg(long, value_name = "SPAN", value_parser = values::span)]
+    pub(super) warmup: Option<Duration>,
+    /// Longest wait for the last messages [default: 5s].
+    #[arg(long, value_name = "SPAN", value_parser = values::span)]
+    pub(super) drain: Option<Duration>,
+    /// MQTT version [default: the scenario's].
+    #[arg(long, value_name = "3.1.1|5", value_parser = values::version)]
+    pub(super) mqtt: Option<Version>,
+    /// Run a part of the scenario: 0.1 is a tenth of its clients.
+    #[arg(long, value_name = "FACTOR", value_parser = values::factor)]
+    pub(super) scale: Option<f64>,
+    /// Scale a scenario down that needs more open files than this machine gives; the factor is told.
+    #[arg(long, conflicts_with = "scale")]
+    pub(super) fit: bool,
+    /// Set a key of the scenario, as its file names it; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::setting)]
+    pub(super) sets: Vec<(String, String)>,
+    /// A limit that the run must keep ('e2e.p99 < 5ms'), else exit code 99; may be repeated.
+    #[arg(long = "threshold", value_name = "CONDITION")]
+    pub(super) thresholds: Vec<String>,
+}
+
+/// Sizes, which fit only scenarios with clients of that kind.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Scenario")]
+pub(super) struct SizeArgs {
+    /// Publishers.
+    #[arg(long, value_name = "N")]
+    pub(super) publishers: Option<u32>,
+    /// Subscribers.
+    #[arg(long, value_name = "N")]
+    pub(super) subscribers: Option<u32>,
+    /// Connections, where the scenario has nothing else.
+    #[arg(long, value_name = "N")]
+    pub(super) connections: Option<u32>,
+    /// Messages of each publisher: 50, 50/s, 0.5, 6/m.
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub(super) rate: Option<Rate>,
+    /// Size of a message in bytes, at least 16.
+    #[arg(long, value_name = "BYTES")]
+    pub(super) payload: Option<u32>,
+    /// Quality of service of publishing and subscribing.
+    #[arg(long, value_name = "0|1|2", value_parser = values::qos)]
+    pub(super) qos: Option<QoS>,
+    /// Connections opened per second.
+    #[arg(long, value_name = "N")]
+    pub(super) connect_rate: Option<u32>,
+}
+
+/// What is shown and kept.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputArgs {
+    /// Where the run folders go.
+    #[arg(long, value_name = "DIR", default_value = super::folders::RUNS)]
+    pub(super) out: PathBuf,
+    /// Print the result as JSON instead of the summary.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Lines of progress instead of the live view.
+    #[arg(long)]
+    pub(super) no_tui: bool,
+    /// A note that is kept with the result.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) note: Option<String>,
+}
+
+/// What is made of a run besides its folder.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ReportArgs {
+    /// Compare with this earlier run: its folder, its name or `latest`.
+    #[arg(long, value_name = "RUN")]
+    pub(super) baseline: Option<String>,
+    /// Write report.html with this template instead of the built-in one.
+    #[arg(long, value_name = "FILE")]
+    pub(super) template: Option<PathBuf>,
+    /// Write report.png too.
+    #[arg(long)]
+    pub(super) png: bool,
+}
+
+impl StageArgs {
+    /// What these flags change in a scenario.
+    pub(super) fn changes(&self, size: &SizeArgs) -> Changes {
+        let overrides = Overrides {
+            publishers: size.publishers,
+            subscribers: size.subscribers,
+            connections: size.connections,
+            rate: size.rate,
+            payload_bytes: size.payload,
+            qos: size.qos,
+            connect_rate: size.connect_rate,
+            version: self.mqtt,
+            warm_up: self.warmup,
+            hold: self.duration,
+            drain: self.drain,
+            scale: self.scale,
+        };
+        Changes {
+            overrides,
+            fit: self.fit,
+            sets: self.sets.clone(),
+            thresholds: self.thresholds.clone(),
+        }
+    }
+}

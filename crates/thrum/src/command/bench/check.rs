@@ -1,0 +1,198 @@
+//! `thrum bench check`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+
+use clap::Args;
+use thrum_bench::plan::Plan;
+use thrum_bench::preflight;
+use thrum_bench::scenario::Scenario;
+use thrum_bench::units::{bytes, count, rate, span};
+
+use super::adapt;
+use super::arguments::{SizeArgs, StageArgs};
+use super::complaint::{Complaint, USAGE};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bench check mine.toml              is it right, and what would it do
+  thrum bench check p2p-1K --scale 50      would this machine do for it";
+
+/// Memory of the generator without clients.
+const GENERATOR_BYTES: f64 = 12.0 * 1_048_576.0;
+
+/// Memory of the generator for one client; 240 bytes were measured for an idle one, 500 for one of a pair.
+const CLIENT_BYTES: f64 = 1_024.0;
+
+/// Arguments of `thrum bench check`.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct CheckArgs {
+    /// Name of the scenario, or a file.
+    #[arg(value_name = "NAME|FILE")]
+    scenario: String,
+    #[command(flatten)]
+    stages: StageArgs,
+    #[command(flatten)]
+    size: SizeArgs,
+}
+
+/// Checks.
+pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
+    let changes = args.stages.changes(&args.size);
+    let mut out = std::io::stdout().lock();
+    let mut code = 0;
+    for scenario in adapt::resolve(&args.scenario, &changes)? {
+        let plan = Plan::new(scenario.clone(), "check").map_err(Complaint::usage)?;
+        write!(out, "{}", description(&scenario))?;
+        write!(out, "{}", load(&plan))?;
+        for (line, is_met) in needs(scenario.clients()) {
+            writeln!(out, "  {line}")?;
+            code = if is_met { code } else { USAGE };
+        }
+    }
+    let source = &args.scenario;
+    match code {
+        0 => writeln!(out, "\nIt is right. Run it: thrum bench run {source}")?,
+        _ => writeln!(
+            std::io::stderr(),
+            "error: this machine lacks what is marked with ✗"
+        )?,
+    }
+    Ok(code)
+}
+
+/// A scenario in words.
+pub(super) fn description(scenario: &Scenario) -> String {
+    let mut text = format!("{}\n", scenario.name);
+    if !scenario.summary.is_empty() {
+        writeln!(text, "  {}", scenario.summary).ok();
+    }
+    let stages = scenario.stages;
+    writeln!(
+        text,
+        "  stages     ramp {} · warm-up {} · hold {} · drain up to {}",
+        span(scenario.ramp()),
+        span(stages.warm_up),
+        span(stages.hold),
+        span(stages.drain)
+    )
+    .ok();
+    writeln!(
+        text,
+        "  clients    {} · {} new per second · MQTT {} · keep alive {} s",
+        count(u64::from(scenario.clients())),
+        count(u64::from(scenario.connect_rate)),
+        scenario.version_text(),
+        scenario.keep_alive
+    )
+    .ok();
+    for group in &scenario.groups {
+        let clients = count(u64::from(group.clients));
+        writeln!(
+            text,
+            "  group      {} × {}: {}",
+            clients,
+            group.name,
+            group.text()
+        )
+        .ok();
+    }
+    text
+}
+
+/// What the plan amounts to.
+fn load(plan: &Plan) -> String {
+    let (sent, delivered) = plan.messages_per_second();
+    if plan.publishers().is_empty() {
+        return String::new();
+    }
+    let topics: BTreeSet<&str> = plan
+        .publishers()
+        .iter()
+        .map(|publisher| &*publisher.topic)
+        .collect();
+    let topics = count(u64::try_from(topics.len()).unwrap_or(u64::MAX));
+    format!(
+        "  load       {} in, {} out · {topics} topics\n",
+        rate(sent),
+        rate(delivered)
+    )
+}
+
+/// What this machine must have, and whether it has it.
+fn needs(clients: u32) -> Vec<(String, bool)> {
+    let memory = format!(
+        "memory     about {} for the generator, its sockets left out",
+        bytes(GENERATOR_BYTES + f64::from(clients) * CLIENT_BYTES)
+    );
+    let files = match preflight::raise_open_files(clients) {
+        Ok(()) => (
+            format!("✓ files    {} open files", count(u64::from(clients))),
+            true,
+        ),
+        Err(error) => (format!("✗ files    {error}"), false),
+    };
+    // The loopback has many addresses, another host is reached from one.
+    let here = preflight::source_addresses(IpAddr::V4(Ipv4Addr::LOCALHOST), clients);
+    let ports = match here {
+        Ok(addresses) => (
+            format!(
+                "✓ ports    {} source addresses on the loopback",
+                addresses.len().max(1)
+            ),
+            true,
+        ),
+        Err(error) => (format!("✗ ports    {error}"), false),
+    };
+    vec![(memory, true), files, ports]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thrum_bench::scenario::find;
+
+    #[test]
+    fn a_description_has_the_stages_and_every_group() {
+        let text = description(&find("sharedsub-1K-5").unwrap());
+        assert!(
+            text.contains("ramp 1.0s · warm-up 5s · hold 1m00s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 000 × publishers: publish test/{i} 1/s each, QoS 1, 16 B binary"),
+            "{text}"
+        );
+        assert!(
+            text.contains("5 × subscribers: subscribe $share/benchmark/test/# QoS 1"),
+            "{text}"
+        );
+        let idle = description(&find("conn-tcp-10K-100").unwrap());
+        assert!(idle.contains("stay connected"), "{idle}");
+    }
+
+    #[test]
+    fn the_load_counts_messages_in_and_out_and_topics() {
+        let plan = Plan::new(find("fanout-5-1000-5-250K").unwrap(), "x").unwrap();
+        assert_eq!(
+            load(&plan),
+            "  load       250/s in, 250 000/s out · 5 topics\n"
+        );
+        let idle = Plan::new(find("conn-tcp-10K-100").unwrap(), "x").unwrap();
+        assert_eq!(load(&idle), "");
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_marked() {
+        let lacking = needs(u32::MAX);
+        assert!(
+            lacking
+                .iter()
+                .any(|(line, is_met)| line.starts_with('✗') && !is_met)
+        );
+        assert!(needs(10).iter().all(|(_, is_met)| *is_met));
+    }
+}

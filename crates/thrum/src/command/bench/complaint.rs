@@ -1,0 +1,54 @@
+//! What the user is told instead of figures, and the exit code that goes with it.
+
+use std::fmt;
+
+/// Something that is not the user's fault failed.
+pub(super) const FAILED: u8 = 1;
+
+/// Wrong usage, or a machine that does not give what that asks for.
+pub(super) const USAGE: u8 = 2;
+
+/// Ended by ^C.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// A broker that cannot be reached.
+pub(super) const UNREACHABLE: u8 = 5;
+
+/// The generator was the limit.
+pub(super) const INVALID: u8 = 7;
+
+/// A limit that the run was to keep was missed.
+pub(super) const THRESHOLDS: u8 = 99;
+
+/// A message and an exit code.
+#[derive(Debug)]
+pub(super) struct Complaint {
+    message: String,
+    code: u8,
+}
+
+impl Complaint {
+    pub(super) fn new(message: impl fmt::Display, code: u8) -> Self {
+        Self {
+            message: message.to_string(),
+            code,
+        }
+    }
+
+    /// Wrong usage.
+    pub(super) fn usage(message: impl fmt::Display) -> Self {
+        Self::new(message, USAGE)
+    }
+
+    pub(super) const fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Complaint {}

@@ -1,0 +1,105 @@
+//! `thrum bench ls`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use thrum_report::RunResult;
+use thrum_report::units::{latency, rate};
+
+use super::folders;
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bench ls                           the runs in ./runs
+  thrum bench ls --out /srv/runs --json";
+
+/// Arguments of `thrum bench ls`.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct LsArgs {
+    /// Where the run folders are.
+    #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
+    out: PathBuf,
+    /// One line of JSON for each run.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists.
+pub(super) fn run(args: &LsArgs) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    let names = folders::names(&args.out)?;
+    for name in &names {
+        match folders::read(&args.out.join(name)) {
+            Ok(kept) if args.json => writeln!(out, "{}", json(name, &kept.result))?,
+            Ok(kept) => writeln!(out, "  {}", line(name, &kept.result))?,
+            // One run that cannot be read does not hide the others.
+            Err(error) => writeln!(std::io::stderr(), "  {name}: {error:#}")?,
+        }
+    }
+    if !args.json {
+        let folder = args.out.display();
+        match names.last() {
+            Some(name) => writeln!(out, "\nShow one: thrum bench show {name}")?,
+            None => writeln!(out, "no runs in {folder}; make one: thrum bench run p2p-1K")?,
+        }
+    }
+    Ok(0)
+}
+
+fn line(name: &str, result: &RunResult) -> String {
+    let validity = if result.validity.valid {
+        "VALID"
+    } else {
+        "INVALID"
+    };
+    let verdict = if result.verdict.pass { "PASS" } else { "FAIL" };
+    let missed = result.thresholds.iter().filter(|threshold| !threshold.pass);
+    let missed = match missed.count() {
+        0 => String::new(),
+        number => format!("  {number} thresholds missed"),
+    };
+    format!(
+        "{name:<52}  {validity:<7}  {verdict}  {:>12}  p99 {}{missed}",
+        rate(result.rates.received),
+        p99(result).map_or_else(|| "-".to_owned(), latency)
+    )
+}
+
+fn p99(result: &RunResult) -> Option<u64> {
+    let latencies = &result.latency_ns;
+    let judged = latencies.e2e.as_ref().or(latencies.connect.as_ref())?;
+    Some(judged.quantiles.p99)
+}
+
+fn json(name: &str, result: &RunResult) -> serde_json::Value {
+    serde_json::json!({
+        "name": name,
+        "started": result.started,
+        "scenario": result.scenario.name,
+        "valid": result.validity.valid,
+        "pass": result.verdict.pass,
+        "exit_code": result.exit_code,
+        "received_per_second": result.rates.received,
+        "p99_ns": p99(result),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_whether_a_run_counts_and_how_fast_it_was() {
+        let mut result = RunResult::default();
+        result.verdict.pass = true;
+        result.rates.received = 1_000.0;
+        let text = line("run", &result);
+        assert!(
+            text.contains("INVALID  PASS") && text.contains("1 000/s"),
+            "{text}"
+        );
+        assert_eq!(json("run", &result)["valid"], false);
+    }
+}

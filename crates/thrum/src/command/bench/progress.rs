@@ -1,0 +1,139 @@
+//! Lines of progress on standard error, where no live view is drawn.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use thrum_bench::Status;
+use thrum_bench::observe::{Command, Observer};
+use thrum_report::progress_line;
+use thrum_report::result::Second;
+
+/// Between two lines of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Prints a line when a stage begins and every few seconds.
+pub(super) struct Lines {
+    prefix: String,
+    shown: Option<Status>,
+    since: Duration,
+    note: Option<String>,
+}
+
+impl Lines {
+    /// Lines that begin with `prefix`; `note` goes into the result.
+    pub(super) fn new(prefix: &str, note: Option<String>) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            shown: None,
+            since: Duration::ZERO,
+            note,
+        }
+    }
+
+    /// The line to print now, if any.
+    fn line(&mut self, status: &Status) -> Option<String> {
+        let stage_began = self.shown.is_none_or(|shown| shown.stage != status.stage);
+        if stage_began {
+            self.since = status.elapsed;
+        }
+        if !stage_began && status.elapsed.saturating_sub(self.since) < PROGRESS_INTERVAL {
+            return None;
+        }
+        let line = progress_line(
+            status.elapsed,
+            status.planned,
+            u64::from(status.clients),
+            &self.since_shown(status),
+        );
+        self.since = status.elapsed;
+        self.shown = Some(*status);
+        Some(format!("{}{line}", self.prefix))
+    }
+}
+
+impl Lines {
+    /// What was counted since the last line; no rates where a stage has just begun.
+    fn since_shown(&self, status: &Status) -> Second {
+        let same_stage = self.shown.filter(|shown| shown.stage == status.stage);
+        let before = same_stage.map_or(status.progress, |shown| shown.progress);
+        let elapsed = same_stage.map_or(Duration::ZERO, |shown| {
+            status.elapsed.saturating_sub(shown.elapsed)
+        });
+        let now = &status.progress;
+        Second {
+            stage: status.stage,
+            span: elapsed.as_secs_f64(),
+            up: now.up,
+            connected: now.ready.saturating_sub(before.ready),
+            failed: now.failed.saturating_sub(before.failed),
+            lost: now.lost.saturating_sub(before.lost),
+            sent: now.sent.saturating_sub(before.sent),
+            received: now.received.saturating_sub(before.received),
+            ..Second::default()
+        }
+    }
+}
+
+impl Observer for Lines {
+    fn note(&mut self, text: &str) {
+        // Nobody may be reading; the run goes on.
+        writeln!(std::io::stderr(), "{}note: {text}", self.prefix).ok();
+    }
+
+    fn look(&mut self, status: &Status) {
+        if let Some(line) = self.line(status) {
+            // Nobody may be reading; the run goes on.
+            writeln!(std::io::stderr(), "{line}").ok();
+        }
+    }
+
+    fn next_command(&mut self) -> Option<Command> {
+        self.note.take().map(Command::Note)
+    }
+}
+
+/// An onlooker that only hands over the note.
+pub(super) struct Quiet(pub(super) Option<String>);
+
+impl Observer for Quiet {
+    fn next_command(&mut self) -> Option<Command> {
+        self.0.take().map(Command::Note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thrum_bench::{Progress, Stage};
+
+    fn status(stage: Stage, seconds: u64) -> Status {
+        Status {
+            stage,
+            elapsed: Duration::from_secs(seconds),
+            planned: Duration::from_mins(1),
+            clients: 10,
+            progress: Progress::default(),
+        }
+    }
+
+    #[test]
+    fn a_line_comes_when_a_stage_begins_and_every_five_seconds() {
+        let mut lines = Lines::new("", None);
+        let mut printed = |stage, seconds| lines.line(&status(stage, seconds)).is_some();
+        assert!(printed(Stage::Ramp, 0));
+        assert!(!printed(Stage::Ramp, 4));
+        assert!(printed(Stage::Ramp, 5));
+        assert!(printed(Stage::Hold, 0));
+        assert!(!printed(Stage::Hold, 1));
+    }
+
+    #[test]
+    fn a_note_is_handed_over_once() {
+        let mut lines = Lines::new("", Some("new kernel".to_owned()));
+        assert_eq!(
+            lines.next_command(),
+            Some(Command::Note("new kernel".to_owned()))
+        );
+        assert_eq!(lines.next_command(), None);
+    }
+}

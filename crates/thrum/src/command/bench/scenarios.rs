@@ -1,0 +1,82 @@
+//! `thrum bench scenarios`.
+
+use std::io::Write as _;
+
+use clap::{Args, Subcommand};
+
+use super::adapt;
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bench scenarios                    what can be run
+  thrum bench scenarios show p2p-1K        one of them in full
+  thrum bench scenarios sets               the sets that `thrum bench suite` runs";
+
+/// Arguments of `thrum bench scenarios`.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE, disable_help_subcommand = true)]
+pub(super) struct ScenariosArgs {
+    #[command(subcommand)]
+    command: Option<ScenariosCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScenariosCommand {
+    /// List all scenarios.
+    List,
+    /// Show one scenario.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// List the sets.
+    Sets,
+}
+
+/// Lists or shows.
+pub(super) fn run(args: &ScenariosArgs) -> anyhow::Result<u8> {
+    match &args.command {
+        None | Some(ScenariosCommand::List) => list(),
+        Some(ScenariosCommand::Show { name }) => show(name),
+        Some(ScenariosCommand::Sets) => sets(),
+    }
+}
+
+fn list() -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    let scenarios = adapt::listing();
+    let widths = scenarios.iter().map(|entry| entry.alias.len());
+    let width = widths.max().unwrap_or(0);
+    for entry in &scenarios {
+        let steps = match entry.steps.len() {
+            0 => String::new(),
+            steps => format!(" ({steps} steps)"),
+        };
+        writeln!(out, "  {:<width$}  {}{steps}", entry.alias, entry.summary)?;
+        if entry.name != entry.alias {
+            writeln!(out, "  {:<width$}  full name {}", "", entry.name)?;
+        }
+    }
+    writeln!(
+        out,
+        "\nRun one:   thrum bench run p2p-1K\nAny size:  thrum bench run p2p-200-200-200-200\n\
+         Make one:  thrum bench scenarios show p2p-1K > mine.toml; thrum bench run mine.toml"
+    )?;
+    Ok(0)
+}
+
+fn show(name: &str) -> anyhow::Result<u8> {
+    write!(std::io::stdout(), "{}", adapt::file_of(name)?)?;
+    Ok(0)
+}
+
+fn sets() -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    for (name, summary) in adapt::sets() {
+        writeln!(out, "  {name:<12}  {summary}")?;
+        let members = adapt::set_members(name).unwrap_or_default();
+        writeln!(out, "  {:<12}  {}", "", members.join(" "))?;
+    }
+    writeln!(out, "\nRun one: thrum bench suite basic")?;
+    Ok(0)
+}

@@ -1,0 +1,104 @@
+//! Scenarios run one after the other: progress, summary, what is kept, and the exit code.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use thrum_bench::scenario::Scenario;
+
+use super::adapt::{self, Engine, Finished, Form, Forms};
+use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
+use super::folders::{self, Kept};
+
+/// Runs scenarios; returns the most serious exit code.
+pub(super) fn run_all(
+    scenarios: Vec<Scenario>,
+    target: &TargetArgs,
+    measure: &MeasureArgs,
+    (output, reports): (&OutputArgs, &ReportArgs),
+) -> anyhow::Result<u8> {
+    let baseline = reports.baseline.as_deref();
+    let baseline = baseline
+        .map(|run| folders::find(run, &output.out))
+        .transpose()?;
+    let engine = Engine::new(target, measure, adapt::interrupt_flag(true)?)?;
+    let mut finished = Vec::new();
+    for scenario in scenarios {
+        let title = format!("{} → {}", scenario.name, engine.target());
+        let mut onlooker = adapt::onlooker(output, "", &title);
+        let run = engine.run(scenario, &output.out, &mut *onlooker);
+        // The terminal is given back before anything is printed.
+        drop(onlooker);
+        let run = run?;
+        let shown = (baseline.as_ref(), reports.template.as_deref());
+        let folder = adapt::keep(&run, &output.out, shown)?;
+        write_reports(&run, reports, &folder)?;
+        print(&run, output, &folder, baseline.as_ref())?;
+        finished.push(run);
+        if engine.is_interrupted() {
+            break;
+        }
+    }
+    if finished.len() > 1 && !output.json {
+        writeln!(std::io::stdout(), "\n{}", adapt::table_of(&finished))?;
+    }
+    let codes = finished.iter().map(|run| run.result.exit_code);
+    Ok(codes.max().unwrap_or(0))
+}
+
+fn print(
+    run: &Finished,
+    output: &OutputArgs,
+    folder: &Path,
+    baseline: Option<&Kept>,
+) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if output.json {
+        let json =
+            serde_json::to_string(&run.result).context("the result cannot be written as JSON")?;
+        writeln!(out, "{json}")?;
+        return Ok(());
+    }
+    write!(out, "{}", adapt::summary_text(run, baseline))?;
+    writeln!(
+        out,
+        "  report {}          exit {}",
+        folder.join("report.html").display(),
+        run.result.exit_code
+    )?;
+    writeln!(
+        out,
+        "  next   thrum bench compare {} ANOTHER",
+        folder.display()
+    )?;
+    Ok(())
+}
+
+/// Writes the picture, if the flags ask for it.
+fn write_reports(run: &Finished, reports: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
+    if !reports.png {
+        return Ok(());
+    }
+    let kept = Kept {
+        folder: folder.to_owned(),
+        result: run.result.clone(),
+    };
+    let forms = Forms {
+        asked: vec![Form::Png],
+        template: None,
+        window: None,
+    };
+    write_forms(&kept, &forms).map(|_| ())
+}
+
+/// Writes the reports into the run's folder and returns their paths.
+pub(super) fn write_forms(kept: &Kept, forms: &Forms<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    for (name, content) in adapt::reports(kept, forms)? {
+        let path = kept.folder.join(&name);
+        std::fs::write(&path, content)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    Ok(written)
+}

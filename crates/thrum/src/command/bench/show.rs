@@ -1,0 +1,43 @@
+//! `thrum bench show`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{adapt, folders};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bench show latest                  the summary of the last run
+  thrum bench show runs/2026-11-21T091203Z-singlenode-p2p-1K-1K-1K-1K --json";
+
+/// Arguments of `thrum bench show`.
+#[derive(Debug, Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct ShowArgs {
+    /// The run: its folder, its name or `latest`.
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Where the run folders are.
+    #[arg(long, value_name = "DIR", default_value = folders::RUNS)]
+    out: PathBuf,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows.
+pub(super) fn run(args: &ShowArgs) -> anyhow::Result<u8> {
+    let kept = folders::find(&args.run, &args.out)?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let json =
+            serde_json::to_string(&kept.result).context("the result cannot be written as JSON")?;
+        writeln!(out, "{json}")?;
+    } else {
+        write!(out, "{}", adapt::summary_of(&kept))?;
+    }
+    Ok(0)
+}

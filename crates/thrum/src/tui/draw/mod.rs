@@ -1,0 +1,53 @@
+//! Draws one frame: no clock, no input, no output; the same snapshot gives the same frame.
+
+mod broker;
+mod canvas;
+mod clients;
+mod compact;
+mod errors;
+mod footer;
+mod full;
+mod header;
+mod health;
+mod help;
+mod latency;
+mod marks;
+mod phrase;
+mod plain;
+mod plot;
+mod rate;
+#[cfg(test)]
+mod tests;
+mod thresholds;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::snapshot::Snapshot;
+use super::view::{Mode, ViewState};
+
+/// From this size on every panel is shown.
+const FULL: (u16, u16) = (80, 24);
+
+/// Below this size there is one line of text.
+const LEAST: (u16, u16) = (40, 10);
+
+/// Draws what the snapshot says the way the view wants it.
+pub(crate) fn render(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState) {
+    let area = frame.area();
+    if has_room(area, FULL) {
+        full::draw(frame, snapshot, view);
+    } else if has_room(area, LEAST) {
+        compact::draw(frame, snapshot, view);
+    } else {
+        compact::draw_one_line(frame, snapshot, view);
+    }
+    if view.mode == Mode::Help {
+        help::draw(frame);
+    }
+    plain::apply(frame.buffer_mut(), view.look);
+}
+
+const fn has_room(area: Rect, (width, height): (u16, u16)) -> bool {
+    area.width >= width && area.height >= height
+}

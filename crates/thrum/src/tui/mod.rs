@@ -1,0 +1,18 @@
+//! The terminal view of a running benchmark: the run leaves figures, a thread of its own draws them.
+//!
+//! Invariant: whatever the view does, the run never waits for it.
+
+mod draw;
+mod history;
+#[cfg(test)]
+mod sample;
+mod snapshot;
+mod surroundings;
+mod terminal;
+mod thread;
+mod view;
+
+pub(crate) use surroundings::is_wanted;
+/// For whoever ends the process without dropping the view.
+pub(crate) use terminal::give_back as restore_terminal;
+pub(crate) use thread::BenchView;

@@ -1,0 +1,414 @@
+//! What the person at the keyboard has chosen, and what each key does.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thrum_bench::observe::Command;
+
+use super::history::{History, Point};
+
+/// Factor of a `+`.
+const FASTER: f64 = 1.1;
+
+/// Factor of a `-`.
+const SLOWER: f64 = 0.9;
+
+/// How much longer an `e` holds.
+const EXTENSION: Duration = Duration::from_secs(30);
+
+/// Longest note in characters.
+const NOTE_CHARS_MAX: usize = 200;
+
+/// Frames that a notice stays: three seconds.
+const NOTICE_FRAMES: u32 = 24;
+
+/// State of the view.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ViewState {
+    pub(crate) scale: TimeScale,
+    pub(crate) mode: Mode,
+    pub(crate) load: Load,
+    /// What the last key did, for some frames.
+    pub(crate) notice: Option<Notice>,
+    pub(crate) look: Look,
+}
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) glyphs: Glyphs,
+    pub(crate) palette: Palette,
+}
+
+/// Characters that the terminal can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Glyphs {
+    #[default]
+    Unicode,
+    Ascii,
+}
+
+/// Whether colours are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Palette {
+    #[default]
+    Colour,
+    Plain,
+}
+
+/// How much time the charts show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TimeScale {
+    OneMinute,
+    #[default]
+    TwoMinutes,
+    FiveMinutes,
+    All,
+}
+
+impl TimeScale {
+    /// In words, for a title.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::OneMinute => "last 1 min",
+            Self::TwoMinutes => "last 2 min",
+            Self::FiveMinutes => "last 5 min",
+            Self::All => "whole run",
+        }
+    }
+
+    /// In seconds; none for the whole run.
+    pub(crate) const fn seconds(self) -> Option<f64> {
+        match self {
+            Self::OneMinute => Some(60.0),
+            Self::TwoMinutes => Some(120.0),
+            Self::FiveMinutes => Some(300.0),
+            Self::All => None,
+        }
+    }
+
+    /// The points that show it.
+    pub(crate) fn points(self, history: &History) -> &[Point] {
+        match self {
+            Self::OneMinute | Self::TwoMinutes | Self::FiveMinutes => &history.recent,
+            Self::All => &history.overview,
+        }
+    }
+
+    const fn next(self) -> Self {
+        match self {
+            Self::OneMinute => Self::TwoMinutes,
+            Self::TwoMinutes => Self::FiveMinutes,
+            Self::FiveMinutes => Self::All,
+            Self::All => Self::OneMinute,
+        }
+    }
+}
+
+/// What keys mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    Watch,
+    /// The list of keys is shown; any key closes it.
+    Help,
+    /// A note is being written.
+    Note(String),
+}
+
+/// What was asked of the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Load {
+    #[default]
+    Running,
+    Paused,
+    /// The run ends as soon as it can.
+    Stopping,
+    /// The program ends at once, without a report.
+    EndNow,
+}
+
+/// A short message in the last line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) text: String,
+    frames: u32,
+}
+
+impl ViewState {
+    pub(crate) fn new(look: Look) -> Self {
+        Self {
+            look,
+            ..Self::default()
+        }
+    }
+
+    /// To be called once per frame: notices fade.
+    pub(crate) fn next_frame(&mut self) {
+        let frames = self.notice.as_ref().map_or(0, |notice| notice.frames);
+        if frames <= 1 {
+            self.notice = None;
+        } else if let Some(notice) = &mut self.notice {
+            notice.frames = frames - 1;
+        }
+    }
+
+    /// A command found no room in the queue, so it did not happen.
+    pub(crate) fn refuse(&mut self, command: &Command) {
+        match command {
+            Command::Pause => self.load = Load::Running,
+            Command::Resume => self.load = Load::Paused,
+            _ => {}
+        }
+        self.say("the run is busy: not done, try again");
+    }
+
+    fn say(&mut self, text: &str) {
+        self.notice = Some(Notice {
+            text: text.to_owned(),
+            frames: NOTICE_FRAMES,
+        });
+    }
+}
+
+/// Does what a key means for the view; returns what it means for the run.
+pub(crate) fn handle_key(key: KeyEvent, view: &mut ViewState) -> Option<Command> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            KeyCode::Char('c' | 'C') => interrupt(view),
+            _ => None,
+        };
+    }
+    match std::mem::take(&mut view.mode) {
+        Mode::Watch => watch_key(key.code, view),
+        Mode::Help => None,
+        Mode::Note(text) => note_key(key.code, text, view),
+    }
+}
+
+fn watch_key(code: KeyCode, view: &mut ViewState) -> Option<Command> {
+    match code {
+        KeyCode::Char('t') => {
+            view.scale = view.scale.next();
+            return None;
+        }
+        KeyCode::Char('?') => {
+            view.mode = Mode::Help;
+            return None;
+        }
+        _ => {}
+    }
+    if matches!(view.load, Load::Stopping | Load::EndNow) {
+        return None;
+    }
+    match code {
+        KeyCode::Char('+' | '=') => {
+            view.say("rate +10 %");
+            Some(Command::Rate(FASTER))
+        }
+        KeyCode::Char('-' | '_') => {
+            view.say("rate -10 %");
+            Some(Command::Rate(SLOWER))
+        }
+        KeyCode::Char(' ') => Some(pause_or_resume(view)),
+        KeyCode::Char('e') => {
+            view.say("hold extended by 30 s");
+            Some(Command::Extend(EXTENSION))
+        }
+        KeyCode::Char('n') => {
+            view.mode = Mode::Note(String::new());
+            None
+        }
+        KeyCode::Char('q') => Some(stop(view)),
+        _ => None,
+    }
+}
+
+fn note_key(code: KeyCode, mut text: String, view: &mut ViewState) -> Option<Command> {
+    match code {
+        KeyCode::Esc => return None,
+        KeyCode::Enter => {
+            let note = text.trim();
+            if note.is_empty() {
+                return None;
+            }
+            view.say("note kept");
+            return Some(Command::Note(note.to_owned()));
+        }
+        KeyCode::Backspace => _ = text.pop(),
+        KeyCode::Char(typed) if !typed.is_control() && text.chars().count() < NOTE_CHARS_MAX => {
+            text.push(typed);
+        }
+        _ => {}
+    }
+    view.mode = Mode::Note(text);
+    None
+}
+
+fn pause_or_resume(view: &mut ViewState) -> Command {
+    if view.load == Load::Paused {
+        view.load = Load::Running;
+        Command::Resume
+    } else {
+        view.load = Load::Paused;
+        Command::Pause
+    }
+}
+
+/// The first one stops the run, the second one ends the program.
+fn interrupt(view: &mut ViewState) -> Option<Command> {
+    view.mode = Mode::Watch;
+    if matches!(view.load, Load::Stopping | Load::EndNow) {
+        view.load = Load::EndNow;
+        return None;
+    }
+    Some(stop(view))
+}
+
+fn stop(view: &mut ViewState) -> Command {
+    view.load = Load::Stopping;
+    Command::Stop
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(view: &mut ViewState, code: KeyCode) -> Option<Command> {
+        handle_key(KeyEvent::new(code, KeyModifiers::NONE), view)
+    }
+
+    fn type_text(view: &mut ViewState, text: &str) -> Option<Command> {
+        text.chars()
+            .filter_map(|typed| press(view, KeyCode::Char(typed)))
+            .last()
+    }
+
+    fn control_c(view: &mut ViewState) -> Option<Command> {
+        handle_key(
+            KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+            view,
+        )
+    }
+
+    #[test]
+    fn keys_change_the_rate_and_the_hold() {
+        let mut view = ViewState::default();
+        assert_eq!(type_text(&mut view, "+"), Some(Command::Rate(1.1)));
+        assert_eq!(type_text(&mut view, "="), Some(Command::Rate(1.1)));
+        assert_eq!(type_text(&mut view, "-"), Some(Command::Rate(0.9)));
+        let longer = Command::Extend(Duration::from_secs(30));
+        assert_eq!(type_text(&mut view, "e"), Some(longer));
+        assert_eq!(type_text(&mut view, "x"), None);
+    }
+
+    #[test]
+    fn space_pauses_and_resumes() {
+        let mut view = ViewState::default();
+        assert_eq!(type_text(&mut view, " "), Some(Command::Pause));
+        assert_eq!(view.load, Load::Paused);
+        assert_eq!(type_text(&mut view, " "), Some(Command::Resume));
+        assert_eq!(view.load, Load::Running);
+    }
+
+    #[test]
+    fn a_pause_that_found_no_room_did_not_happen() {
+        let mut view = ViewState::default();
+        let pause = type_text(&mut view, " ").unwrap();
+        view.refuse(&pause);
+        assert_eq!(view.load, Load::Running);
+        assert_eq!(type_text(&mut view, " "), Some(Command::Pause));
+    }
+
+    #[test]
+    fn a_note_is_typed_corrected_and_kept() {
+        let mut view = ViewState::default();
+        assert_eq!(type_text(&mut view, "nnew quueq"), None);
+        assert_eq!(press(&mut view, KeyCode::Backspace), None);
+        assert_eq!(view.mode, Mode::Note("new quue".to_owned()));
+        let note = press(&mut view, KeyCode::Enter);
+        assert_eq!(note, Some(Command::Note("new quue".to_owned())));
+        assert_eq!(view.mode, Mode::Watch);
+    }
+
+    #[test]
+    fn an_empty_or_cancelled_note_is_none() {
+        let mut view = ViewState::default();
+        type_text(&mut view, "n  ");
+        assert_eq!(press(&mut view, KeyCode::Enter), None);
+        type_text(&mut view, "nabc");
+        assert_eq!(press(&mut view, KeyCode::Esc), None);
+        assert_eq!(view.mode, Mode::Watch);
+    }
+
+    #[test]
+    fn a_note_has_a_limit() {
+        let mut view = ViewState::default();
+        type_text(&mut view, &"n".repeat(NOTE_CHARS_MAX + 50));
+        assert_eq!(view.mode, Mode::Note("n".repeat(NOTE_CHARS_MAX)));
+    }
+
+    #[test]
+    fn the_time_scale_goes_round() {
+        let mut view = ViewState::default();
+        let shown = |view: &mut ViewState| {
+            type_text(view, "t");
+            view.scale.text()
+        };
+        let round = [(); 4].map(|()| shown(&mut view));
+        assert_eq!(
+            round,
+            ["last 5 min", "whole run", "last 1 min", "last 2 min"]
+        );
+    }
+
+    #[test]
+    fn any_key_closes_the_help_and_does_nothing_else() {
+        let mut view = ViewState::default();
+        type_text(&mut view, "?");
+        assert_eq!(view.mode, Mode::Help);
+        assert_eq!(type_text(&mut view, "q"), None);
+        assert_eq!((view.mode, view.load), (Mode::Watch, Load::Running));
+    }
+
+    #[test]
+    fn q_stops_once() {
+        let mut view = ViewState::default();
+        assert_eq!(type_text(&mut view, "q"), Some(Command::Stop));
+        assert_eq!(type_text(&mut view, "q+ e"), None);
+        assert_eq!(view.load, Load::Stopping);
+    }
+
+    #[test]
+    fn the_second_interrupt_ends_at_once_even_while_typing() {
+        let mut view = ViewState::default();
+        type_text(&mut view, "nhalf a no");
+        assert_eq!(control_c(&mut view), Some(Command::Stop));
+        assert_eq!(view.load, Load::Stopping);
+        assert_eq!(control_c(&mut view), None);
+        assert_eq!(view.load, Load::EndNow);
+    }
+
+    #[test]
+    fn a_released_key_does_nothing() {
+        let mut view = ViewState::default();
+        let mut key = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        key.kind = KeyEventKind::Release;
+        assert_eq!(handle_key(key, &mut view), None);
+    }
+
+    #[test]
+    fn a_notice_fades() {
+        let mut view = ViewState::default();
+        type_text(&mut view, "+");
+        for _ in 1..NOTICE_FRAMES {
+            view.next_frame();
+            assert!(view.notice.is_some());
+        }
+        view.next_frame();
+        assert_eq!(view.notice, None);
+    }
+}

@@ -1,0 +1,244 @@
+//! `thrum bench versus`, `search`, `import`, `new` and what looks at kept runs, with the real program.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("thrum-tools-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn thrum(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
+        command.args(line.split_whitespace()).current_dir(&self.0);
+        command.output().unwrap()
+    }
+
+    /// The only file of that name below the runs.
+    fn json(&self, name: &str) -> Value {
+        let runs = fs::read_dir(self.0.join("runs")).unwrap();
+        let file = runs
+            .flatten()
+            .map(|run| run.path().join(name))
+            .find(|file| file.is_file());
+        serde_json::from_str(&fs::read_to_string(file.unwrap()).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    format!("{out}{err}")
+}
+
+const SMALL: &str = "--scenario p2p-1K --scale 0.02 --duration 1s --warmup 0s";
+
+#[test]
+fn brokers_are_started_in_turns_measured_and_stopped() {
+    let folder = Folder::new("versus");
+    let has_mosquitto = Path::new("/usr/sbin/mosquitto").exists();
+    let names = if has_mosquitto {
+        "thrum,mosquitto"
+    } else {
+        "thrum"
+    };
+    let output = folder.thrum(&format!(
+        "bench versus {SMALL} --rounds 2 --brokers {names}"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let report = folder.json("versus.json");
+    let runs = report["runs"].as_array().unwrap();
+    let order: Vec<&str> = runs
+        .iter()
+        .map(|run| run["broker"].as_str().unwrap())
+        .collect();
+    if has_mosquitto {
+        assert_eq!(order, ["thrum", "mosquitto", "mosquitto", "thrum"]);
+    } else {
+        assert_eq!(order, ["thrum", "thrum"]);
+    }
+    for standing in report["standings"].as_array().unwrap() {
+        assert_eq!(
+            (&standing["measured"], &standing["passed"]),
+            (&2.into(), &2.into()),
+            "{standing}"
+        );
+        assert!(
+            standing["figures"]["broker.rss"]["median"]
+                .as_f64()
+                .unwrap()
+                > 0.0,
+            "{standing}"
+        );
+    }
+    let kept = runs[0]["ended"]["folder"].as_str().unwrap();
+    assert!(
+        text(&output).contains("versus.html") && kept.starts_with("runs/thrum/"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn a_broker_that_crashes_and_one_that_does_not_start_are_results() {
+    let folder = Folder::new("crash");
+    let own = env!("CARGO_BIN_EXE_thrum");
+    let brokers = format!(
+        r#"
+[[broker]]
+name = "mortal"
+programs = ["/bin/sh"]
+launch = ["{{program}}", "-c", "{own} serve --dev --listen 127.0.0.1:{{port}} & sleep 2; kill -9 $!; echo out of luck; exit 9"]
+
+[[broker]]
+name = "stillborn"
+programs = ["/bin/sh"]
+launch = ["{{program}}", "-c", "echo no licence; exit 3"]
+
+[[broker]]
+name = "absent"
+programs = ["no-such-broker"]
+launch = ["{{program}}"]
+obtain = "nowhere"
+"#
+    );
+    fs::write(folder.0.join("brokers.toml"), brokers).unwrap();
+    let small = SMALL.replace("--duration 1s", "--duration 3s");
+    let output = folder.thrum(&format!("bench versus brokers.toml {small} --rounds 1"));
+    let shown = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    let report = folder.json("versus.json");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs[0]["ended"]["kind"], "crashed", "{shown}");
+    let how = runs[0]["ended"]["how"].as_str().unwrap();
+    assert!(
+        how.contains("exit status: 9") && how.contains("out of luck"),
+        "{how}"
+    );
+    assert_eq!(runs[1]["ended"]["kind"], "failed", "{shown}");
+    assert!(
+        shown.contains("stillborn ended while it started: exit status: 3"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("absent: not installed; get it: nowhere"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn the_search_keeps_its_trials_and_says_what_it_found() {
+    let folder = Folder::new("search");
+    // Reuses the launcher: a broker for as long as the search takes.
+    let mut broker = Command::new(env!("CARGO_BIN_EXE_thrum"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let mut broker = broker
+        .args(["serve", "--dev", "--listen", &format!("127.0.0.1:{port}")])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::yield_now();
+    }
+    let line = format!(
+        "bench search p2p-1K --publishers 5 --p99 30s --from 10 --to 16 --resolution 50% --hold 1s --repeat 1 \
+         --target 127.0.0.1:{port}"
+    );
+    let output = folder.thrum(&line);
+    broker.kill().unwrap();
+    broker.wait().unwrap();
+    let shown = text(&output);
+    // 1 and 7: this machine was too busy, which the answer says.
+    assert!(matches!(output.status.code(), Some(0 | 1 | 7)), "{shown}");
+    let report = folder.json("search.json");
+    assert_eq!(report["schema"], "thrum-bench-search/1");
+    let trials = report["trials"].as_array().unwrap();
+    assert!(trials.len() >= 2 && trials[0]["load"] == 10.0, "{shown}");
+    assert!(shown.contains(report["text"].as_str().unwrap()), "{shown}");
+}
+
+#[test]
+fn a_command_line_becomes_a_file_and_its_notes_are_shown() {
+    let folder = Folder::new("import");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thrum"));
+    let line = "emqtt_bench pub -c 10 -I 100 -t bench/%i -q 1 -l";
+    let output = command
+        .args(["bench", "import", "emqtt-bench", line, "-o", "pub.toml"])
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(
+        text(&output).contains("note: -l/--lowmem"),
+        "{}",
+        text(&output)
+    );
+    let file = fs::read_to_string(folder.0.join("pub.toml")).unwrap();
+    assert!(file.contains("rate = \"10/s\""), "{file}");
+    let refused = folder.thrum("bench import emqtt-bench nonsense");
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+}
+
+#[test]
+fn a_new_scenario_does_not_overwrite_a_file() {
+    let folder = Folder::new("new");
+    assert_eq!(folder.thrum("bench new mine.toml").status.code(), Some(0));
+    let written = fs::read_to_string(folder.0.join("mine.toml")).unwrap();
+    let parsed = written.parse::<toml_edit::DocumentMut>().unwrap();
+    assert!(parsed.contains_key("groups"));
+    let again = folder.thrum("bench new mine.toml");
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again));
+    assert!(
+        text(&again).contains("mine.toml exists"),
+        "{}",
+        text(&again)
+    );
+}
+
+#[test]
+fn mistakes_are_answered_with_usage_and_a_hint() {
+    let folder = Folder::new("mistakes");
+    for (line, hint) in [
+        ("bench run p2q-1K", "did you mean 'p2p-1K'?"),
+        ("bench suite basics", "did you mean 'basic'?"),
+        (
+            "bench show latest",
+            "`thrum bench ls --out ./runs` lists the runs",
+        ),
+        ("bench search conn-tcp-10K-100 --p99 5ms", "--vary clients"),
+        (
+            "bench search p2p-1K --p99 5ms --from 10 --to 5",
+            "--from <= --to",
+        ),
+        ("bench versus --brokers x", "no broker named 'x'"),
+        ("bench run p2p-1K --insecure", "mqtts://"),
+        ("bench pub --subscribers 5", "leave out --subscribers"),
+    ] {
+        let output = folder.thrum(line);
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", text(&output));
+        assert!(text(&output).contains(hint), "{line}: {}", text(&output));
+    }
+    let unreachable = folder.thrum("bench run p2p-1K --target 127.0.0.1:1");
+    assert_eq!(unreachable.status.code(), Some(5), "{}", text(&unreachable));
+}
