@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
@@ -16,6 +16,8 @@ const DOCUMENTS: [&str; 12] = [
     "docs/guide/bench-agents.md",
     "docs/guide/scenarios.md",
     "docs/guide/report-template.md",
+    "docs/results/README.md",
+    "docs/results/2026-11-22-two-cores.md",
     "docs/guide/sys-topics.md",
     "docs/spec/README.md",
 ];

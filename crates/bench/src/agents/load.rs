@@ -75,9 +75,7 @@ impl Load {
         });
         let mut load = Self {
             watched: watched.collect::<Result<_, _>>()?,
-            generator: (clients > 0)
-                .then(|| Monitor::new(std::process::id()))
-                .flatten(),
+            generator: (clients > 0).then(Monitor::own).flatten(),
             plan: Arc::new(plan),
             machines,
             machine: assignment.machine,

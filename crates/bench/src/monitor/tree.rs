@@ -32,6 +32,8 @@ pub struct ProcessTree {
     start_ticks: Option<u64>,
     /// Port by which a successor of the root is found.
     port: Option<u16>,
+    /// Its descendants belong to it.
+    with_descendants: bool,
     members: Vec<u32>,
     samples_since_search: u32,
     totals: Totals,
@@ -49,6 +51,7 @@ impl ProcessTree {
             root,
             start_ticks: stat(root).map(|stat| stat.start_ticks),
             port: None,
+            with_descendants: true,
             members: descendants(root),
             samples_since_search: 0,
             totals: Totals::new(tick_ns()),
@@ -59,12 +62,29 @@ impl ProcessTree {
         }
     }
 
+    /// A process without its descendants: the generator may have started the broker.
+    pub fn alone(root: u32) -> Self {
+        Self {
+            with_descendants: false,
+            members: vec![root],
+            ..Self::new(root)
+        }
+    }
+
     /// The tree under the process that listens on a port, and after its end under its successor; none if nobody
     /// listens.
     pub fn listening_on(port: u16) -> Option<Self> {
         let mut tree = Self::new(listening_process(port)?);
         tree.port = Some(port);
         Some(tree)
+    }
+
+    fn find_members(&self, root: u32) -> Vec<u32> {
+        if self.with_descendants {
+            descendants(root)
+        } else {
+            vec![root]
+        }
     }
 
     /// The process at the top.
@@ -102,7 +122,7 @@ impl ProcessTree {
         if !self.is_alive() {
             self.adopt_successor()?;
         } else if in_detail || self.samples_since_search >= SEARCH_EVERY {
-            self.members = descendants(self.root);
+            self.members = self.find_members(self.root);
             self.samples_since_search = 0;
         }
         let in_detail = in_detail || self.totals.is_empty();
@@ -177,7 +197,7 @@ impl ProcessTree {
         let root = listening_process(self.port?)?;
         self.root = root;
         self.start_ticks = Some(stat(root)?.start_ticks);
-        self.members = descendants(root);
+        self.members = self.find_members(root);
         self.samples_since_search = 0;
         Some(())
     }
@@ -315,6 +335,24 @@ mod tests {
         // The kernel books what runs at its ticks only.
         assert!(later.cpu_ns - earlier.cpu_ns >= 30_000_000);
         assert!(later.voluntary_switches >= earlier.voluntary_switches);
+    }
+
+    #[test]
+    fn a_process_alone_has_no_descendants() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let (mut tree, mut alone) = (
+            ProcessTree::new(std::process::id()),
+            ProcessTree::alone(std::process::id()),
+        );
+        tree.sample(1, true).unwrap();
+        alone.sample(1, true).unwrap();
+        assert!(tree.members.contains(&child.id()));
+        assert_eq!(alone.members, [std::process::id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

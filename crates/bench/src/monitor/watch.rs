@@ -20,6 +20,11 @@ impl Monitor {
         Self::start(ProcessTree::new(pid))
     }
 
+    /// This process, without what it has started.
+    pub fn own() -> Option<Self> {
+        Self::start(ProcessTree::alone(std::process::id()))
+    }
+
     /// Likewise the process that listens on a port; if it ends, goes on with the one that listens there then.
     pub fn follow(port: u16) -> Option<Self> {
         Self::start(ProcessTree::listening_on(port)?)

@@ -103,7 +103,7 @@ impl<'a> Coordinator<'a> {
         };
         // The generator's accounts are those of the machines that make the load.
         let generator = match prepared.company {
-            None => Monitor::new(std::process::id()),
+            None => Monitor::own(),
             Some(_) => None,
         };
         let collector = Collector::new(

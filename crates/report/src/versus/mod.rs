@@ -64,12 +64,15 @@ impl VersusScenario {
 }
 
 impl VersusBroker {
-    /// Name and version.
+    /// Name and version; most version commands print the name too.
     pub fn label(&self) -> String {
-        if self.version.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{} {}", self.name, self.version)
+        match (
+            self.version.is_empty(),
+            self.version.starts_with(&self.name),
+        ) {
+            (true, _) => self.name.clone(),
+            (false, true) => self.version.clone(),
+            (false, false) => format!("{} {}", self.name, self.version),
         }
     }
 
@@ -83,5 +86,28 @@ impl VersusBroker {
     pub fn valid(&self) -> (usize, usize) {
         let valid = self.runs.iter().filter(|run| run.validity.valid).count();
         (valid, self.runs.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_the_name_once() {
+        let label = |name: &str, version: &str| {
+            let broker = VersusBroker {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                ..VersusBroker::default()
+            };
+            broker.label()
+        };
+        assert_eq!(
+            label("mosquitto", "mosquitto version 2.0.11"),
+            "mosquitto version 2.0.11"
+        );
+        assert_eq!(label("emqx", "5.8.0"), "emqx 5.8.0");
+        assert_eq!(label("nanomq", ""), "nanomq");
     }
 }

@@ -1,6 +1,8 @@
 //! Lines of progress on standard error, where no live view is drawn.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use thrum_bench::Status;
@@ -10,6 +12,9 @@ use thrum_report::result::Second;
 
 /// Between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Notes that were shown; guards the set alone, and is held for a line.
+static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Prints a line when a stage begins and every few seconds.
 pub(super) struct Lines {
@@ -76,8 +81,12 @@ impl Lines {
 
 impl Observer for Lines {
     fn note(&mut self, text: &str) {
-        // Nobody may be reading; the run goes on.
-        writeln!(std::io::stderr(), "{}note: {text}", self.prefix).ok();
+        // What is known of the machine holds for all runs of a series.
+        let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert(text.to_owned()) {
+            // Nobody may be reading; the run goes on.
+            writeln!(std::io::stderr(), "{}note: {text}", self.prefix).ok();
+        }
     }
 
     fn look(&mut self, status: &Status) {

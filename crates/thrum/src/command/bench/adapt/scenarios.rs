@@ -81,13 +81,14 @@ fn changed(scenario: Scenario, changes: &Changes) -> Result<Scenario, Complaint>
     Ok(scenario)
 }
 
+/// Part of the open files of a process that a broker has for clients: it keeps the rest for other things.
+const BROKER_SHARE: f64 = 0.9;
+
 /// The part of a scenario that this machine's limit of open files allows, in whole hundredths or ten-thousandths; none
 /// if it allows all of it.
 fn fitting(scenario: &Scenario, is_wanted: bool) -> Option<f64> {
-    let (clients, most) = (
-        f64::from(scenario.clients()),
-        f64::from(preflight::clients_max()),
-    );
+    let clients = f64::from(scenario.clients());
+    let most = f64::from(preflight::clients_max()) * BROKER_SHARE;
     if !is_wanted || clients <= most {
         return None;
     }
