@@ -20,8 +20,8 @@ use crate::units;
 /// Least noise of repeated runs, as no machine repeats itself better.
 const NOISE_OF_RUNS_MIN: f64 = 0.005;
 
-/// Least noise of single runs: whole runs differ by more than their seconds do.
-const NOISE_OF_SECONDS_MIN: f64 = 0.05;
+/// Least noise of single runs: whole runs differ by more than their parts do.
+const NOISE_OF_ONE_MIN: f64 = 0.05;
 
 /// What is compared, in the order in which it is shown.
 const COMPARED: [&str; 32] = [
@@ -116,6 +116,8 @@ pub enum NoiseSource {
     Runs,
     /// The spread of blocks of seconds within the hold: less than what runs differ by.
     Seconds,
+    /// The number of values of a percentile that is not known per second, in single runs; as `Seconds`.
+    Values,
     /// There is none: each one counts.
     Exact,
     /// Too few runs, and no figure per second.
@@ -248,13 +250,23 @@ impl<'a> Figures<'a> {
 
     /// The figure of all runs together.
     fn value(&self, metric: &str) -> Option<f64> {
-        let merged = metric.split_once('.').and_then(|(distribution, figure)| {
-            let (_, merged) = self.merged.iter().find(|(name, _)| *name == distribution)?;
-            merged.quantiles.figure(figure)
-        });
+        let merged = metric
+            .split_once('.')
+            .and_then(|(distribution, figure)| self.merged(distribution)?.quantiles.figure(figure));
         merged
             .map(units::fraction)
             .or_else(|| noise::median(&self.values(metric)))
+    }
+
+    fn merged(&self, distribution: &str) -> Option<&Distribution> {
+        let found = self.merged.iter().find(|(name, _)| *name == distribution);
+        found.map(|(_, merged)| merged)
+    }
+
+    /// The values of all runs together.
+    fn distribution(&self, name: &str) -> Option<&Distribution> {
+        let first = || self.runs.first().and_then(|run| run.latency_ns.find(name));
+        self.merged(name).or_else(first)
     }
 
     /// The figure of each run that has it.
@@ -322,10 +334,24 @@ fn noise_of(metric: Metric, sides: &[Figures<'_>; 2]) -> (Option<f64>, NoiseSour
     let [baseline, candidate] = sides
         .each_ref()
         .map(|side| noise::blocks(side.runs, metric.name));
-    match noise::of_blocks(&baseline, &candidate) {
-        Some(noise) => (Some(noise.max(NOISE_OF_SECONDS_MIN)), NoiseSource::Seconds),
+    let of_seconds = noise::of_blocks(&baseline, &candidate);
+    let known = of_seconds
+        .map(|noise| (noise, NoiseSource::Seconds))
+        .or_else(|| noise_of_values(metric, sides).map(|noise| (noise, NoiseSource::Values)));
+    match known {
+        Some((noise, source)) => (Some(noise.max(NOISE_OF_ONE_MIN)), source),
         None => (None, NoiseSource::Unknown),
     }
+}
+
+fn noise_of_values(metric: Metric, sides: &[Figures<'_>; 2]) -> Option<f64> {
+    let (distribution, figure) = metric.name.split_once('.')?;
+    let [baseline, candidate] = sides.each_ref().map(|side| side.distribution(distribution));
+    noise::of_values(
+        &baseline?.histogram().ok()?,
+        &candidate?.histogram().ok()?,
+        figure,
+    )
 }
 
 /// None if something grew out of nothing, which is no multiple of it.

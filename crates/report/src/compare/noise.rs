@@ -1,5 +1,7 @@
 //! How much of a difference is noise, as a part of the baseline's figure.
 
+use hdrhistogram::Histogram;
+
 use crate::result::{RunResult, Second, Stage};
 use crate::units::fraction;
 
@@ -12,6 +14,9 @@ const BLOCK_SECONDS_MIN: usize = 2;
 /// Blocks of a run, at least and at most.
 const BLOCKS_MIN: usize = 3;
 const BLOCKS_MAX: usize = 20;
+
+/// Values beyond a percentile from which their number says how well it is known.
+const VALUES_BEYOND_MIN: f64 = 5.0;
 
 /// Makes the median absolute deviation of normally distributed values their standard deviation.
 const MAD_TO_DEVIATION: f64 = 1.4826;
@@ -65,6 +70,32 @@ pub(super) fn of_blocks(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     let error = |values: &[f64]| standard_deviation(values) / count(values).sqrt();
     let noise = error(baseline).hypot(error(candidate)) / middle.abs();
     Some(student(baseline.len() + candidate.len()) * noise)
+}
+
+/// Noise of the difference of a percentile of two runs, from the number of their values: 95 % of percentiles of as
+/// many values are closer. None if there are too few values beyond it.
+pub(super) fn of_values(
+    baseline: &Histogram<u64>,
+    candidate: &Histogram<u64>,
+    figure: &str,
+) -> Option<f64> {
+    let percentile: f64 = figure.strip_prefix('p')?.parse().ok()?;
+    let quantile = percentile / 100.0;
+    let middle = fraction(baseline.value_at_quantile(quantile));
+    let noise =
+        error_of_quantile(baseline, quantile)?.hypot(error_of_quantile(candidate, quantile)?);
+    (middle > 0.0).then(|| noise / middle)
+}
+
+/// Half the width of what a quantile is known to: the number of values below it is binomially distributed.
+fn error_of_quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
+    let values = fraction(histogram.len());
+    if values * (1.0 - quantile) < VALUES_BEYOND_MIN {
+        return None;
+    }
+    let error = STUDENT_MANY * (quantile * (1.0 - quantile) / values).sqrt();
+    let at = |quantile: f64| fraction(histogram.value_at_quantile(quantile.clamp(0.0, 1.0)));
+    Some((at(quantile + error) - at(quantile - error)) / 2.0)
 }
 
 /// Means of a figure over blocks of seconds of the hold, all runs together; empty if it is not known per second.
@@ -226,6 +257,20 @@ mod tests {
             "{noise}"
         );
         assert_eq!(of_blocks(&[1.0, 2.0], &[1.0, 2.0, 3.0]), None);
+    }
+
+    #[test]
+    fn noise_of_values_is_that_of_the_binomial_distribution() {
+        let mut histogram = Histogram::new(4).unwrap();
+        for value in 1..=10_000_u64 {
+            histogram.record(value).unwrap();
+        }
+        // 1.96 * sqrt(0.9 * 0.1 / 10 000) = 0.00588: 9 000 is known to 58.8.
+        let noise = of_values(&histogram, &histogram, "p90").unwrap();
+        let expected = 58.8 * 2_f64.sqrt() / 9_000.0;
+        assert!((noise - expected).abs() < 0.02 * expected, "{noise}");
+        assert_eq!(of_values(&histogram, &histogram, "p99.99"), None);
+        assert_eq!(of_values(&histogram, &histogram, "max"), None);
     }
 
     #[test]

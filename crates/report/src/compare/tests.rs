@@ -98,7 +98,7 @@ fn single_runs_take_the_noise_from_their_seconds() {
         (Verdict::Worse, NoiseSource::Seconds)
     );
     assert!(
-        (rate.noise.unwrap() - NOISE_OF_SECONDS_MIN).abs() < 1e-12,
+        (rate.noise.unwrap() - NOISE_OF_ONE_MIN).abs() < 1e-12,
         "steady seconds"
     );
     let connect = comparison.row("connect.p99").unwrap();
@@ -106,6 +106,34 @@ fn single_runs_take_the_noise_from_their_seconds() {
         (connect.verdict, connect.noise_source),
         (Verdict::NotComparable, NoiseSource::Unknown)
     );
+}
+
+#[test]
+fn percentiles_not_known_per_second_take_the_noise_from_their_values() {
+    let with_connects = |factor: u64| {
+        let mut run = sample::run();
+        let values: Vec<u64> = (1..=1_000).map(|value| value * factor).collect();
+        run.latency_ns.connect = Some(sample::distribution(&values));
+        run.fill_metrics();
+        run
+    };
+    let comparison = Comparison::new(&[with_connects(1_000)], &[with_connects(2_000)]);
+    let connect = comparison.row("connect.p99").unwrap();
+    assert_eq!(
+        (connect.verdict, connect.noise_source),
+        (Verdict::Worse, NoiseSource::Values)
+    );
+}
+
+#[test]
+fn deliveries_lost_by_the_hundredth_are_seen() {
+    let mut row = small().rows.remove(1);
+    row.change = Some(-0.0002);
+    let comparison = Comparison {
+        rows: vec![row],
+        ..small()
+    };
+    assert!(text(&[comparison]).contains(" −0.02 % "));
 }
 
 #[test]

@@ -21,6 +21,7 @@ const PERCENTILES: &str = "Percentiles of several runs are those of all their va
                            percentiles; other figures are medians.";
 const OF_RUNS: &str = "± is the noise: medians of as many runs of the same thing differ by less 95 times of 100; of 20 figures that did not change, one looks changed.";
 const OF_SECONDS: &str = "± is the noise, from the seconds of the hold and at least 5 %, as there are fewer than three runs a side; repeat each side three times for one that holds between runs.";
+const OF_VALUES: &str = "What is not known per second takes it from the number of its values.";
 const UNKNOWN: &str = "'not comparable': a figure or its noise is not known, or a run is invalid.";
 
 /// A table of figures, one column per candidate; all comparisons have the same baseline.
@@ -184,7 +185,9 @@ fn change(row: &Row) -> String {
     };
     let percent = change.abs() * 100.0;
     let sign = if change < 0.0 { '−' } else { '+' };
-    if percent < 10.0 {
+    if percent < 0.1 && percent > 0.0 {
+        format!("{sign}{percent:.2} %")
+    } else if percent < 10.0 {
         format!("{sign}{percent:.1} %")
     } else {
         format!("{sign}{} %", figure(percent))
@@ -199,6 +202,7 @@ fn notes(comparisons: &[Comparison]) -> Vec<&'static str> {
         (true, PERCENTILES),
         (has(NoiseSource::Runs), OF_RUNS),
         (has(NoiseSource::Seconds), OF_SECONDS),
+        (has(NoiseSource::Values), OF_VALUES),
         (are_not_comparable, UNKNOWN),
     ];
     let told = notes.into_iter().filter(|(is_told, _)| *is_told);

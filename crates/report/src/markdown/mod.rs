@@ -24,11 +24,11 @@ const MARKS_SHOWN: usize = 100;
 pub fn markdown(run: &RunResult) -> String {
     let mut text = String::new();
     head(&mut text, run);
-    section(&mut text, "Thresholds", &thresholds(run));
-    section(&mut text, "Results", &results(run));
-    section(&mut text, "Latencies", &latencies(run));
-    section(&mut text, "Errors", &errors(run));
-    section(&mut text, "Marks", &marks(run));
+    section(&mut text, "Thresholds", &thresholds(run), 1);
+    section(&mut text, "Results", &results(run), 2);
+    section(&mut text, "Latencies", &latencies(run), 1);
+    section(&mut text, "Errors", &errors(run), 1);
+    section(&mut text, "Marks", &marks(run), 1);
     disclosure::write(&mut text, run);
     text
 }
@@ -69,11 +69,11 @@ fn head(text: &mut String, run: &RunResult) {
     }
 }
 
-/// A heading and its table; nothing if the table has only a head.
-fn section(text: &mut String, heading: &str, rows: &[Vec<String>]) {
+/// A heading and its table, the first `words` columns to the left; nothing if the table has only a head.
+fn section(text: &mut String, heading: &str, rows: &[Vec<String>], words: usize) {
     if rows.len() > 1 {
         writeln!(text, "\n## {heading}\n").ok();
-        text.push_str(&grid::markdown(rows, 1));
+        text.push_str(&grid::markdown(rows, words));
     }
 }
 
