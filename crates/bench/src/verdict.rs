@@ -7,7 +7,7 @@ use thrum_codec::QoS;
 
 use crate::ledger::{PairLedger, SharedLedger, as_index};
 use crate::plan::{Plan, Sources};
-use crate::swarm::{PublisherReport, SubscriberReport, SubscriberState, ThreadReport};
+use crate::swarm::{PublisherReport, Role, SubscriberReport, SubscriberState, ThreadReport};
 use crate::units::{SECOND_NS, count};
 
 /// Deliveries of the whole load, warm-up included.
@@ -51,10 +51,15 @@ impl Delivery {
                 entry.given_up.sort_unstable();
             }
         }
+        let subscribers = reports.iter().flat_map(|report| &report.subscribers);
+        let responders = subscribers.filter(|subscriber| subscriber.role == Role::Responder);
         let mut settlement = Settlement {
             delivery: Self::default(),
             sent,
             due_ns,
+            unanswered: responders
+                .flat_map(|responder| responder.absences.iter().copied())
+                .collect(),
             absences: BTreeMap::new(),
         };
         for report in reports {
@@ -87,6 +92,8 @@ struct Settlement<'a> {
     /// By number of the publisher.
     sent: Vec<PublisherReport>,
     due_ns: &'a dyn Fn(u32, u32) -> Option<u64>,
+    /// When responders were away, so that there may be no answer to a request.
+    unanswered: Vec<(u64, u64)>,
     /// Shared groups that had a member, and when members of clean sessions were away.
     absences: BTreeMap<u32, Vec<(u64, u64)>>,
 }
@@ -107,8 +114,12 @@ impl Settlement<'_> {
                 let publishers =
                     (0..sources.len()).filter_map(|position| sources.publisher(position));
                 let pairs = report.pairs.get(*first_pair..).unwrap_or_default();
+                let mut absences = subscriber.absences.clone();
+                if subscriber.role == Role::Requester {
+                    absences.extend(&self.unanswered);
+                }
                 for (pair, publisher) in pairs.iter().zip(publishers) {
-                    self.settle_pair(pair, publisher, &subscriber.absences);
+                    self.settle_pair(pair, publisher, &absences);
                 }
             }
         }

@@ -36,7 +36,7 @@ pub use control::Progress;
 pub(crate) use control::{Control, Timeline};
 pub(crate) use peer::SubscriberState;
 pub(crate) use ramp::ANSWER_NS_MAX;
-pub(crate) use report::{PublisherReport, SubscriberReport, ThreadReport};
+pub(crate) use report::{PublisherReport, Role, SubscriberReport, ThreadReport};
 pub(crate) use tally::{Outlet, page};
 pub(crate) use wiring::{TargetWiring, Wiring};
 

@@ -8,6 +8,7 @@ use super::peer::{Step, SubscriberState};
 use super::{Swarm, tally};
 use crate::ledger::{PairLedger, SharedLedger};
 use crate::record::Counts;
+use crate::scenario::Group;
 use crate::units::{SECOND_NS, nanos};
 
 /// What a thread counted; its latencies went out second by second.
@@ -38,10 +39,21 @@ pub(crate) struct PublisherReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SubscriberReport {
     pub(crate) state: SubscriberState,
+    pub(crate) role: Role,
     /// From when to when it was away without a session.
     pub(crate) absences: Vec<(u64, u64)>,
 }
 
+/// What a subscriber does with its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// Nothing.
+    Receiver,
+    /// Sends them back.
+    Responder,
+    /// They are the answers to its requests.
+    Requester,
+}
 /// A client that was lost this shortly before the end, its longest wait left out, is still on its way back.
 const COME_BACK_NS: u64 = 2 * SECOND_NS;
 
@@ -83,8 +95,10 @@ impl Swarm {
             if peer.away_since_ns() != 0 && peer.client.options().clean_start {
                 absences.push((peer.away_since_ns(), now_ns));
             }
+            let group = self.plan.scenario.groups.get(slot(peer.group));
             subscribers.push(SubscriberReport {
                 state: state.state,
+                role: group.map_or(Role::Receiver, role_of),
                 absences,
             });
         }
@@ -124,5 +138,21 @@ impl Swarm {
             pairs: self.tally.pairs,
             shared: self.tally.shared,
         }
+    }
+}
+
+fn role_of(group: &Group) -> Role {
+    let asks = group
+        .publish
+        .as_ref()
+        .is_some_and(|publish| publish.response.is_some());
+    let answers = group
+        .subscribe
+        .as_ref()
+        .is_some_and(|subscribe| subscribe.respond);
+    match (asks, answers) {
+        (true, _) => Role::Requester,
+        (false, true) => Role::Responder,
+        (false, false) => Role::Receiver,
     }
 }

@@ -5,10 +5,11 @@ use thrum_bench::scenario::{Scenario, SubscribeSpec};
 use thrum_codec::{QoS, ReasonCode, Version};
 
 use crate::bench::{
-    SECOND, VERSIONS, assert_flawless, at_once, count_from, group, ms, pairs, real_broker,
-    run_against,
+    SECOND, VERSIONS, assert_flawless, at_once, come_back, count_from, group, ms, pairs,
+    real_broker, run_against,
 };
 use crate::fake_broker::{FakeBroker, Fate};
+use crate::faults::cut;
 
 /// Six clients that ask twenty times a second, and others that answer.
 fn requests(version: Version, qos: QoS, responders: u32, filter: &str) -> Scenario {
@@ -68,6 +69,24 @@ fn latency_is_that_of_the_round_trip() {
             (120, 120)
         );
     }
+}
+
+#[test]
+fn what_a_responder_misses_while_away_is_excused_on_both_legs() {
+    at_once(&["$share/responders/request/+", "request/{i}"], |filter| {
+        let (broker, address) = real_broker();
+        let mut scenario = requests(Version::V5, QoS::AtLeastOnce, 6, filter);
+        scenario.stages.drain = ms(500);
+        come_back(&mut scenario, ms(200));
+        cut(&mut scenario, "subscribers", 400, true);
+        let outcome = run_against(address, scenario);
+        broker.stop();
+        let delivery = &outcome.delivery;
+        assert_eq!((delivery.expected, delivery.lost), (240, 0));
+        // About 24 requests were due meanwhile.
+        assert!((20..=160).contains(&delivery.excused), "{delivery:?}");
+        assert_eq!(outcome.faults, []);
+    });
 }
 
 /// Requests and answers have the same marks, so both are lost.
