@@ -197,12 +197,15 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
         }
     }
     let outcome = run_against(broker.address, scenario);
-    let [error] = outcome.result.errors.as_slice() else {
-        panic!("{:?}", outcome.result.errors)
-    };
-    assert_eq!(
-        (error.reason.as_str(), error.count),
-        ("disconnected by the broker: AdministrativeAction", 20)
+    // A write may find the connection gone before the DISCONNECT is read. A new connection that begins with what
+    // was meant for an old one would be an error of its own.
+    let errors = &outcome.result.errors;
+    let ended = errors.iter().map(|error| error.count).sum::<u64>();
+    assert_eq!(ended, 20, "{errors:?}");
+    let mut reasons = errors.iter().map(|error| error.reason.as_str());
+    assert!(
+        reasons.all(|reason| reason.contains("by the broker")),
+        "{errors:?}"
     );
     assert_eq!(outcome.counts.reconnected, 20);
     assert_eq!(
