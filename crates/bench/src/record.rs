@@ -137,8 +137,6 @@ pub struct Counts {
     pub foreign: u64,
     /// Messages that arrived longer after they were due than the drain lasts.
     pub late: u64,
-    /// Answers to requests that could not be sent.
-    pub unanswered: u64,
     /// Bytes read from sockets.
     pub bytes_in: u64,
     /// Bytes written to sockets.
@@ -172,7 +170,6 @@ impl Counts {
         self.misdelivered += other.misdelivered;
         self.foreign += other.foreign;
         self.late += other.late;
-        self.unanswered += other.unanswered;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.connections_lost += other.connections_lost;

@@ -24,6 +24,7 @@ pub use model::{
     ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
     Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
 };
+pub use nearest::nearest;
 pub use overrides::{OverrideError, Overrides};
 pub use pattern::fill;
 pub use sets::{BASIC_SET, ScenarioSet, sets};

@@ -1,10 +1,7 @@
 //! "Did you mean": the known name nearest to an unknown one.
 
 /// The candidate with the fewest edits to `name`, if it is near enough to be meant.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     let edits = candidates
         .into_iter()
@@ -50,6 +47,11 @@ mod tests {
             ("rate", "rtae", 1),
             ("hold", "hodl", 1),
             ("a", "bc", 2),
+            ("", "", 0),
+            ("abc", "", 3),
+            ("bind", "bnid", 1),
+            ("queue", "que", 2),
+            ("a", "b", 1),
         ] {
             assert_eq!(edit_distance(left, right), edits, "{left} {right}");
         }
@@ -59,6 +61,10 @@ mod tests {
     fn only_a_near_name_is_proposed() {
         let known = ["clients", "client_id", "publish"];
         assert_eq!(nearest("cleints", known), Some("clients"));
+        assert_eq!(nearest("colour", known), None);
+        let known = ["max_packet", "max_qos", "memory"];
+        assert_eq!(nearest("max_paket", known), Some("max_packet"));
+        assert_eq!(nearest("memroy", known), Some("memory"));
         assert_eq!(nearest("colour", known), None);
     }
 }

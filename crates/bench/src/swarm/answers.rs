@@ -33,7 +33,9 @@ impl Swarm {
                 correlation: correlation.map(<[u8]>::to_vec),
             });
         } else {
-            self.tally.counts.unanswered += 1;
+            self.tally
+                .slice
+                .note("answer dropped: too many wait for the window", 1);
         }
     }
 
@@ -85,7 +87,9 @@ impl Swarm {
             Ok(_) => true,
             Err(PublishError::WindowFull) if publish.qos != QoS::AtMostOnce => false,
             Err(_) => {
-                self.tally.counts.unanswered += 1;
+                self.tally
+                    .slice
+                    .note("answer not sent: the broker does not allow it", 1);
                 true
             }
         }

@@ -7,7 +7,7 @@ use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
 use super::problem::{Place, Problem, Source};
 use super::schema::{Key, Kind, Leaf};
-use super::suggest::nearest;
+use thrum_bench::scenario::nearest;
 
 /// What the names of variables that set keys begin with.
 const PREFIX: &str = "THRUM_";

@@ -10,7 +10,6 @@ mod problem;
 mod reference;
 mod schema;
 mod show;
-mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +31,6 @@ pub(crate) use layer::Origin;
 pub(crate) use problem::Problems;
 pub(crate) use reference::commented_file;
 pub(crate) use show::{changed_keys, differences, listing};
-pub(crate) use suggest::nearest;
 
 /// The file that is read if none is named.
 pub(crate) const DEFAULT_FILE: &str = "/etc/thrum/thrum.toml";

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use thrum_report::RunResult;
 
 use super::complaint::Complaint;
-use crate::config::nearest;
+use thrum_bench::scenario::nearest;
 
 /// Where runs go when nobody says.
 pub(super) const RUNS: &str = "./runs";

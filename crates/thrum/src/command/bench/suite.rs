@@ -6,7 +6,7 @@ use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::Complaint;
 use super::session;
-use crate::config::nearest;
+use thrum_bench::scenario::nearest;
 
 const EXAMPLES: &str = "\
 Examples:
