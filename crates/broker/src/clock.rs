@@ -22,6 +22,11 @@ impl Clock {
         }
     }
 
+    /// Time since the start of the node.
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        self.epoch.elapsed()
+    }
+
     /// The present moment. One `clock_gettime` in user space.
     pub(crate) fn now(&self) -> Time {
         Time::from_millis(u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX))

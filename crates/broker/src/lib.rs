@@ -9,8 +9,6 @@
 //!
 //! Invariant: a worker's sessions and connections are touched by that worker alone; only `clock.rs`
 //! reads the clock, only `connection.rs` reads or writes a client's socket, and no queue is without a limit.
-#![forbid(unsafe_code)]
-
 mod clock;
 pub mod config;
 mod connection;
@@ -24,6 +22,7 @@ mod registry;
 mod retained;
 mod route_cache;
 mod settings;
+mod socket_option;
 mod subscribe;
 mod sys_topics;
 mod timer;

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) memory_bytes: u64,
     pub(crate) retained: RetainedLimits,
     pub(crate) sys_interval: Duration,
+    /// How long a worker looks for events before it sleeps.
+    pub(crate) busy_poll: Duration,
 }
 
 impl Settings {
@@ -41,6 +43,7 @@ impl Settings {
                 payload_bytes: limits.retained_payload as usize,
             },
             sys_interval: config.sys.interval,
+            busy_poll: config.node.busy_poll,
         }
     }
 }

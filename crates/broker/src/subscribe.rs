@@ -69,6 +69,10 @@ impl Worker {
         let mut options = request.options;
         // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
         options.qos = options.qos.min(self.local.settings.session.maximum_qos);
+        if self.local.clients[slot as usize].session.is_bridge() {
+            options.no_local = request.filter.shared().is_none();
+            options.retain_as_published = true;
+        }
         if request.filter.shared().is_some() {
             self.join(slot, request.filter, options, identifier);
         } else {

@@ -73,6 +73,11 @@ pub struct NodeConfig {
     #[serde(with = "units::workers")]
     #[schemars(with = "units::WorkersSchema")]
     pub workers: Workers,
+    /// How long a worker with nothing to do goes on looking for work before it sleeps. It takes a core for itself and
+    /// saves the time to wake up. Default `0`: sleep at once.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 1))]
+    pub busy_poll: Duration,
 }
 
 impl Default for NodeConfig {
@@ -80,6 +85,7 @@ impl Default for NodeConfig {
         Self {
             name: "thrum".to_owned(),
             workers: Workers::Auto,
+            busy_poll: Duration::ZERO,
         }
     }
 }

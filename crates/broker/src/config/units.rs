@@ -21,12 +21,14 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("KB", 1_000),
     ("B", 1),
 ];
-const TIME_UNITS: [(&str, u64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
+/// In microseconds.
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
 ];
 
 /// A value as it may stand in a file.
@@ -116,11 +118,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             .find(|letter: char| !letter.is_ascii_alphabetic())
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
-        let (_, millis) = TIME_UNITS.iter().find(|(name, _)| *name == unit)?;
-        total = total.checked_add(number.checked_mul(*millis)?)?;
+        let (_, micros) = TIME_UNITS.iter().find(|(name, _)| *name == unit)?;
+        total = total.checked_add(number.checked_mul(*micros)?)?;
         rest = tail.trim_start();
     }
-    (!text.trim().is_empty()).then(|| Duration::from_millis(total))
+    (!text.trim().is_empty()).then(|| Duration::from_micros(total))
 }
 
 /// Writes a duration with the largest unit that divides it.
@@ -128,13 +130,13 @@ pub fn format_duration(duration: Duration) -> Option<String> {
     if duration.as_secs() == NEVER {
         return Some("never".to_owned());
     }
-    let millis = u64::try_from(duration.as_millis())
+    let micros = u64::try_from(duration.as_micros())
         .ok()
-        .filter(|millis| *millis > 0)?;
+        .filter(|micros| *micros > 0)?;
     let (name, unit) = TIME_UNITS
         .iter()
-        .find(|(_, unit)| millis.is_multiple_of(*unit))?;
-    Some(format!("{}{name}", millis / unit))
+        .find(|(_, unit)| micros.is_multiple_of(*unit))?;
+    Some(format!("{}{name}", micros / unit))
 }
 
 /// Reads `address:port`, `localhost:port` (both loopback addresses), or `port`, `:port` and `*:port` (every address).

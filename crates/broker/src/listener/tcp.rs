@@ -6,8 +6,12 @@ use std::net::SocketAddr;
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::socket_option;
+
 /// Connections that may wait to be accepted, on each worker's socket; the system may lower it.
 const BACKLOG: i32 = 4096;
+/// How long a connection may wait for its first bytes before it is accepted without them.
+const DEFER_SECONDS: u8 = 1;
 
 /// One listening socket per worker on the same address.
 pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
@@ -25,6 +29,8 @@ pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpLis
             socket.set_tcp_nodelay(true)?;
             socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
+            // A client speaks first: the worker is woken once, for the connection and its CONNECT.
+            socket_option::defer_accept(&socket, DEFER_SECONDS)?;
             Ok(TcpListener::from_std(socket.into()))
         })
         .collect()

@@ -111,6 +111,8 @@ impl Worker {
             let deadline = self.local.now.plus(self.local.settings.connect_timeout);
             self.timers
                 .insert(deadline, Target::Connection { key, serial });
+            // Its CONNECT is mostly there already.
+            self.read(key, false);
         }
     }
 
@@ -118,8 +120,8 @@ impl Worker {
     pub(super) fn register(&mut self, connection: Connection) -> Option<u32> {
         let key = self.local.connections.insert(connection);
         let stream = &mut self.local.connections[key].stream;
-        let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(stream, Token(key), both) {
+        let readable = Interest::READABLE;
+        if let Err(error) = self.poll.registry().register(stream, Token(key), readable) {
             tracing::warn!(%error, "cannot watch a new connection; it is closed");
             let connection = self.local.connections.remove(key);
             self.node.gates[usize::from(connection.gate)].leave();

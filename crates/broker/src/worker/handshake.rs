@@ -278,7 +278,8 @@ impl Worker {
 fn answer_version(connect: &[u8]) -> Option<Version> {
     let name_len = usize::from(u16::from_be_bytes([*connect.first()?, *connect.get(1)?]));
     let level = *connect.get(2 + name_len)?;
-    Some(if level >= 5 {
+    // The highest bit is the mark of a bridge, and bridges speak 3.x.
+    Some(if (5..0x80).contains(&level) {
         Version::V5
     } else {
         Version::V311
@@ -312,6 +313,7 @@ mod tests {
         let connect = |level| [&[0, 4], &b"MQTT"[..], &[level]].concat();
         assert_eq!(answer_version(&connect(6)), Some(Version::V5));
         assert_eq!(answer_version(&connect(2)), Some(Version::V311));
+        assert_eq!(answer_version(&connect(0x85)), Some(Version::V311));
         assert_eq!(answer_version(&[0]), None);
         assert_eq!(answer_version(&[0xFF, 0xFF, 1]), None);
     }

@@ -71,7 +71,7 @@ impl Worker {
         }
     }
 
-    fn read(&mut self, key: u32, is_last: bool) {
+    pub(super) fn read(&mut self, key: u32, is_last: bool) {
         let mut buffer = std::mem::take(&mut self.read_buffer);
         // At the end of the stream everything is read up to the end; it cannot be told from an edge again.
         while self.read_once(key, &mut buffer) == Socket::MayHaveMore {

@@ -178,8 +178,7 @@ impl Worker {
         let mut mail = Vec::new();
         let mut fired = Vec::new();
         while !self.stopping {
-            let timeout = self.wait();
-            match self.poll.poll(&mut events, timeout) {
+            match self.poll(&mut events) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
@@ -189,6 +188,24 @@ impl Worker {
             }
             self.turn(&events, &mut mail, &mut fired);
         }
+    }
+
+    /// Sleeps until there is something to do; with busy polling it looks for a while before.
+    fn poll(&mut self, events: &mut Events) -> io::Result<()> {
+        let timeout = self.wait();
+        let busy = self.local.settings.busy_poll;
+        let busy = timeout.map_or(busy, |timeout| timeout.min(busy));
+        if busy.is_zero() {
+            return self.poll.poll(events, timeout);
+        }
+        let end = self.node.clock.elapsed() + busy;
+        while self.node.clock.elapsed() < end {
+            self.poll.poll(events, Some(Duration::ZERO))?;
+            if !events.is_empty() {
+                return Ok(());
+            }
+        }
+        self.poll.poll(events, self.wait())
     }
 
     fn turn(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {

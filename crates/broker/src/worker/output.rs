@@ -1,5 +1,7 @@
 //! The end of a turn: every connection that has output is written once.
 
+use mio::{Interest, Token};
+
 use super::Worker;
 use super::lifecycle::Ending;
 use crate::connection::Phase;
@@ -54,6 +56,7 @@ impl Worker {
                 }
                 self.local.row().add(Counter::Writes, 1);
                 self.local.row().add(Counter::BytesSent, len as u64);
+                self.watch_output(key);
             }
             Err(_) if is_draining => {
                 connection.out.clear();
@@ -63,6 +66,21 @@ impl Worker {
                 connection.out.clear();
                 self.lost(key, Ending::ClosedByPeer);
             }
+        }
+    }
+
+    /// The poll is asked for room in the socket when there was none for the first time.
+    fn watch_output(&mut self, key: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        if !connection.blocked || connection.watches_output {
+            return;
+        }
+        connection.watches_output = true;
+        let (stream, token) = (&mut connection.stream, Token(key as usize));
+        let both = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().reregister(stream, token, both) {
+            tracing::warn!(%error, "cannot watch for room in a socket; the connection is closed");
+            self.lost(key, Ending::ClosedByPeer);
         }
     }
 

@@ -61,6 +61,7 @@ pub(crate) struct Peer {
 pub(crate) fn connect_packet(version: Version, client_id: &str) -> Connect<'_> {
     Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id,

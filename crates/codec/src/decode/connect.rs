@@ -12,7 +12,7 @@ use crate::wire::Reader;
 pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
     let mut reader = Reader::new(frame.body);
     // Before anything else, so that a later version of the protocol is told apart from garbage.
-    let version = version(&mut reader)?;
+    let (version, is_bridge) = version(&mut reader)?;
     check_header_len(frame, version)?;
     check_flags(frame.first, 0, version)?;
     let flags = Flags::read(reader.u8()?, version)?;
@@ -48,6 +48,7 @@ pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
     let clean_start = flags.clean_start;
     Ok(Connect {
         version,
+        is_bridge,
         clean_start,
         keep_alive,
         client_id,
@@ -58,13 +59,13 @@ pub(super) fn connect(frame: Frame<'_>) -> Result<Connect<'_>, DecodeError> {
     })
 }
 
-/// Protocol name and level.
-fn version(reader: &mut Reader<'_>) -> Result<Version, DecodeError> {
+/// Protocol name and level, and whether the client says that it is a bridge.
+fn version(reader: &mut Reader<'_>) -> Result<(Version, bool), DecodeError> {
     // [MQTT-3.1.2-1] [MQTT-3.1.2-2] [MQTT3-3.1.2-1] [MQTT3-3.1.2-2]
     match (reader.binary()?, reader.u8()?) {
-        (b"MQTT", 5) => Ok(Version::V5),
-        (b"MQTT", 4) => Ok(Version::V311),
-        (b"MQIsdp", 3) => Ok(Version::V31),
+        (b"MQTT", 5) => Ok((Version::V5, false)),
+        (b"MQTT", level @ (4 | 0x84)) => Ok((Version::V311, level != 4)),
+        (b"MQIsdp", level @ (3 | 0x83)) => Ok((Version::V31, level != 3)),
         _ => Err(DecodeError::UnsupportedVersion),
     }
 }

@@ -6,6 +6,9 @@ use crate::error::EncodeError;
 use crate::packet::{ConnAck, Connect, Version, Will};
 use crate::reason::ReasonCode;
 
+/// Bit of the protocol level by which a bridge makes itself known.
+const BRIDGE: u8 = 0x80;
+
 pub(super) fn connect(connect: &Connect<'_>, out: &mut dyn Sink) {
     let version = connect.version;
     let (name, level) = match version {
@@ -15,7 +18,14 @@ pub(super) fn connect(connect: &Connect<'_>, out: &mut dyn Sink) {
     };
     // [MQTT-3.1.2-1] [MQTT3-3.1.2-1]
     out.string(name);
-    out.u8(level);
+    if connect.is_bridge && version == Version::V5 {
+        out.fail(EncodeError::NotInVersion);
+    }
+    out.u8(if connect.is_bridge {
+        level | BRIDGE
+    } else {
+        level
+    });
     // [MQTT3-3.1.2-22]
     if connect.password.is_some() && connect.username.is_none() && version != Version::V5 {
         out.fail(EncodeError::NotInVersion);

@@ -119,6 +119,7 @@ impl<'a> Draw<'a, '_, '_> {
         let may_have_password = username.is_some() || self.is_v5();
         Connect {
             version: self.version,
+            is_bridge: !self.is_v5() && self.choices.flag(),
             clean_start: self.choices.flag(),
             keep_alive: self.choices.u16(),
             client_id: self.lists.text(self.choices),

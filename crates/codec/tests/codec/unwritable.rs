@@ -53,6 +53,7 @@ fn publish<'a>(topic: &'a str, payload: &'a [u8]) -> Publish<'a> {
 const fn connect(version: Version, properties: ConnectProperties<'_>) -> Connect<'_> {
     Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 0,
         client_id: "",

@@ -130,6 +130,7 @@ impl ClientOptions {
         };
         send(&Connect {
             version: self.version,
+            is_bridge: false,
             clean_start: self.cleans(client_id),
             keep_alive: self.keep_alive,
             client_id,

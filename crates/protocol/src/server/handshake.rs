@@ -12,8 +12,13 @@ use crate::{Limits, Violation};
 
 /// A client that passed the checks of the handshake but has no session yet.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent wishes of one CONNECT"
+)]
 pub struct Handshake {
     pub(super) version: Version,
+    pub(super) is_bridge: bool,
     pub(super) clean_start: bool,
     /// Seconds that hold for the connection; 0 turns keep alive off.
     pub(super) keep_alive: u16,
@@ -63,6 +68,7 @@ impl Handshake {
         let properties = &connect.properties;
         let handshake = Self {
             version: connect.version,
+            is_bridge: connect.is_bridge,
             clean_start: connect.clean_start,
             keep_alive,
             server_keep_alive: Some(keep_alive).filter(|seconds| *seconds != connect.keep_alive),

@@ -28,6 +28,8 @@ pub struct Session {
     pub(super) link: Link,
     pub(super) version: Version,
     pub(super) is_congested: bool,
+    /// The client is another broker's bridge.
+    pub(super) is_bridge: bool,
     /// Seconds; 0 turns it off.
     pub(super) keep_alive: u16,
     /// Seconds; 0 ends the session with the connection, `u32::MAX` never.
@@ -81,6 +83,7 @@ impl Session {
             link: Link::New,
             version: handshake.version,
             is_congested: false,
+            is_bridge: false,
             keep_alive: 0,
             session_expiry: handshake.session_expiry,
             seen: Time::default(),
@@ -150,6 +153,7 @@ impl Session {
         self.link = Link::Up;
         self.version = handshake.version;
         self.is_congested = false;
+        self.is_bridge = handshake.is_bridge;
         self.keep_alive = handshake.keep_alive;
         self.session_expiry = handshake.session_expiry;
         self.seen = now;
@@ -262,6 +266,11 @@ impl Session {
     /// Messages queued, bytes queued, messages inflight.
     pub fn backlog(&self) -> (usize, usize, usize) {
         (self.queue.len(), self.queue.bytes(), self.inflight.len())
+    }
+
+    /// The client said that it is a bridge: its subscriptions are no local and retain as published.
+    pub fn is_bridge(&self) -> bool {
+        self.is_bridge
     }
 
     /// Client identifier, boxed.

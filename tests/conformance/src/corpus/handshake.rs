@@ -26,7 +26,7 @@ fn raw_connect(protocol: &[u8], flags: u8, properties: &[u8], payload: &[u8]) ->
 fn protocols() -> Vec<Case> {
     let mut cases = Vec::new();
     // [MQTT-3.1.2-2] [MQTT3-3.1.2-2] an unknown level is refused with its own code
-    for level in [0, 1, 2, 3, 6, 7, 63, 127, 128, 131, 132, 133, 255] {
+    for level in [0, 1, 2, 3, 6, 7, 63, 127, 128, 131, 133, 255] {
         let protocol = join(&[&text("MQTT"), &[level]]);
         for (form, properties) in [("3.x", &[][..]), ("5.0", &[0])] {
             let bytes = raw_connect(&protocol, 2, properties, &text(&unique("h")));

@@ -295,3 +295,26 @@ fn thousand_filters_in_one_packet_get_a_thousand_codes() {
         );
     }
 }
+
+/// Bridges of other brokers set the highest bit of the protocol level; they would loop without this.
+#[test]
+fn bridge_gets_nothing_back_and_sees_the_retain_flag() {
+    const LEVEL_AT: usize = 8;
+    let topic = unique("b/");
+    let mut connect = Connect::new(Version::V311).bytes();
+    assert_eq!(connect[LEVEL_AT], 4);
+    connect[LEVEL_AT] |= 0x80;
+    let mut bridge = Wire::open(broker(), Version::V311);
+    bridge.send(&connect);
+    assert_eq!(bridge.packet("CONNACK").connack(Version::V311).code, 0);
+    bridge.subscribe(&topic, 1);
+    bridge.deliver(&message(Version::V311, &topic, 1, "own"));
+    send(&message(Version::V311, &topic, 1, "other").retain());
+    let publish = bridge.take();
+    assert_eq!(
+        (publish.payload.as_slice(), publish.retain),
+        (&b"other"[..], true)
+    );
+    send(&message(Version::V311, &topic, 0, "").retain());
+    assert_eq!(bridge.publish().payload, b"");
+}

@@ -9,6 +9,7 @@ use thrum_codec::{Packet, QoS, ReasonCode, Version, encode};
 pub(super) fn bare_connect(version: Version) -> Connect<'static> {
     Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id: "ab",
@@ -40,6 +41,20 @@ fn connect_names_its_version() {
     check(EVERY, bytes, Packet::Connect(bare_connect(V311)));
     let bytes = b"\x10\x0F\x00\x04MQTT\x05\x02\x00\x3C\x00\x00\x02ab";
     check(EVERY, bytes, Packet::Connect(bare_connect(V5)));
+}
+
+#[test]
+fn bridge_sets_the_highest_bit_of_the_level() {
+    let bridge = |version| {
+        Packet::Connect(Connect {
+            is_bridge: true,
+            ..bare_connect(version)
+        })
+    };
+    let bytes = b"\x10\x10\x00\x06MQIsdp\x83\x02\x00\x3C\x00\x02ab";
+    check(EVERY, bytes, bridge(V31));
+    let bytes = b"\x10\x0E\x00\x04MQTT\x84\x02\x00\x3C\x00\x02ab";
+    check(EVERY, bytes, bridge(V311));
 }
 
 /// [MQTT-3.1.2-9] [MQTT-3.1.2-17] [MQTT-3.1.2-19] [MQTT-3.1.3-1]

@@ -36,7 +36,10 @@ fn unknown_protocol_name_or_level() {
     ];
     for name in names {
         for level in 0..=u8::MAX {
-            let is_known = matches!((name, level), (b"MQTT", 4 | 5) | (b"MQIsdp", 3));
+            let is_known = matches!(
+                (name, level),
+                (b"MQTT", 4 | 5 | 0x84) | (b"MQIsdp", 3 | 0x83)
+            );
             let len = u8::try_from(name.len()).expect("short");
             let body = [&[0, len], name, &[level], &tail[..]].concat();
             if !is_known {

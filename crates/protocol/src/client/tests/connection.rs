@@ -193,6 +193,7 @@ fn a_session_that_the_client_does_not_have_is_refused() {
 fn client_only() -> [Packet<'static>; 4] {
     let connect = Connect {
         version: Version::V5,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 0,
         client_id: "x",

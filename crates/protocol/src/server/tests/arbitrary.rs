@@ -376,6 +376,7 @@ impl Subject {
         self.peer.session.connection_lost(self.peer.now);
         self.check();
         let mut connect = Connect {
+            is_bridge: false,
             clean_start: clean,
             ..persistent(self.version)
         };

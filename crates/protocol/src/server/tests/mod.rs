@@ -203,6 +203,7 @@ impl Peer {
 fn connect(version: Version) -> Connect<'static> {
     Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id: "client",
@@ -217,6 +218,7 @@ fn connect(version: Version) -> Connect<'static> {
 fn persistent(version: Version) -> Connect<'static> {
     let session_expiry = (version == Version::V5).then_some(3600);
     Connect {
+        is_bridge: false,
         clean_start: false,
         properties: ConnectProperties {
             session_expiry,

@@ -1,0 +1,44 @@
+//! An option of sockets for which the libraries in use have no call; the only unsafe code of this crate.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// A new connection is accepted with its first bytes, or after about so many seconds without.
+///
+/// # Errors
+/// As `setsockopt(2)`.
+#[cfg(target_os = "linux")]
+pub(crate) fn defer_accept(socket: impl AsFd, seconds: u8) -> io::Result<()> {
+    set(
+        socket,
+        libc::IPPROTO_TCP,
+        libc::TCP_DEFER_ACCEPT,
+        seconds.into(),
+    )
+}
+
+/// Other systems accept at once.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn defer_accept(_socket: impl AsFd, _seconds: u8) -> io::Result<()> {
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "neither rustix nor socket2 knows this option")]
+fn set(
+    socket: impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let descriptor = socket.as_fd().as_raw_fd();
+    let len = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or_default();
+    // SAFETY: the descriptor is borrowed for the length of the call, and the pointer is to an int of that length
+    // which the kernel only reads.
+    let outcome =
+        unsafe { libc::setsockopt(descriptor, level, name, (&raw const value).cast(), len) };
+    if outcome == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
