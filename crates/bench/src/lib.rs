@@ -10,6 +10,7 @@ mod crew;
 pub mod import;
 mod kernel_text;
 pub mod ledger;
+pub mod limit;
 pub mod machine;
 pub mod mark;
 pub mod monitor;

@@ -304,6 +304,10 @@ fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
     assert!(text.contains("0.54ms [0.5..0.59ms]"), "{text}");
     assert!(text.contains("## Full disclosure") && text.contains(&report.command));
     let html = versus_page(&report).unwrap();
+    // A note stands once, though its broker is in both scenarios.
+    for page in [&text, &html] {
+        assert_eq!(page.matches("broker C: queues up to 1 000").count(), 1);
+    }
     assert_eq!(html.matches("<table").count(), 2);
     assert!(html.contains("FAIL in 1 of 3"));
     for chart in charts(&html) {
@@ -318,6 +322,7 @@ fn hostile_names_of_brokers_stay_text() {
     report.title = HOSTILE.to_owned();
     report.scenarios[0].name = HOSTILE.to_owned();
     report.scenarios[0].brokers[0].name = format!("a|b\n{HOSTILE}");
+    report.scenarios[0].brokers[0].note = HOSTILE.to_owned();
     report.scenarios[0].brokers[0].configuration = "```\n# not a heading".to_owned();
     assert!(!versus_page(&report).unwrap().contains("<svg onload"));
     let text = versus::markdown(&report);

@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A folder that is removed at the end.
@@ -93,6 +95,49 @@ fn brokers_are_started_in_turns_measured_and_stopped() {
         text(&output).contains("versus.html") && kept.starts_with("runs/thrum/"),
         "{kept}"
     );
+}
+
+#[test]
+fn the_limit_runs_by_name_and_is_called_no_broker() {
+    let folder = Folder::new("limit");
+    let output = folder.thrum(&format!("bench versus {SMALL} --rounds 1 --brokers limit"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let report = folder.json("versus.json");
+    assert_eq!(report["standings"][0]["passed"], 1, "{report}");
+    let runs = fs::read_dir(folder.0.join("runs")).unwrap();
+    let run = runs.flatten().next().unwrap().path();
+    for page in ["versus.md", "versus.html"] {
+        let page = fs::read_to_string(run.join(page)).unwrap();
+        assert!(page.contains("limit: not a broker"), "{page}");
+    }
+}
+
+#[test]
+fn the_limit_says_where_it_listens_and_at_the_end_what_it_did() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_thrum"))
+        .args([
+            "bench",
+            "limit",
+            "--listen",
+            "127.0.0.1:0",
+            "--threads",
+            "2",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    output.read_line(&mut first).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(
+        first.starts_with("limit, not a broker: mqtt://127.0.0.1:") && first.contains("2 threads"),
+        "{first}"
+    );
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert!(rest.starts_with("connections 0, refused 0"), "{rest}");
 }
 
 #[test]

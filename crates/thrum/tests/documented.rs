@@ -5,13 +5,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",
+    "docs/guide/bench-limit.md",
     "docs/guide/bench-import.md",
     "docs/guide/bench-agents.md",
     "docs/guide/scenarios.md",

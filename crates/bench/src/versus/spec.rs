@@ -42,6 +42,7 @@ pub struct Broker {
     pub ready_seconds: Option<u64>,
     pub stop: StopSignal,
     pub stop_seconds: Option<u64>,
+    pub only_by_name: bool,
     pub obtain: String,
     pub license: String,
     pub note: String,
@@ -130,6 +131,13 @@ impl BrokerFile {
             });
         }
         Ok(file)
+    }
+
+    /// Keeps the brokers that run when nobody names any.
+    #[must_use]
+    pub fn by_default(mut self) -> Self {
+        self.brokers.retain(|broker| !broker.only_by_name);
+        self
     }
 
     /// Keeps only the brokers of these names, in this order.
@@ -254,7 +262,8 @@ mod tests {
                 "rumqttd",
                 "rmqtt",
                 "nats",
-                "mochi-mqtt"
+                "mochi-mqtt",
+                "limit"
             ]
         );
         for broker in &file.brokers {
@@ -318,6 +327,17 @@ mod tests {
         assert_eq!(chosen.brokers[0].name, "nats");
         let error = file.only(&["x".to_owned()], "built in").unwrap_err();
         assert!(error.to_string().contains("it has thrum, mosquitto"));
+    }
+
+    #[test]
+    fn what_is_no_broker_runs_only_by_name() {
+        let file = BrokerFile::parse(BUILT_IN, "built in").unwrap();
+        let limit = file.clone().only(&["limit".to_owned()], "built in");
+        assert_eq!(limit.unwrap().brokers.len(), 1);
+        let known = file.brokers.len();
+        let by_default = file.by_default().brokers;
+        assert_eq!(by_default.len(), known - 1);
+        assert!(by_default.iter().all(|broker| broker.name != "limit"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod fake_broker;
 mod faults;
 mod hooks;
 mod latency;
+mod limit;
 mod messages;
 mod requests;
 mod series;

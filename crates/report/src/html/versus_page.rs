@@ -7,7 +7,9 @@ use super::page::{PageError, render};
 use super::view::{NAME_MAX, brief, cut, style};
 use crate::metric::Better;
 use crate::svg::{Bar, BarChart};
-use crate::versus::{Column, VersusReport, VersusScenario, cells, columns, explanation, headings};
+use crate::versus::{
+    Column, VersusReport, VersusScenario, cells, columns, explanation, headings, notes,
+};
 
 /// Most scenarios and brokers of a page.
 const SCENARIOS_MAX: usize = 24;
@@ -21,6 +23,7 @@ const CELL_MAX: usize = 60;
 struct View {
     title: String,
     explanation: String,
+    notes: Vec<String>,
     scenarios: Vec<ScenarioView>,
     disclosure: Vec<Section>,
     style: String,
@@ -57,6 +60,11 @@ pub fn versus_page(report: &VersusReport) -> Result<String, PageError> {
     let view = View {
         title: brief(&report.title, NAME_MAX),
         explanation: explanation(report),
+        notes: notes(report)
+            .iter()
+            .take(BROKERS_MAX)
+            .map(|note| brief(note, NAME_MAX * 2))
+            .collect(),
         scenarios: report
             .scenarios
             .iter()

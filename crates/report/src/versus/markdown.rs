@@ -9,6 +9,10 @@ use crate::units::{self, fraction};
 pub fn markdown(report: &VersusReport) -> String {
     let mut text = format!("# {}\n", line(&report.title));
     write!(text, "\n{}\n", explanation(report)).ok();
+    for (number, note) in notes(report).iter().enumerate() {
+        let gap = if number == 0 { "\n" } else { "" };
+        writeln!(text, "{gap}- {}", line(note)).ok();
+    }
     for scenario in &report.scenarios {
         text.push_str(&table(scenario));
     }
@@ -26,6 +30,22 @@ pub(crate) fn explanation(report: &VersusReport) -> String {
     } else {
         "One round: differences of a few per cent may be chance.".to_owned()
     }
+}
+
+/// What a reader should know of the brokers: the note of each, once.
+pub(crate) fn notes(report: &VersusReport) -> Vec<String> {
+    let brokers = report
+        .scenarios
+        .iter()
+        .flat_map(|scenario| &scenario.brokers);
+    let mut notes = Vec::new();
+    for broker in brokers.filter(|broker| !broker.note.is_empty()) {
+        let note = format!("{}: {}", broker.name, broker.note);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
 }
 
 /// A figure of a broker that was not measured.

@@ -9,7 +9,7 @@ use crate::result::{Machine, RunResult};
 
 pub use figure::{Column, Spread, columns};
 pub use markdown::markdown;
-pub(crate) use markdown::{cells, explanation, headings};
+pub(crate) use markdown::{cells, explanation, headings, notes};
 
 /// A comparison of brokers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct VersusBroker {
     pub version: String,
     /// Its configuration.
     pub configuration: String,
+    /// What a reader of its figures should know; mostly empty.
+    pub note: String,
     /// One per round.
     pub runs: Vec<RunResult>,
 }

@@ -474,6 +474,10 @@ fn versus_broker(name: &str, version: &str, cost: f64, messages: bool) -> Versus
         name: name.to_owned(),
         version: version.to_owned(),
         configuration: "persistence false; as it comes".to_owned(),
+        note: match name {
+            "broker C" => "queues up to 1 000 messages".to_owned(),
+            _ => String::new(),
+        },
         runs: (0..3).map(round).collect(),
     }
 }

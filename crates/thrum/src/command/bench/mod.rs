@@ -8,6 +8,7 @@ mod compare;
 mod complaint;
 mod folders;
 mod import;
+mod limit;
 mod ls;
 mod new;
 mod progress;
@@ -82,6 +83,8 @@ enum BenchCommand {
     Search(Box<search::SearchArgs>),
     /// Start the brokers of this machine in turns and compare them.
     Versus(Box<versus::VersusArgs>),
+    /// Serve as the least that a broker can cost: a bare relay to compare with, not a broker.
+    Limit(limit::LimitArgs),
     /// Make load, or measure a broker, for a run that is started on another machine.
     Agent(agent::AgentArgs),
     /// List the scenarios, or show one.
@@ -134,6 +137,7 @@ fn dispatch(command: BenchCommand) -> anyhow::Result<u8> {
         BenchCommand::Shared(args) => shortcut::run(Form::Shared, &args),
         BenchCommand::Search(args) => search::run(&args),
         BenchCommand::Versus(args) => versus::run(&args),
+        BenchCommand::Limit(args) => limit::run(&args),
         BenchCommand::Agent(args) => agent::run(&args),
         BenchCommand::Scenarios(args) => scenarios::run(&args),
         BenchCommand::New(args) => new::run(&args),

@@ -32,6 +32,8 @@ fn every_command_and_flag_of_bench_parses() {
         "thrum bench versus brokers.toml --suite basic --rounds 3 --brokers a,b",
         "thrum bench versus --scenario a --scenario b --duration 5s",
         "thrum bench versus --print-brokers",
+        "thrum bench limit",
+        "thrum bench limit --listen [::1]:0 --threads 16",
         "thrum bench scenarios",
         "thrum bench scenarios list",
         "thrum bench scenarios show p2p-1K",
@@ -72,6 +74,11 @@ fn wrong_usage_of_bench_is_refused_with_a_hint() {
             "cannot be used with",
         ),
         (
+            "thrum bench limit --listen 1883",
+            "write an address and a port",
+        ),
+        ("thrum bench limit --threads 17", "17 is not in 1..=16"),
+        (
             "thrum bench versus --suite basic --scenario a",
             "cannot be used with",
         ),
@@ -89,6 +96,7 @@ fn help_shows_examples_before_the_options() {
         " p2p",
         " search",
         " versus",
+        " limit",
         " scenarios",
         " import emqtt-bench",
     ] {

@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum bench versus --scenario p2p-1K                       all brokers of this machine
   thrum bench versus --suite basic --brokers thrum,mosquitto --rounds 5 --duration 60s
+  thrum bench versus --brokers thrum,limit --scenario p2p-1K  a broker and the least that its work costs
   thrum bench versus --print-brokers > brokers.toml          how they are started, to be changed
   thrum bench versus brokers.toml --scenario fanout-1-1K";
 
@@ -41,7 +42,7 @@ pub(super) struct VersusArgs {
     /// Print the built-in file and do nothing else.
     #[arg(long)]
     print_brokers: bool,
-    /// Only these brokers, in this order.
+    /// Only these brokers, in this order [default: all but those that run only by name].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     brokers: Vec<String>,
     /// Set of scenarios [default: basic].
@@ -106,11 +107,12 @@ fn brokers(args: &VersusArgs) -> anyhow::Result<Vec<versus::Broker>> {
         }
     };
     let mut file = BrokerFile::parse(&text, &origin).map_err(Complaint::usage)?;
-    if !args.brokers.is_empty() {
-        file = file
-            .only(&args.brokers, &origin)
-            .map_err(Complaint::usage)?;
-    }
+    file = if args.brokers.is_empty() {
+        file.by_default()
+    } else {
+        file.only(&args.brokers, &origin)
+            .map_err(Complaint::usage)?
+    };
     Ok(file.brokers)
 }
 
@@ -341,6 +343,7 @@ fn full_broker(
         name: entry.name.clone(),
         version: entry.version.clone(),
         configuration: seen.map_or_else(String::new, |broker| broker.configuration.clone()),
+        note: entry.note.clone(),
         runs,
     })
 }

@@ -1,0 +1,306 @@
+//! Output of a turn, connection by connection, so that each is written to once.
+
+use std::sync::Arc;
+
+use super::link::Link;
+use super::message::Form;
+use super::totals::Totals;
+use crate::ledger::as_index;
+
+/// Output of all connections that is gathered before it is written: more would leave the processor's caches.
+const GATHERED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Buffers that are kept for the next turn: one for each connection of a large fan-out.
+const POOL_MAX: usize = 4_096;
+
+/// A buffer above this size is not kept.
+const POOLED_BYTES_MAX: usize = 64 * 1024;
+
+/// What one thread has to write, to its own connections and to those of others.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    /// By the number of the connection.
+    outlets: Vec<Outlet>,
+    /// Connections that have output.
+    waiting: Vec<u32>,
+    gathered_bytes: usize,
+    pool: Vec<Vec<u8>>,
+    ids: PacketIds,
+}
+
+#[derive(Debug, Default)]
+struct Outlet {
+    link: Option<Arc<Link>>,
+    /// Without memory between turns.
+    bytes: Vec<u8>,
+    /// How many of the thread's packet identifiers were given.
+    ids_given: u16,
+}
+
+/// The packet identifiers of this thread: no two threads give a connection the same one.
+#[derive(Clone, Copy, Debug)]
+struct PacketIds {
+    first: u16,
+    count: u16,
+}
+
+impl Outlets {
+    /// Those of one thread of so many, counted from 0.
+    pub(super) fn new(thread: u16, threads: u16) -> Self {
+        Self {
+            outlets: Vec::new(),
+            waiting: Vec::new(),
+            gathered_bytes: 0,
+            pool: Vec::new(),
+            ids: PacketIds::of(thread, threads),
+        }
+    }
+
+    /// From now on there is output for a connection.
+    pub(super) fn open(&mut self, client: u32, link: &Arc<Link>) {
+        let at = as_index(client);
+        if at >= self.outlets.len() {
+            self.outlets.resize_with(at + 1, Outlet::default);
+        }
+        self.outlets[at].link = Some(Arc::clone(link));
+    }
+
+    /// The connection has ended: output that is left for it is forgotten.
+    pub(super) fn close(&mut self, client: u32) {
+        if let Some(outlet) = self.outlets.get_mut(as_index(client)) {
+            *outlet = Outlet::default();
+        }
+    }
+
+    /// Where the answers to a connection go, to be appended to.
+    #[inline]
+    pub(super) fn answers(&mut self, client: u32) -> &mut Vec<u8> {
+        let outlet = &mut self.outlets[as_index(client)];
+        if outlet.bytes.is_empty() {
+            outlet.begin(client, &mut self.waiting, &mut self.pool);
+        }
+        &mut outlet.bytes
+    }
+
+    /// Gives a message to a connection; false if too much waits for it already.
+    #[inline]
+    pub(super) fn relay(&mut self, client: u32, form: Form<'_>, totals: &mut Totals) -> bool {
+        let outlet = &mut self.outlets[as_index(client)];
+        if outlet.bytes.is_empty() {
+            if outlet.link.as_ref().is_none_or(|link| link.is_full()) {
+                return false;
+            }
+            outlet.begin(client, &mut self.waiting, &mut self.pool);
+        }
+        let packet_id = self.ids.first + outlet.ids_given;
+        outlet.ids_given = if outlet.ids_given + 1 < self.ids.count {
+            outlet.ids_given + 1
+        } else {
+            0
+        };
+        let before = outlet.bytes.len();
+        form.append(packet_id, &mut outlet.bytes);
+        self.gathered_bytes += outlet.bytes.len() - before;
+        if self.gathered_bytes > GATHERED_BYTES_MAX {
+            self.flush(totals);
+        }
+        true
+    }
+
+    /// Writes everything, once for each connection.
+    pub(super) fn flush(&mut self, totals: &mut Totals) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        // Another thread may be writing to the same connections: those that it has just now come last.
+        waiting.retain(|client| !self.write(*client, Link::try_send, totals));
+        for client in waiting.drain(..) {
+            self.write(client, |link, bytes| Some(link.send(bytes)), totals);
+        }
+        self.waiting = waiting;
+        self.gathered_bytes = 0;
+    }
+
+    /// Writes to one connection; false if it was not possible.
+    #[inline]
+    fn write(
+        &mut self,
+        client: u32,
+        send: impl Fn(&Link, &[u8]) -> Option<u64>,
+        totals: &mut Totals,
+    ) -> bool {
+        let outlet = &mut self.outlets[as_index(client)];
+        let bytes = &mut outlet.bytes;
+        if let Some(link) = outlet.link.as_ref().filter(|_| !bytes.is_empty()) {
+            let Some(writes) = send(link, bytes) else {
+                return false;
+            };
+            totals.writes += writes;
+        }
+        let mut bytes = std::mem::take(bytes);
+        if (1..=POOLED_BYTES_MAX).contains(&bytes.capacity()) && self.pool.len() < POOL_MAX {
+            bytes.clear();
+            self.pool.push(bytes);
+        }
+        true
+    }
+}
+
+impl Outlet {
+    #[inline]
+    fn begin(&mut self, client: u32, waiting: &mut Vec<u32>, pool: &mut Vec<Vec<u8>>) {
+        waiting.push(client);
+        if self.bytes.capacity() == 0 {
+            self.bytes = pool.pop().unwrap_or_default();
+        }
+    }
+}
+
+impl PacketIds {
+    const fn of(thread: u16, threads: u16) -> Self {
+        let count = u16::MAX / threads;
+        Self {
+            first: 1 + thread * count,
+            count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    use thrum_codec::packet::Publish;
+    use thrum_codec::properties::PublishProperties;
+    use thrum_codec::{PacketId, QoS, Version, encode_publish, frame};
+
+    use super::super::message::{Forms, Message};
+    use super::super::route::Target;
+    use super::*;
+
+    const TARGET: Target = Target {
+        client: 0,
+        qos: QoS::AtLeastOnce,
+        version: Version::V311,
+    };
+
+    fn open(outlets: &mut Outlets, client: u32) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        outlets.open(client, &Arc::new(Link::new(ours.into())));
+        theirs
+    }
+
+    fn received(stream: &mut UnixStream) -> Vec<u8> {
+        let mut bytes = vec![0; 4_096];
+        let count = stream.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Relays a message with this payload and says whether it was taken.
+    fn relay(outlets: &mut Outlets, client: u32, payload: &[u8], totals: &mut Totals) -> bool {
+        let publish = Publish {
+            dup: false,
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            topic: "t/1",
+            packet_id: PacketId::new(1),
+            properties: PublishProperties::default(),
+            payload,
+        };
+        let mut bytes = Vec::new();
+        encode_publish(&publish, Version::V311, &mut bytes).unwrap();
+        let frame = frame::split(&bytes, u32::MAX).unwrap().unwrap();
+        let message = Message::parse(frame, &bytes, Version::V311).unwrap();
+        let mut forms = Forms::default();
+        outlets.relay(client, forms.of(&message, TARGET).unwrap(), totals)
+    }
+
+    #[test]
+    fn answers_and_messages_of_a_turn_are_one_write_per_connection() {
+        let mut outlets = Outlets::new(0, 1);
+        let mut totals = Totals::default();
+        let (mut first, mut second) = (open(&mut outlets, 0), open(&mut outlets, 7));
+        outlets.answers(7).extend_from_slice(b"ack");
+        for client in [0, 7, 0] {
+            assert!(relay(&mut outlets, client, b"x", &mut totals));
+        }
+        assert_eq!(received(&mut first), b"");
+        outlets.flush(&mut totals);
+        assert_eq!(totals.writes, 2);
+        let copy = |id| [0x32, 8, 0, 3, b't', b'/', b'1', 0, id, b'x'];
+        assert_eq!(received(&mut first), [copy(1), copy(2)].concat());
+        assert_eq!(received(&mut second), [&b"ack"[..], &copy(1)].concat());
+        outlets.flush(&mut totals);
+        assert_eq!(totals.writes, 2);
+    }
+
+    #[test]
+    fn a_connection_that_has_ended_gets_nothing_and_its_number_starts_anew() {
+        let mut outlets = Outlets::new(0, 1);
+        let mut totals = Totals::default();
+        let mut old = open(&mut outlets, 3);
+        assert!(relay(&mut outlets, 3, b"x", &mut totals));
+        outlets.close(3);
+        assert!(!relay(&mut outlets, 3, b"x", &mut totals));
+        let mut new = open(&mut outlets, 3);
+        outlets.answers(3).extend_from_slice(b"hello");
+        outlets.flush(&mut totals);
+        assert_eq!(received(&mut old), b"");
+        assert_eq!(received(&mut new), b"hello");
+    }
+
+    #[test]
+    fn much_output_is_written_before_the_turn_is_over() {
+        let mut outlets = Outlets::new(0, 1);
+        let mut totals = Totals::default();
+        let _peer = open(&mut outlets, 0);
+        let payload = vec![0; GATHERED_BYTES_MAX / 2];
+        assert!(relay(&mut outlets, 0, &payload, &mut totals));
+        assert_eq!(totals.writes, 0);
+        assert!(relay(&mut outlets, 0, &payload, &mut totals));
+        assert!(totals.writes > 0);
+    }
+
+    #[test]
+    fn a_connection_that_does_not_read_gets_no_more_messages() {
+        let mut outlets = Outlets::new(0, 1);
+        let mut totals = Totals::default();
+        let _peer = open(&mut outlets, 0);
+        let payload = vec![0; 1 << 20];
+        let mut taken = 0;
+        while taken < 100 && relay(&mut outlets, 0, &payload, &mut totals) {
+            outlets.flush(&mut totals);
+            taken += 1;
+        }
+        // What the socket takes, and 8 MiB that wait for it.
+        assert!((9..20).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn packet_identifiers_of_threads_differ_and_are_never_0() {
+        for threads in 1..=super::super::THREADS_MAX {
+            let mut next = 1_u32;
+            for thread in 0..threads {
+                let ids = PacketIds::of(thread, threads);
+                assert_eq!(u32::from(ids.first), next);
+                next += u32::from(ids.count);
+                assert!(next <= 65_536);
+            }
+        }
+        assert_eq!(PacketIds::of(15, 16).count, 4_095);
+        let mut outlets = Outlets::new(1, 2);
+        let mut totals = Totals::default();
+        let mut peer = open(&mut outlets, 0);
+        for _ in 0..32_767 {
+            relay(&mut outlets, 0, b"", &mut totals);
+            outlets.flush(&mut totals);
+            let bytes = received(&mut peer);
+            assert!(u16::from_be_bytes([bytes[7], bytes[8]]) >= 32_768);
+        }
+        relay(&mut outlets, 0, b"", &mut totals);
+        outlets.flush(&mut totals);
+        assert_eq!(received(&mut peer)[7..9], 32_768_u16.to_be_bytes());
+    }
+}
