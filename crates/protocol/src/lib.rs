@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod client;
 pub mod limits;
 pub mod message;
+pub mod output;
 mod packet_ids;
 pub mod server;
 pub mod time;
@@ -24,5 +25,6 @@ pub mod violation;
 
 pub use limits::Limits;
 pub use message::{Message, Outgoing, Publication};
+pub use output::Output;
 pub use time::Time;
 pub use violation::Violation;

@@ -16,7 +16,7 @@ use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
 use thrum_protocol::client::{Client, ClientOptions, Event, PublishError};
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
-use thrum_protocol::{Limits, Outgoing, Publication, Time};
+use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(QoS::AtLeastOnce),
         4 => Just(QoS::ExactlyOnce),
     ];
-    let bytes = prop_oneof![1_usize..8, 20_usize..200];
+    let bytes = prop_oneof![4 => 1_usize..8, 4 => 20_usize..200, 1 => 2000_usize..9000];
     prop_oneof![
         5 => qos.clone().prop_map(Step::ClientPublishes),
         5 => qos.prop_map(Step::ServerDelivers),
@@ -55,23 +55,36 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Messages in one direction: each is numbered, and its number is its payload.
+/// Messages in one direction: each is numbered, and its number begins its payload.
 #[derive(Debug, Default)]
 struct Traffic {
+    /// Bytes that every third message has more, each filled with a byte of its own.
+    padding: usize,
     sent: Vec<QoS>,
     received: Vec<u32>,
 }
 
 impl Traffic {
-    fn next(&mut self, qos: QoS) -> [u8; 4] {
+    fn next(&mut self, qos: QoS) -> Vec<u8> {
         let number = u32::try_from(self.sent.len()).unwrap();
         self.sent.push(qos);
-        number.to_be_bytes()
+        self.payload(number)
     }
 
     fn receive(&mut self, payload: &[u8]) {
-        self.received
-            .push(u32::from_be_bytes(payload.try_into().unwrap()));
+        let (number, _) = payload.split_first_chunk().unwrap();
+        let number = u32::from_be_bytes(*number);
+        assert!(
+            payload == self.payload(number),
+            "message {number} is damaged"
+        );
+        self.received.push(number);
+    }
+
+    fn payload(&self, number: u32) -> Vec<u8> {
+        let number = number.to_be_bytes();
+        let padding = if number[3] % 3 == 2 { self.padding } else { 0 };
+        [&number[..], &vec![number[3]; padding]].concat()
     }
 
     fn check(&self, direction: &str) {
@@ -113,11 +126,11 @@ struct World {
     /// The server knows of this connection; until then it writes to the last one, where everything is lost.
     is_accepted: bool,
     to_server: Vec<u8>,
-    to_client: Vec<u8>,
+    to_client: Output,
     server_input: Vec<u8>,
     client_input: Vec<u8>,
     /// Messages that the client could not send yet.
-    waiting: VecDeque<(QoS, [u8; 4])>,
+    waiting: VecDeque<(QoS, Vec<u8>)>,
     /// Messages that the node has not routed yet.
     unrouted: VecDeque<(QoS, Option<PacketId>)>,
     up: Traffic,
@@ -152,14 +165,18 @@ impl World {
             is_linked: false,
             is_accepted: false,
             to_server: Vec::new(),
-            to_client: Vec::new(),
+            to_client: Output::new(),
             server_input: Vec::new(),
             client_input: Vec::new(),
             waiting: VecDeque::new(),
             unrouted: VecDeque::new(),
             up: Traffic::default(),
             acknowledged: 0,
-            down: Traffic::default(),
+            // Too large to be copied for each of its receivers.
+            down: Traffic {
+                padding: 4000,
+                ..Traffic::default()
+            },
         }
     }
 
@@ -219,7 +236,7 @@ impl World {
             group: None,
         };
         let mut outgoing = Outgoing::new(publication, &mut self.frames);
-        let mut lost = Vec::new();
+        let mut lost = Output::new();
         let out = if self.is_accepted {
             &mut self.to_client
         } else {
@@ -276,7 +293,8 @@ impl World {
 
     fn carry_to_client(&mut self, bytes: usize) {
         let bytes = bytes.min(self.to_client.len());
-        self.client_input.extend(self.to_client.drain(..bytes));
+        self.client_input.extend(&self.to_client.to_vec()[..bytes]);
+        self.to_client.advance(bytes);
         let input = std::mem::take(&mut self.client_input);
         let mut rest = &input[..];
         let version = self.client.options().version;
@@ -305,7 +323,7 @@ impl World {
         let Some((qos, packet_id)) = self.unrouted.pop_front() else {
             return;
         };
-        let mut lost = Vec::new();
+        let mut lost = Output::new();
         let out = if self.is_accepted {
             &mut self.to_client
         } else {
@@ -322,12 +340,12 @@ impl World {
         self.is_linked = false;
         for bytes in [
             &mut self.to_server,
-            &mut self.to_client,
             &mut self.server_input,
             &mut self.client_input,
         ] {
             bytes.clear();
         }
+        self.to_client.clear();
         self.client.connection_lost();
         if let Some(session) = &mut self.session
             && server_notices

@@ -11,7 +11,7 @@ use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{
     Action, DeliveryOptions, Handshake, Session, Timeout, Welcome, refuse_connect,
 };
-use thrum_protocol::{Limits, Outgoing, Publication, Time, Violation};
+use thrum_protocol::{Limits, Outgoing, Output, Publication, Time, Violation};
 
 use super::client::Client;
 
@@ -38,7 +38,7 @@ pub(super) struct Node {
     now: Time,
     /// Bytes of the client that are no whole packet yet.
     input: Vec<u8>,
-    out: Vec<u8>,
+    out: Output,
     frames: FrameCache,
     session: Option<Session>,
     client: Option<Client>,
@@ -64,7 +64,7 @@ impl Default for Node {
             limits: Arc::new(limits()),
             now: Time::default(),
             input: Vec::new(),
-            out: Vec::new(),
+            out: Output::new(),
             frames: FrameCache::default(),
             session: None,
             client: None,
@@ -158,7 +158,7 @@ impl Node {
             Err(violation) => {
                 self.shown.violation = Some(violation.what);
                 refuse_connect(connect, &violation, &mut self.out);
-                client.reads(&self.out);
+                client.reads(&self.out.to_vec());
                 self.out.clear();
                 return;
             }
@@ -235,7 +235,8 @@ impl Node {
         };
         let topic = choices.topic();
         let qos = choices.one_of(&[QoS::AtLeastOnce, QoS::ExactlyOnce, QoS::AtMostOnce]);
-        let payload = vec![0x55; usize::from(choices.byte()) * 4];
+        // Some small, some too large to be copied.
+        let payload = vec![0x55; usize::from(choices.byte()) * 12];
         let publication = Publication {
             topic: &topic,
             payload: &payload,
@@ -310,7 +311,7 @@ impl Node {
     /// The client reads what was written.
     fn read_out(&mut self) {
         match &mut self.client {
-            Some(client) => self.shown.kinds_sent |= client.reads(&self.out),
+            Some(client) => self.shown.kinds_sent |= client.reads(&self.out.to_vec()),
             None => assert!(self.out.is_empty(), "written without a connection"),
         }
         self.out.clear();

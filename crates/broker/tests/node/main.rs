@@ -1,5 +1,6 @@
 //! A node over real sockets, with one and with several workers: what needs workers to work together.
 
+mod large;
 mod peer;
 
 use peer::{Peer, connect_packet, start, will};

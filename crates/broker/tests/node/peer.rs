@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
 use thrum_broker::{Broker, Config};
 use thrum_codec::packet::{
@@ -88,6 +89,19 @@ impl Peer {
         stream.set_nodelay(true).expect("a socket option");
         Self {
             stream,
+            version,
+            unread: Vec::new(),
+        }
+    }
+
+    /// As [`Self::open`], with room for few unread bytes on this side.
+    pub(crate) fn open_narrow(address: SocketAddr, version: Version) -> Self {
+        let socket =
+            Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket more");
+        socket.set_recv_buffer_size(4096).expect("a socket option");
+        socket.connect(&address.into()).expect("the broker listens");
+        Self {
+            stream: socket.into(),
             version,
             unread: Vec::new(),
         }
@@ -224,6 +238,15 @@ impl Peer {
             reason: ReasonCode::Success,
             properties,
         }));
+    }
+
+    /// Sends DISCONNECT and waits until the broker has seen it.
+    pub(crate) fn leave(mut self) {
+        self.send(&Packet::Disconnect(Disconnect {
+            reason: ReasonCode::Success,
+            properties: DisconnectProperties::default(),
+        }));
+        self.assert_closed();
     }
 
     /// The next packet, whatever it is.

@@ -12,6 +12,7 @@ use thrum_codec::properties::PublishProperties;
 pub(crate) use outgoing::Form;
 pub use outgoing::{FrameCache, Outgoing};
 
+use crate::output::SHARED_PAYLOAD_BYTES_MIN;
 use crate::time::Time;
 
 /// Number of a session that published a message, unique on the node; 0 is the node itself.
@@ -40,6 +41,12 @@ impl Publication<'_> {
     /// Whether the message's expiry has passed.
     pub fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether its receivers share one copy of the payload.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.payload.len() >= SHARED_PAYLOAD_BYTES_MIN
     }
 }
 
@@ -96,6 +103,12 @@ impl Message {
         let (topic, _) = self.bytes.split_at(self.topic_len);
         // These bytes were a `str` when the message was made.
         core::str::from_utf8(topic).unwrap_or_default()
+    }
+
+    /// Payload.
+    pub fn payload(&self) -> &[u8] {
+        let (_, payload) = self.bytes.split_at(self.topic_len + self.properties_len);
+        payload
     }
 
     /// Bytes that count against queue limits: topic, properties and payload.

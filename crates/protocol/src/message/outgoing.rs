@@ -6,9 +6,12 @@ use core::num::NonZeroU16;
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, SubscriptionIdentifiers};
-use thrum_codec::{EncodeError, PacketId, PublishFrame, QoS, Version, encode_publish};
+use thrum_codec::{
+    EncodeError, PacketId, PublishFrame, QoS, Version, encode_publish, encode_publish_head,
+};
 
 use super::{Message, Publication};
+use crate::output::Output;
 use crate::time::Time;
 
 /// Memory that a frame cache keeps between publications; more than this is given back.
@@ -17,8 +20,11 @@ const RETAINED_BYTES_MAX: usize = 256 * 1024;
 /// Stands in a cached frame where each copy gets its own packet identifier.
 const PLACEHOLDER: PacketId = PacketId(NonZeroU16::MIN);
 
+/// Stands for every form in the notes about what was asked for; [`Form::cache_index`] stays below.
+const ANY_FORM: u16 = 1 << 15;
+
 /// A publication on its way to many sessions: the encoded frames are made once per (version, `QoS`, retain) and
-/// the owned form once, when the first session has to keep it.
+/// the owned form once, when the first session has to keep it or the second one gets a large payload.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     publication: Publication<'a>,
@@ -35,10 +41,12 @@ pub struct FrameCache {
     asked: u16,
 }
 
+/// A frame, or what stands in front of the payload if that is large.
 #[derive(Clone, Copy, Debug)]
 struct CachedFrame {
     index: u8,
     start: usize,
+    end: usize,
     frame: PublishFrame,
 }
 
@@ -96,29 +104,43 @@ impl<'a> Outgoing<'a> {
         form: &Form<'_>,
         bytes_max: u32,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<usize, EncodeError> {
+        if self.publication.is_large() {
+            return self.append_large(form, bytes_max, now, out);
+        }
         let Some(index) = form.cache_index() else {
-            return form.append(&self.publication, bytes_max, now, out);
+            return form.append(&self.publication, bytes_max, now, out.own());
         };
         // The first receiver gets its copy without the detour over the cache: often it is the only one.
-        let bit = 1 << index;
-        if self.frames.asked & bit == 0 {
-            self.frames.asked |= bit;
-            return form.append(&self.publication, bytes_max, now, out);
+        if self.frames.is_first(1 << index) {
+            return form.append(&self.publication, bytes_max, now, out.own());
         }
         let cached = self.frames.frame(index, form, &self.publication, now)?;
-        check_len(cached.frame.len, bytes_max)?;
-        let start = out.len();
-        if let Some(bytes) = self.frames.bytes.get(cached.start..) {
-            out.extend_from_slice(bytes.get(..cached.frame.len).unwrap_or(bytes));
+        self.frames.copy(cached, form, bytes_max, out.own())
+    }
+
+    /// Appends a copy whose payload is shared, but for the first receiver: often it is the only one.
+    #[inline(never)]
+    fn append_large(
+        &mut self,
+        form: &Form<'_>,
+        bytes_max: u32,
+        now: Time,
+        out: &mut Output,
+    ) -> Result<usize, EncodeError> {
+        if self.frames.is_first(ANY_FORM) && self.owned.is_none() {
+            return form.append(&self.publication, bytes_max, now, out.own());
         }
-        if let (Some(at), Some(id)) = (cached.frame.packet_id_at, form.packet_id)
-            && let Some(place) = out.get_mut(start + at..start + at + 2)
-        {
-            place.copy_from_slice(&id.as_u16().to_be_bytes());
-        }
-        Ok(cached.frame.len)
+        let len = match form.cache_index() {
+            None => form.append_head(&self.publication, bytes_max, now, out.own())?,
+            Some(index) => {
+                let cached = self.frames.frame(index, form, &self.publication, now)?;
+                self.frames.copy(cached, form, bytes_max, out.own())?
+            }
+        };
+        out.share(self.message());
+        Ok(len)
     }
 }
 
@@ -131,6 +153,14 @@ impl FrameCache {
         } else {
             self.bytes.clear();
         }
+    }
+
+    /// Notes that a form is asked for; true if it was not before.
+    #[inline]
+    fn is_first(&mut self, form: u16) -> bool {
+        let before = self.asked;
+        self.asked |= form;
+        before & form == 0
     }
 
     fn frame(
@@ -148,18 +178,42 @@ impl FrameCache {
             ..*form
         };
         let start = self.bytes.len();
-        let frame = encode_publish(
-            &form.packet(publication, now),
-            form.version,
-            &mut self.bytes,
-        )?;
+        let packet = form.packet(publication, now);
+        let frame = if publication.is_large() {
+            encode_publish_head(&packet, form.version, &mut self.bytes)?
+        } else {
+            encode_publish(&packet, form.version, &mut self.bytes)?
+        };
         let made = CachedFrame {
             index,
             start,
+            end: self.bytes.len(),
             frame,
         };
         self.made.push(made);
         Ok(made)
+    }
+
+    /// Appends a cached frame with the receiver's own packet identifier, and returns the length of the whole frame.
+    #[inline]
+    fn copy(
+        &self,
+        cached: CachedFrame,
+        form: &Form<'_>,
+        bytes_max: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, EncodeError> {
+        check_len(cached.frame.len, bytes_max)?;
+        let start = out.len();
+        if let Some(bytes) = self.bytes.get(cached.start..cached.end) {
+            out.extend_from_slice(bytes);
+        }
+        if let (Some(at), Some(id)) = (cached.frame.packet_id_at, form.packet_id)
+            && let Some(place) = out.get_mut(start + at..start + at + 2)
+        {
+            place.copy_from_slice(&id.as_u16().to_be_bytes());
+        }
+        Ok(cached.frame.len)
     }
 }
 
@@ -176,7 +230,7 @@ impl<'a> Form<'a> {
     }
 
     /// Appends the copy without a cache; as [`Outgoing::append`].
-    pub(crate) fn append(
+    fn append(
         &self,
         publication: &Publication<'_>,
         bytes_max: u32,
@@ -187,6 +241,36 @@ impl<'a> Form<'a> {
         let frame = encode_publish(&self.packet(publication, now), self.version, out)?;
         check_len(frame.len, bytes_max).inspect_err(|_| out.truncate(start))?;
         Ok(frame.len)
+    }
+
+    /// Appends what stands in front of the payload, which is to follow; returns the length of both.
+    fn append_head(
+        &self,
+        publication: &Publication<'_>,
+        bytes_max: u32,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, EncodeError> {
+        let start = out.len();
+        let frame = encode_publish_head(&self.packet(publication, now), self.version, out)?;
+        check_len(frame.len, bytes_max).inspect_err(|_| out.truncate(start))?;
+        Ok(frame.len)
+    }
+
+    /// Appends the copy of a message that is owned; as [`Outgoing::append`].
+    pub(crate) fn append_owned(
+        &self,
+        (message, publication): (&Arc<Message>, &Publication<'_>),
+        bytes_max: u32,
+        now: Time,
+        out: &mut Output,
+    ) -> Result<usize, EncodeError> {
+        if !publication.is_large() {
+            return self.append(publication, bytes_max, now, out.own());
+        }
+        let len = self.append_head(publication, bytes_max, now, out.own())?;
+        out.share(message);
+        Ok(len)
     }
 
     fn packet<'p>(&self, publication: &Publication<'p>, now: Time) -> Publish<'p>

@@ -1,6 +1,5 @@
 //! CONNACK: the welcome and the refusal.
 
-use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use thrum_codec::packet::{ConnAck, Connect, Packet};
@@ -9,16 +8,16 @@ use thrum_codec::reason::Carrier;
 use thrum_codec::{QoS, ReasonCode, Version, encode, encoded_len};
 
 use super::{Handshake, Welcome};
-use crate::{Limits, Violation};
+use crate::{Limits, Output, Violation};
 
 /// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes, and a client
 /// is told nothing for the others. [`refuse_connect`] adds the reason in words.
-pub fn refuse(version: Version, violation: &Violation, out: &mut Vec<u8>) {
+pub fn refuse(version: Version, violation: &Violation, out: &mut Output) {
     append_refusal(version, violation.reason, None, u32::MAX, out);
 }
 
 /// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the client has room for it.
-pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Vec<u8>) {
+pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Output) {
     let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
     let what = Some(violation.what).filter(|what| !what.is_empty());
     append_refusal(connect.version, violation.reason, what, bytes_max, out);
@@ -29,7 +28,7 @@ fn append_refusal(
     reason: ReasonCode,
     what: Option<&str>,
     bytes_max: u32,
-    out: &mut Vec<u8>,
+    out: &mut Output,
 ) {
     let reason = match version {
         // [MQTT-3.2.2-8]
@@ -83,7 +82,7 @@ pub(super) fn append_welcome(
     handshake: &Handshake,
     welcome: Welcome<'_>,
     limits: &Limits,
-    out: &mut Vec<u8>,
+    out: &mut Output,
 ) {
     let mut connack = welcome_packet(handshake, welcome, limits);
     let bytes_max = handshake.packet_bytes_max;
@@ -143,9 +142,9 @@ fn fits(connack: &ConnAck<'_>, version: Version, bytes_max: u32) -> bool {
 }
 
 /// Appends what fits; a client with room for less than a bare CONNACK gets none. [MQTT-3.1.2-24]
-fn append(connack: &ConnAck<'_>, version: Version, bytes_max: u32, out: &mut Vec<u8>) {
+fn append(connack: &ConnAck<'_>, version: Version, bytes_max: u32, out: &mut Output) {
     if fits(connack, version, bytes_max) {
         // It has a length, so it can be encoded.
-        encode(&Packet::ConnAck(*connack), version, out).ok();
+        encode(&Packet::ConnAck(*connack), version, out.own()).ok();
     }
 }

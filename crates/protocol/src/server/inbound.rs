@@ -1,7 +1,6 @@
 //! What the client sends: its publishes, its acknowledgements, its requests and its goodbye.
 
 use alloc::rc::Rc;
-use alloc::vec::Vec;
 
 use thrum_codec::packet::{Ack, Disconnect, Packet, Publish, ReasonCodes, SubAck};
 use thrum_codec::properties::AckProperties;
@@ -12,7 +11,7 @@ use super::handshake::{check_qos, check_retain, check_topic};
 use super::inflight::Awaiting;
 use super::session::Link;
 use super::{Action, Session};
-use crate::{Time, Violation};
+use crate::{Output, Time, Violation};
 
 impl Session {
     /// One packet from the client. Any packet counts as a sign of life.
@@ -24,7 +23,7 @@ impl Session {
         &mut self,
         packet: Packet<'p>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<Action<'p>, Violation> {
         if self.link != Link::Up {
             return Ok(Action::None);
@@ -63,7 +62,7 @@ impl Session {
         qos: QoS,
         packet_id: Option<PacketId>,
         outcome: ReasonCode,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         let Some(packet_id) = packet_id else { return };
         match qos {
@@ -74,19 +73,19 @@ impl Session {
     }
 
     /// SUBACK.
-    pub fn suback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Vec<u8>) {
+    pub fn suback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2] [MQTT3-2.3.1-7]
         self.append_answer(&Packet::SubAck(answer(packet_id, codes)), out);
     }
 
     /// UNSUBACK.
-    pub fn unsuback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Vec<u8>) {
+    pub fn unsuback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
         self.append_answer(&Packet::UnsubAck(answer(packet_id, codes)), out);
     }
 
     /// Answers pass whatever the window and the congestion are. [MQTT-3.3.4-10] [MQTT-4.9.0-3]
-    fn append_answer(&self, packet: &Packet<'_>, out: &mut Vec<u8>) {
+    fn append_answer(&self, packet: &Packet<'_>, out: &mut Output) {
         if self.link == Link::Up {
             self.append(packet, out);
         }
@@ -95,7 +94,7 @@ impl Session {
     fn handle_publish<'p>(
         &mut self,
         publish: Publish<'p>,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<Action<'p>, Violation> {
         check_qos(publish.qos, &self.limits)?;
         // [MQTT-3.2.2-14]
@@ -131,7 +130,7 @@ impl Session {
     }
 
     /// True if the message goes to the node.
-    fn begin_qos1(&mut self, packet_id: PacketId, out: &mut Vec<u8>) -> Result<bool, Violation> {
+    fn begin_qos1(&mut self, packet_id: PacketId, out: &mut Output) -> Result<bool, Violation> {
         // 3.x could only be told that all is well, so there the two kinds of exchange are kept apart.
         if self.version == Version::V5 && self.received.contains(packet_id) {
             self.answer_publish(
@@ -149,7 +148,7 @@ impl Session {
     }
 
     /// True if the message goes to the node.
-    fn begin_qos2(&mut self, packet_id: PacketId, out: &mut Vec<u8>) -> Result<bool, Violation> {
+    fn begin_qos2(&mut self, packet_id: PacketId, out: &mut Output) -> Result<bool, Violation> {
         let Some(exchange) = self.received.find(packet_id) else {
             self.count_unacknowledged()?;
             self.received.insert(packet_id);
@@ -181,7 +180,7 @@ impl Session {
         Ok(())
     }
 
-    fn qos1_done(&mut self, packet_id: PacketId, outcome: ReasonCode, out: &mut Vec<u8>) {
+    fn qos1_done(&mut self, packet_id: PacketId, outcome: ReasonCode, out: &mut Output) {
         // The client sends the message again on its new connection; a PUBACK for the old one could be taken for
         // that of a later message with the same identifier.
         if self.routing_before > 0 {
@@ -194,7 +193,7 @@ impl Session {
         self.answer_publish(Packet::PubAck, packet_id, outcome, out);
     }
 
-    fn qos2_done(&mut self, packet_id: PacketId, outcome: ReasonCode, out: &mut Vec<u8>) {
+    fn qos2_done(&mut self, packet_id: PacketId, outcome: ReasonCode, out: &mut Output) {
         let Some(exchange) = self.received.find(packet_id) else {
             return;
         };
@@ -220,7 +219,7 @@ impl Session {
         kind: impl FnOnce(Ack<'static>) -> Packet<'static>,
         packet_id: PacketId,
         outcome: ReasonCode,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         // [MQTT-3.4.2-1] [MQTT-3.5.2-1]
         let outcome = if outcome.may_be_in(Carrier::PubAck) {
@@ -237,7 +236,7 @@ impl Session {
         kind: impl FnOnce(Ack<'static>) -> Packet<'static>,
         packet_id: PacketId,
         reason: ReasonCode,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         let ack = Ack {
             packet_id,
@@ -249,7 +248,7 @@ impl Session {
         self.append_answer(&kind(ack), out);
     }
 
-    fn handle_pubrel(&mut self, ack: Ack<'_>, out: &mut Vec<u8>) -> Result<(), Violation> {
+    fn handle_pubrel(&mut self, ack: Ack<'_>, out: &mut Output) -> Result<(), Violation> {
         let reason = match self.received.find(ack.packet_id) {
             Some(exchange) if !exchange.routed => {
                 return Err(protocol_error("PUBREL before PUBREC"));
@@ -273,7 +272,7 @@ impl Session {
         &mut self,
         ack: Ack<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<(), Violation> {
         let Some(place) = self.inflight.find(ack.packet_id) else {
             return Ok(());
@@ -291,7 +290,7 @@ impl Session {
         &mut self,
         ack: Ack<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<(), Violation> {
         let Some(place) = self.inflight.find(ack.packet_id) else {
             if !ack.reason.is_error() {
@@ -319,7 +318,7 @@ impl Session {
         &mut self,
         ack: Ack<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<(), Violation> {
         let Some(place) = self.inflight.find(ack.packet_id) else {
             return Ok(());

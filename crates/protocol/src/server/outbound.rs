@@ -11,7 +11,7 @@ use super::held::Held;
 use super::session::Link;
 use super::{Delivered, DeliveryOptions, DropReason, Session};
 use crate::message::Form;
-use crate::{Outgoing, Time};
+use crate::{Outgoing, Output, Time};
 
 /// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
 const BURST_BYTES: usize = 256 * 1024;
@@ -58,7 +58,7 @@ impl Session {
         outgoing: &mut Outgoing<'_>,
         options: DeliveryOptions<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Delivered {
         // [MQTT-3.3.2-5]
         if outgoing.publication().is_expired(now) {
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`; true if more could follow at once.
-    pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Vec<u8>) -> bool {
+    pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Output) -> bool {
         loop {
             let moved = match self.next_to_send() {
                 Next::Nothing => None,
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
-    pub(super) fn redeliver(&mut self, now: Time, out: &mut Vec<u8>) {
+    pub(super) fn redeliver(&mut self, now: Time, out: &mut Output) {
         self.inflight.begin_connection();
         // PUBREL is no part of the window: a client may get all of them at once. [MQTT-3.3.4-10]
         for packet_id in self.inflight.released() {
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// An exchange is over, so there may be room for another message.
-    pub(super) fn window_moved(&mut self, now: Time, out: &mut Vec<u8>) {
+    pub(super) fn window_moved(&mut self, now: Time, out: &mut Output) {
         self.inflight.trim();
         self.pump(now, out.len().saturating_add(BURST_BYTES), out);
     }
@@ -153,7 +153,7 @@ impl Session {
         outgoing: &mut Outgoing<'_>,
         options: &DeliveryOptions<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Delivered {
         if self.link != Link::Up {
             return Delivered::Dropped(DropReason::Offline);
@@ -175,18 +175,19 @@ impl Session {
         outgoing: &mut Outgoing<'_>,
         options: &DeliveryOptions<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Delivered {
         let Some(packet_id) = self.next_packet_id() else {
             return self.enqueue(outgoing, options, now);
         };
         // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
         let form = self.first_form(options, Some(packet_id));
+        let must_keep = self.must_keep(options.group.is_some());
+        // Before it is sent: once it is owned, a large payload need not be copied.
+        let held = must_keep.then(|| Held::new(outgoing.message(), options));
         if !self.send(outgoing, form, now, out) {
             return Delivered::Dropped(DropReason::TooLarge);
         }
-        let must_keep = self.must_keep(options.group.is_some());
-        let held = must_keep.then(|| Held::new(outgoing.message(), options));
         self.inflight.push(packet_id, options.qos, held);
         Delivered::Sent
     }
@@ -214,7 +215,7 @@ impl Session {
         outgoing: &mut Outgoing<'_>,
         mut form: Form<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> bool {
         let topic = outgoing.publication().topic;
         form.alias = self.outbound_aliases.choose(topic);
@@ -229,7 +230,7 @@ impl Session {
         held: &Held,
         (packet_id, dup): (PacketId, bool),
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> bool {
         let publication = held.message.publication();
         let form = Form {
@@ -241,7 +242,8 @@ impl Session {
             identifiers: held.identifiers.as_slice(),
             alias: self.outbound_aliases.choose(publication.topic),
         };
-        let sent = form.append(&publication, self.packet_bytes_max, now, out);
+        let owned = (&held.message, &publication);
+        let sent = form.append_owned(owned, self.packet_bytes_max, now, out);
         self.outbound_aliases
             .sent(publication.topic, form.alias, sent.is_ok());
         if sent.is_ok() {
@@ -285,7 +287,7 @@ impl Session {
 
     /// Sends one message again, in the order they were sent first; none if there is none.
     // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
-    fn redeliver_next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
+    fn redeliver_next(&mut self, now: Time, out: &mut Output) -> Option<()> {
         // Its expiry no longer matters. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
@@ -301,7 +303,7 @@ impl Session {
     }
 
     /// Sends or drops the first message of the queue; none if there is none.
-    fn send_queued(&mut self, now: Time, out: &mut Vec<u8>) -> Option<()> {
+    fn send_queued(&mut self, now: Time, out: &mut Output) -> Option<()> {
         let held = self.queue.pop()?;
         // [MQTT-3.3.2-5]
         if held.message.is_expired(now) {

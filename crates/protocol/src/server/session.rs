@@ -17,7 +17,7 @@ use super::topic_aliases::{InboundAliases, OutboundAliases};
 use super::will::Will;
 use super::{DropReason, Farewell, GroupId, Handshake, Welcome, connack};
 use crate::packet_ids::PacketIds;
-use crate::{Limits, Message, Time};
+use crate::{Limits, Message, Output, Time};
 
 /// Protocol state of one client; outlives connections. Small when idle: at most 250 bytes without queue.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Session {
         handshake: Handshake,
         welcome: Welcome<'_>,
         now: Time,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         if self.is_connected() {
             self.end_connection();
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then close, then `connection_lost`.
-    pub fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>, out: &mut Vec<u8>) {
+    pub fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>, out: &mut Output) {
         // [MQTT-3.14.0-1]
         if self.link != Link::Up {
             return;
@@ -279,7 +279,8 @@ impl Session {
     }
 
     /// Appends a packet unless it is over the client's maximum packet size; true if it was appended.
-    pub(super) fn append(&self, packet: &Packet<'_>, out: &mut Vec<u8>) -> bool {
+    pub(super) fn append(&self, packet: &Packet<'_>, out: &mut Output) -> bool {
+        let out = out.own();
         let start = out.len();
         let is_encoded = encode(packet, self.version, out).is_ok();
         let len = u32::try_from(out.len() - start).unwrap_or(u32::MAX);

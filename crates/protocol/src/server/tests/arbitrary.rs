@@ -152,7 +152,7 @@ struct Subject {
     peer: Peer,
     version: Version,
     packet_bytes_max: u32,
-    out: Vec<u8>,
+    out: Output,
 }
 
 impl Subject {
@@ -170,7 +170,7 @@ impl Subject {
             peer,
             version,
             packet_bytes_max: u32::MAX,
-            out: Vec::new(),
+            out: Output::new(),
         }
     }
 
@@ -392,7 +392,7 @@ impl Subject {
 
     /// Everything written since the last connect is what a server may write, and no larger than the client takes.
     fn check(&mut self) {
-        for packet in packets(&self.out, self.version) {
+        for packet in packets(&self.out.to_vec(), self.version) {
             line(&packet);
             let len = encoded_len(&packet, self.version).unwrap();
             assert!(u32::try_from(len).unwrap() <= self.packet_bytes_max);

@@ -82,7 +82,7 @@ struct World {
     peer: Peer,
     client: Client,
     connected: bool,
-    to_client: Vec<u8>,
+    to_client: Output,
     to_server: VecDeque<Vec<u8>>,
     delivered: Vec<QoS>,
     routing: VecDeque<(QoS, u16)>,
@@ -104,7 +104,7 @@ impl World {
             peer,
             client: Client::default(),
             connected: false,
-            to_client: Vec::new(),
+            to_client: Output::new(),
             to_server: VecDeque::new(),
             delivered: Vec::new(),
             routing: VecDeque::new(),
@@ -197,8 +197,11 @@ impl World {
         }
         self.client.unanswered.clear();
         self.peer.reconnect_into(&connect, &mut self.to_client);
-        let connack = split(&self.to_client, u32::MAX).unwrap().unwrap().len;
-        self.to_client.drain(..connack);
+        let connack = split(&self.to_client.to_vec(), u32::MAX)
+            .unwrap()
+            .unwrap()
+            .len;
+        self.to_client.advance(connack);
         self.connected = true;
         self.client_sends_again();
         self.client_sends();
@@ -272,11 +275,11 @@ impl World {
     }
 
     fn client_reads(&mut self) {
-        let Some(frame) = split(&self.to_client, u32::MAX).unwrap() else {
+        let wire = self.to_client.to_vec();
+        let Some(frame) = split(&wire, u32::MAX).unwrap() else {
             return;
         };
-        let wire: Vec<u8> = self.to_client.drain(..frame.len).collect();
-        let frame = split(&wire, u32::MAX).unwrap().unwrap();
+        self.to_client.advance(frame.len);
         match decode(frame, self.version).unwrap() {
             Packet::Publish(publish) => self.client_gets(&publish),
             Packet::PubRel(ack) => {

@@ -19,12 +19,13 @@ fn check_welcome(
     let limits = Arc::new(limits.clone());
     let handshake = Handshake::new(connect, "assigned-1", &limits).unwrap();
     let mut session = Session::new(1, &handshake, &limits);
-    let mut out = Vec::new();
+    let mut out = Output::new();
     let welcome = Welcome {
         session_present: false,
         response_information,
     };
     session.connect(handshake, welcome, Time::default(), &mut out);
+    let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, connect.version)[..] else {
         panic!("exactly one CONNACK expected");
     };
@@ -71,7 +72,7 @@ fn no_connection_exists_before_connect() {
         session.handle_timeout(Time::from_millis(u64::MAX)),
         Timeout::Pending
     ));
-    let mut out = Vec::new();
+    let mut out = Output::new();
     session.disconnect(ReasonCode::ServerShuttingDown, None, &mut out);
     // [MQTT-3.14.0-1]
     assert!(out.is_empty());
@@ -331,14 +332,14 @@ fn session_present_tells_whether_the_session_was_kept() {
                 session_present: is_kept,
                 response_information: None,
             };
-            let mut out = Vec::new();
+            let mut out = Output::new();
             session.connect(handshake, welcome, Time::default(), &mut out);
             let expected = if expected {
                 "CONNACK 0x00 present"
             } else {
                 "CONNACK 0x00"
             };
-            assert_eq!(lines(&out, version), [expected]);
+            assert_eq!(lines(&out.to_vec(), version), [expected]);
         }
     }
 }
@@ -370,8 +371,9 @@ fn other_limits_hold_from_the_next_connection_on() {
         ..Limits::default()
     };
     peer.session.set_limits(&Arc::new(limits));
-    let mut out = Vec::new();
+    let mut out = Output::new();
     peer.reconnect_into(&persistent(Version::V5), &mut out);
+    let out = out.to_vec();
     let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
         panic!("one CONNACK expected");
     };

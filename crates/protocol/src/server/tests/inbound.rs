@@ -235,7 +235,7 @@ fn outcomes_nobody_waits_for_change_nothing() {
     send(&mut peer, publish(QOS2, 7, "t", "a"));
     assert!(peer.done(QOS2, 7, ReasonCode::QuotaExceeded).is_empty());
     assert_eq!(peer.send(&pubrel(7)).unwrap(), ["PUBCOMP #7"]);
-    let mut out = Vec::new();
+    let mut out = Output::new();
     peer.session
         .publish_done(QOS1, None, ReasonCode::Success, &mut out);
     assert!(out.is_empty());

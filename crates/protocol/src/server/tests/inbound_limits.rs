@@ -162,7 +162,7 @@ fn a_subscription_identifier_from_a_client_is_a_protocol_error() {
 #[test]
 fn packets_that_cannot_be_decoded_cannot_be_handled_either() {
     let mut peer = peer(Limits::default());
-    let mut out = Vec::new();
+    let mut out = Output::new();
     let nameless = Packet::Publish(publish(QOS0, 0, "", ""));
     let outcome = peer.session.handle_packet(nameless, peer.now, &mut out);
     assert_eq!(outcome.unwrap_err().reason, ReasonCode::ProtocolError);

@@ -33,7 +33,7 @@ use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, encode};
 
 use super::*;
 use crate::message::FrameCache;
-use crate::{Limits, Message, Outgoing, Publication, Time, Violation};
+use crate::{Limits, Message, Outgoing, Output, Publication, Time, Violation};
 
 const QOS0: QoS = QoS::AtMostOnce;
 const QOS1: QoS = QoS::AtLeastOnce;
@@ -64,13 +64,13 @@ impl Peer {
             routed: Vec::new(),
             outcome: Some(ReasonCode::Success),
         };
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let welcome = Welcome {
             session_present: false,
             response_information: None,
         };
         peer.session.connect(handshake, welcome, peer.now, &mut out);
-        (peer, lines(&out, connect.version))
+        (peer, lines(&out.to_vec(), connect.version))
     }
 
     fn new(connect: &Connect<'_>) -> Self {
@@ -79,14 +79,14 @@ impl Peer {
 
     /// Another connection of the same client; returns the lines behind CONNACK.
     fn reconnect(&mut self, connect: &Connect<'_>) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         self.reconnect_into(connect, &mut out);
-        let mut lines = lines(&out, connect.version);
+        let mut lines = lines(&out.to_vec(), connect.version);
         assert!(lines.remove(0).starts_with("CONNACK"));
         lines
     }
 
-    fn reconnect_into(&mut self, connect: &Connect<'_>, out: &mut Vec<u8>) {
+    fn reconnect_into(&mut self, connect: &Connect<'_>, out: &mut Output) {
         let handshake = Handshake::new(connect, "assigned-1", &self.session.limits).unwrap();
         let welcome = Welcome {
             session_present: true,
@@ -105,12 +105,12 @@ impl Peer {
 
     /// Sends a packet over the wire and returns the replies.
     fn send(&mut self, packet: &Packet<'_>) -> Result<Vec<String>, Violation> {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         self.send_into(packet, &mut out)?;
-        Ok(lines(&out, self.session.version()))
+        Ok(lines(&out.to_vec(), self.session.version()))
     }
 
-    fn send_into(&mut self, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<(), Violation> {
+    fn send_into(&mut self, packet: &Packet<'_>, out: &mut Output) -> Result<(), Violation> {
         let version = self.session.version();
         let mut wire = Vec::new();
         encode(packet, version, &mut wire).unwrap();
@@ -149,10 +149,10 @@ impl Peer {
     }
 
     fn done(&mut self, qos: QoS, packet_id: u16, outcome: ReasonCode) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         self.session
             .publish_done(qos, Some(id(packet_id)), outcome, &mut out);
-        lines(&out, self.session.version())
+        lines(&out.to_vec(), self.session.version())
     }
 
     /// Delivers `payload` on topic `t` and returns what became of it and what was sent.
@@ -165,12 +165,12 @@ impl Peer {
         publication: &Publication<'_>,
         options: &DeliveryOptions<'_>,
     ) -> (Delivered, Vec<String>) {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let mut outgoing = Outgoing::new(*publication, &mut self.frames);
         let delivered = self
             .session
             .deliver(&mut outgoing, *options, self.now, &mut out);
-        (delivered, lines(&out, self.session.version()))
+        (delivered, lines(&out.to_vec(), self.session.version()))
     }
 
     /// Delivers and demands that it was sent at once.
@@ -187,15 +187,15 @@ impl Peer {
     }
 
     fn pump(&mut self, bytes_max: usize) -> (bool, Vec<String>) {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let more = self.session.pump(self.now, bytes_max, &mut out);
-        (more, lines(&out, self.session.version()))
+        (more, lines(&out.to_vec(), self.session.version()))
     }
 
     fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         self.session.disconnect(reason, what, &mut out);
-        lines(&out, self.session.version())
+        lines(&out.to_vec(), self.session.version())
     }
 }
 

@@ -307,13 +307,14 @@ fn properties_are_forwarded_unaltered_at_once_and_from_the_queue() {
     let mut session = Peer::new(&windowed(1)).session;
     let mut frames = FrameCache::default();
     let mut outgoing = Outgoing::new(message, &mut frames);
-    let mut out = Vec::new();
+    let mut out = Output::new();
     for _ in 0..2 {
         session.deliver(&mut outgoing, options(QOS1), Time::default(), &mut out);
     }
     session
         .handle_packet(puback(1), Time::default(), &mut out)
         .unwrap();
+    let out = out.to_vec();
     let sent = packets(&out, Version::V5);
     assert_eq!(sent.len(), 2);
     for packet in sent {

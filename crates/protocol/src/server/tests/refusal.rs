@@ -25,23 +25,23 @@ fn with_will(version: Version, topic: &str, qos: QoS, retain: bool) -> Connect<'
 }
 
 fn refusal(version: Version, reason: ReasonCode) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Output::new();
     refuse(
         version,
         &Violation::new(reason, "what went wrong"),
         &mut out,
     );
-    out
+    out.to_vec()
 }
 
 fn refusal_of(connect: &Connect<'_>, reason: ReasonCode) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Output::new();
     refuse_connect(
         connect,
         &Violation::new(reason, "what went wrong"),
         &mut out,
     );
-    out
+    out.to_vec()
 }
 
 // [MQTT3-3.1.3-8]

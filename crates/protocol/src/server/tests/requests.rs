@@ -49,8 +49,9 @@ fn a_subscribe_is_answered_with_one_code_per_filter() {
     for version in VERSIONS {
         let mut peer = peer(version);
         let requests = [request("a/+", QOS2), request("b", QOS0), request("#", QOS1)];
-        let mut out = Vec::new();
+        let mut out = Output::new();
         peer.send_into(&subscribe(77, &requests), &mut out).unwrap();
+        let out = out.to_vec();
         let [Packet::SubAck(suback)] = packets(&out, version)[..] else {
             panic!("one SUBACK expected");
         };
@@ -78,8 +79,9 @@ fn an_unsubscribe_is_answered_even_if_nothing_was_deleted() {
     }
     let mut peer = peer(Version::V5);
     let codes = [ReasonCode::Success, ReasonCode::NoSubscriptionExisted];
-    let mut out = Vec::new();
+    let mut out = Output::new();
     peer.session.unsuback(id(5), &codes, &mut out);
+    let out = out.to_vec();
     let [Packet::UnsubAck(unsuback)] = packets(&out, Version::V5)[..] else {
         panic!("one UNSUBACK expected");
     };
@@ -94,7 +96,7 @@ fn an_answer_over_the_clients_maximum_packet_size_is_not_sent() {
     let mut connect = persistent(Version::V5);
     connect.properties.maximum_packet_size = Some(20);
     let mut peer = Peer::new(&connect);
-    let mut out = Vec::new();
+    let mut out = Output::new();
     peer.session
         .suback(id(1), &[ReasonCode::Success; 15], &mut out);
     assert_eq!(out.len(), 20);
@@ -144,7 +146,7 @@ fn packets_that_only_a_server_sends_are_protocol_errors() {
     for version in VERSIONS {
         for packet in &packets {
             let mut peer = peer(version);
-            let mut out = Vec::new();
+            let mut out = Output::new();
             let outcome = peer.session.handle_packet(*packet, peer.now, &mut out);
             assert_eq!(outcome.unwrap_err().reason, ReasonCode::ProtocolError);
             assert!(out.is_empty());
@@ -218,9 +220,10 @@ fn nothing_is_handled_or_sent_after_a_goodbye() {
 #[test]
 fn the_servers_goodbye_is_its_last_packet() {
     let mut peer = peer(Version::V5);
-    let mut out = Vec::new();
+    let mut out = Output::new();
     peer.session
         .disconnect(ReasonCode::ServerShuttingDown, Some("bye"), &mut out);
+    let out = out.to_vec();
     let [Packet::Disconnect(disconnect)] = packets(&out, Version::V5)[..] else {
         panic!("one DISCONNECT expected");
     };
