@@ -19,8 +19,7 @@ const POOLED_BYTES_MAX: usize = 64 * 1024;
 /// What one thread has to write, to its own connections and to those of others.
 #[derive(Debug)]
 pub(super) struct Outlets {
-    /// By the number of the connection.
-    outlets: Vec<Outlet>,
+    by_client: Vec<Outlet>,
     /// Connections that have output.
     waiting: Vec<u32>,
     gathered_bytes: usize,
@@ -48,7 +47,7 @@ impl Outlets {
     /// Those of one thread of so many, counted from 0.
     pub(super) fn new(thread: u16, threads: u16) -> Self {
         Self {
-            outlets: Vec::new(),
+            by_client: Vec::new(),
             waiting: Vec::new(),
             gathered_bytes: 0,
             pool: Vec::new(),
@@ -59,15 +58,15 @@ impl Outlets {
     /// From now on there is output for a connection.
     pub(super) fn open(&mut self, client: u32, link: &Arc<Link>) {
         let at = as_index(client);
-        if at >= self.outlets.len() {
-            self.outlets.resize_with(at + 1, Outlet::default);
+        if at >= self.by_client.len() {
+            self.by_client.resize_with(at + 1, Outlet::default);
         }
-        self.outlets[at].link = Some(Arc::clone(link));
+        self.by_client[at].link = Some(Arc::clone(link));
     }
 
     /// The connection has ended: output that is left for it is forgotten.
     pub(super) fn close(&mut self, client: u32) {
-        if let Some(outlet) = self.outlets.get_mut(as_index(client)) {
+        if let Some(outlet) = self.by_client.get_mut(as_index(client)) {
             *outlet = Outlet::default();
         }
     }
@@ -75,7 +74,7 @@ impl Outlets {
     /// Where the answers to a connection go, to be appended to.
     #[inline]
     pub(super) fn answers(&mut self, client: u32) -> &mut Vec<u8> {
-        let outlet = &mut self.outlets[as_index(client)];
+        let outlet = &mut self.by_client[as_index(client)];
         if outlet.bytes.is_empty() {
             outlet.begin(client, &mut self.waiting, &mut self.pool);
         }
@@ -85,7 +84,7 @@ impl Outlets {
     /// Gives a message to a connection; false if too much waits for it already.
     #[inline]
     pub(super) fn relay(&mut self, client: u32, form: Form<'_>, totals: &mut Totals) -> bool {
-        let outlet = &mut self.outlets[as_index(client)];
+        let outlet = &mut self.by_client[as_index(client)];
         if outlet.bytes.is_empty() {
             if outlet.link.as_ref().is_none_or(|link| link.is_full()) {
                 return false;
@@ -127,7 +126,7 @@ impl Outlets {
         send: impl Fn(&Link, &[u8]) -> Option<u64>,
         totals: &mut Totals,
     ) -> bool {
-        let outlet = &mut self.outlets[as_index(client)];
+        let outlet = &mut self.by_client[as_index(client)];
         let bytes = &mut outlet.bytes;
         if let Some(link) = outlet.link.as_ref().filter(|_| !bytes.is_empty()) {
             let Some(writes) = send(link, bytes) else {

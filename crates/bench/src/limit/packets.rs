@@ -7,7 +7,6 @@ use thrum_codec::packet::{Packet, Subscribe, Unsubscribe};
 use thrum_codec::{QoS, Version, decode};
 
 use super::answer::{self, PINGRESP, PUBACK, PUBCOMP, PUBREC, PUBREL};
-use super::crew::Change;
 use super::message::Message;
 use super::route::{Route, Target};
 use super::worker::{End, Worker};
@@ -120,11 +119,7 @@ impl Worker {
                 version,
             };
             let link = Arc::clone(&client.link);
-            self.subscribe(Change::Subscribed {
-                route,
-                target,
-                link,
-            });
+            self.subscribe(route, target, link);
         }
         answer::grant(subscribe, version, self.outlets.answers(number));
     }

@@ -17,7 +17,7 @@ use super::crew::{Change, Crew};
 use super::link::Link;
 use super::message::Forms;
 use super::outlets::Outlets;
-use super::route::{Route, Routes};
+use super::route::{Route, Routes, Target};
 use super::totals::Totals;
 
 /// Ready sockets taken from the kernel at once: a whole fan-out to 1 000 subscribers and more.
@@ -246,11 +246,14 @@ impl Worker {
     }
 
     /// Here and at the other threads.
-    pub(super) fn subscribe(&mut self, change: Change) {
+    pub(super) fn subscribe(&mut self, route: Route, target: Target, link: Arc<Link>) {
+        self.routes.add(route, target);
+        let change = Change::Subscribed {
+            route,
+            target,
+            link,
+        };
         self.crew.tell_others(self.number, &change);
-        if let Change::Subscribed { route, target, .. } = change {
-            self.routes.add(route, target);
-        }
     }
 
     pub(super) fn unsubscribe(&mut self, client: u32, route: Route) {
