@@ -132,6 +132,7 @@ impl Output {
     }
 
     /// Throws everything away and keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.own.clear();
         if let Some(shared) = &mut self.shared {

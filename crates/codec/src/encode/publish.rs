@@ -74,8 +74,12 @@ struct Plan {
     remaining: u32,
 }
 
+#[expect(
+    clippy::inline_always,
+    reason = "every PUBLISH comes by here, and two callers are one too many for the compiler's own choice"
+)]
 impl Plan {
-    #[inline]
+    #[inline(always)]
     fn new(publish: &Publish<'_>, version: Version) -> Result<Self, EncodeError> {
         let topic_len =
             u16::try_from(publish.topic.len()).map_err(|_| EncodeError::FieldTooLong)?;
@@ -115,7 +119,7 @@ impl Plan {
     }
 
     /// Everything but the payload; [`Plan::new`] has seen every error.
-    #[inline]
+    #[inline(always)]
     fn write_head(&self, publish: &Publish<'_>, version: Version, out: &mut Vec<u8>) {
         out.u8(first_byte(publish));
         out.variable(self.remaining);

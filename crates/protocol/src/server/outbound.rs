@@ -183,11 +183,14 @@ impl Session {
         // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
         let form = self.first_form(options, Some(packet_id));
         let must_keep = self.must_keep(options.group.is_some());
-        // Before it is sent: once it is owned, a large payload need not be copied.
-        let held = must_keep.then(|| Held::new(outgoing.message(), options));
+        if must_keep && outgoing.publication().is_large() {
+            // Once it is owned, it is sent without a copy.
+            outgoing.message();
+        }
         if !self.send(outgoing, form, now, out) {
             return Delivered::Dropped(DropReason::TooLarge);
         }
+        let held = must_keep.then(|| Held::new(outgoing.message(), options));
         self.inflight.push(packet_id, options.qos, held);
         Delivered::Sent
     }
