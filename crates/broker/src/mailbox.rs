@@ -131,6 +131,11 @@ impl Mailbox {
         self.waiting_bytes.store(0, Ordering::Relaxed);
     }
 
+    /// Whether anything waits. Certain for what was pushed before a lock was given back that the asker has taken since.
+    pub(crate) fn has_mail(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// At or over its limit: read less from the publishers that feed it.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) >= self.capacity.messages

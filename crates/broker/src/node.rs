@@ -1,5 +1,6 @@
 //! What the workers of one node share, and the handle that starts and stops them.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -62,7 +63,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn new(
+    pub(crate) fn new(
         workers: usize,
         settings: &Settings,
         strategy: thrum_routing::shared::Strategy,
@@ -81,6 +82,20 @@ impl Node {
             session_ids: AtomicU64::new(1),
             identity: RandomState::new().hash_one("node"),
         }
+    }
+
+    /// Gives a worker its mailbox, which wakes it from that poll.
+    pub(crate) fn open_mailbox(
+        &self,
+        worker: WorkerId,
+        poll: &Poll,
+        capacity: Capacity,
+    ) -> io::Result<()> {
+        let waker = Waker::new(poll.registry(), worker::WAKER)?;
+        self.mailboxes[worker.index()]
+            .set(Mailbox::new(waker, capacity))
+            .expect("each mailbox is set once");
+        Ok(())
     }
 
     /// A number for a new session, never 0 and never used before on this node.
@@ -148,16 +163,13 @@ impl Broker {
         for (number, listeners) in bound.per_worker.into_iter().enumerate() {
             let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             let poll = Poll::new().map_err(StartError::System)?;
-            let waker = Waker::new(poll.registry(), worker::WAKER).map_err(StartError::System)?;
             let limits = &broker.started.limits;
             let capacity = Capacity {
                 messages: limits.mailbox_messages as usize,
                 bytes: limits.mailbox_bytes as usize,
             };
-            let mailbox = Mailbox::new(waker, capacity);
-            broker.node.mailboxes[number]
-                .set(mailbox)
-                .expect("each mailbox is set once");
+            let opened = broker.node.open_mailbox(id, &poll, capacity);
+            opened.map_err(StartError::System)?;
             parts.push((id, poll, listeners));
         }
         for (id, poll, mut listeners) in parts {

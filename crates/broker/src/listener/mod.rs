@@ -37,6 +37,14 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// A gate that lets so many in at a time; 0 is no limit.
+    pub(crate) fn new(connections_max: u32) -> Self {
+        Self {
+            open: AtomicU32::new(0),
+            connections_max,
+        }
+    }
+
     /// Counts a new connection in; false if the listener is full.
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
@@ -87,10 +95,7 @@ pub(crate) fn bind_all(config: &Config, workers: usize) -> Result<Bound, StartEr
     };
     for (name, listener) in &config.listeners {
         let gate = u16::try_from(bound.gates.len()).unwrap_or(u16::MAX);
-        bound.gates.push(Gate {
-            open: AtomicU32::new(0),
-            connections_max: listener.max_connections,
-        });
+        bound.gates.push(Gate::new(listener.max_connections));
         for address in &listener.bind {
             let sockets = tcp::bind(*address, workers).map_err(|source| StartError::Bind {
                 listener: name.clone(),

@@ -41,11 +41,12 @@ impl Worker {
             }
         };
         let owner = self.owner(handshake.client_id());
-        if owner != self.local.id {
+        if owner != self.local.id || self.has_older_mail(handshake.client_id()) {
             self.hand_connection_over(key, owner, handshake, rest.to_vec());
             return Next::Stop;
         }
-        self.attach(key, handshake, rest)
+        self.attach(key, handshake);
+        Next::Frame
     }
 
     /// A connection that another worker accepted, whose session is ours.
@@ -61,11 +62,11 @@ impl Worker {
         let mut connection = Connection::new(handover.stream, handover.peer, handover.gate, serial);
         connection.version = handover.handshake.version();
         let Some(key) = self.register(connection) else {
+            self.ended.push(handover.handshake.client_id().into());
             return;
         };
-        self.local.row().add(Counter::Handovers, 1);
-        let next = self.attach(key, handover.handshake, &handover.unread);
-        if next == Next::Frame && !handover.unread.is_empty() {
+        self.attach(key, handover.handshake);
+        if !handover.unread.is_empty() {
             self.input(key, &handover.unread);
         }
     }
@@ -75,6 +76,15 @@ impl Worker {
             return self.local.id;
         }
         self.node.registry.claim(client_id, self.local.id)
+    }
+
+    /// Whether messages wait for us that are older than the session which begins now. Some may be of the client's
+    /// last session, on another worker, and what the client publishes must not overtake them: the connection goes
+    /// through our own mailbox and stands behind them. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+    fn has_older_mail(&self, client_id: &str) -> bool {
+        self.node.workers() > 1
+            && self.local.find(client_id).is_none()
+            && self.node.mailbox(self.local.id).has_mail()
     }
 
     fn hand_connection_over(
@@ -88,7 +98,11 @@ impl Worker {
         if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
             self.node.gates[usize::from(connection.gate)].leave();
+            self.ended.push(handshake.client_id().into());
             return;
+        }
+        if owner != self.local.id {
+            self.local.row().add(Counter::Handovers, 1);
         }
         let Connection {
             stream, peer, gate, ..
@@ -143,17 +157,9 @@ impl Worker {
 
     /// The session of the identifier goes on, or a new one begins.
     /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
-    fn attach(&mut self, key: u32, handshake: Handshake, rest: &[u8]) -> Next {
+    fn attach(&mut self, key: u32, handshake: Handshake) {
         let existing = self.local.find(handshake.client_id());
         let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
-        if existing.is_some() && resumed.is_none() {
-            // The old session gave its claim back, and another worker may have been quicker to take it.
-            let owner = self.owner(handshake.client_id());
-            if owner != self.local.id {
-                self.hand_connection_over(key, owner, handshake, rest.to_vec());
-                return Next::Stop;
-            }
-        }
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id();
             let session = Session::new(id, &handshake, &self.local.settings.session);
@@ -193,7 +199,6 @@ impl Worker {
             self.replay(slot);
         }
         self.arm(slot);
-        Next::Frame
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.

@@ -125,9 +125,19 @@ impl Worker {
         self.local.row().subtract(Counter::Sessions, 1);
         self.unsubscribe_all(slot, &mut client);
         if self.node.workers() > 1 {
-            self.node
-                .registry
-                .release(client.session.client_id(), self.local.id);
+            self.ended.push(client.session.into_client_id());
+        }
+    }
+
+    /// From here on another worker may begin a session for the clients whose session ended in this turn. Not
+    /// earlier: what the old session published must be in the mailboxes before a new one can publish.
+    /// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+    pub(super) fn release_ended(&mut self) {
+        for client_id in std::mem::take(&mut self.ended) {
+            // The client may have come back to this worker.
+            if self.local.find(&client_id).is_none() {
+                self.node.registry.release(&client_id, self.local.id);
+            }
         }
     }
 

@@ -9,6 +9,8 @@ mod input;
 mod lifecycle;
 mod local;
 mod output;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::io;
@@ -101,6 +103,8 @@ pub(crate) struct Worker {
     poll: Poll,
     listeners: Vec<Listener>,
     outboxes: Vec<Vec<Mail>>,
+    /// Client identifiers of the sessions that ended in this turn.
+    ended: Vec<Box<str>>,
     read_buffer: Vec<u8>,
     /// Connections whose last read filled the buffer.
     again: Vec<u32>,
@@ -147,6 +151,7 @@ impl Worker {
             poll,
             listeners,
             outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
+            ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             again: Vec::new(),
             paused: Vec::new(),
@@ -209,6 +214,12 @@ impl Worker {
     }
 
     fn turn(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
+        self.take_in(events, mail, fired);
+        self.hand_out();
+    }
+
+    /// Handles every ready socket, the mail of the other workers and the timers that are due.
+    fn take_in(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
         self.local.now = self.node.clock.now();
         self.local.row().add(Counter::Turns, 1);
         self.read_again();
@@ -232,8 +243,15 @@ impl Worker {
         for target in fired.drain(..) {
             self.timer(target);
         }
+    }
+
+    /// Hands the mail over, writes the connections that have output, and lets go of the sessions that ended.
+    fn hand_out(&mut self) {
         self.send_mail();
         self.write_dirty();
+        // A connection that could not be written may have left a will, or messages for others of its group.
+        self.send_mail();
+        self.release_ended();
     }
 
     fn wait(&self) -> Option<Duration> {

@@ -1,0 +1,244 @@
+//! Workers that take their turns by hand: what may happen between them while both run.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::{Events, Poll};
+use thrum_codec::packet::{
+    Connect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
+    SubscriptionRequests, Will,
+};
+use thrum_codec::properties::{
+    ConnectProperties, PublishProperties, SubscribeProperties, WillProperties,
+};
+use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
+
+use super::Worker;
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::listener::Gate;
+use crate::mailbox::Capacity;
+use crate::node::{Node, WorkerId};
+use crate::settings::Settings;
+
+const VERSION: Version = Version::V311;
+
+/// Two workers of one node, without listeners.
+fn two_workers() -> [Worker; 2] {
+    let config = Config::default();
+    let settings = Arc::new(Settings::new(&config));
+    let gates = vec![Gate::new(0)];
+    let node = Arc::new(Node::new(2, &settings, config.shared.strategy, gates));
+    [0, 1].map(|number| {
+        let id = WorkerId::new(number);
+        let poll = Poll::new().unwrap();
+        let capacity = Capacity {
+            messages: 100,
+            bytes: 1 << 20,
+        };
+        node.open_mailbox(id, &poll, capacity).unwrap();
+        Worker::new(id, Arc::clone(&node), Arc::clone(&settings), poll, vec![])
+    })
+}
+
+impl Worker {
+    /// A connection that this worker accepted; the client's end of it. What one end of such a pair writes is at the
+    /// other end at once.
+    fn accepted(&mut self) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let stream = std::net::TcpStream::from(OwnedFd::from(ours));
+        let stream = mio::net::TcpStream::from_std(stream);
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert!(self.node.gates[0].enter());
+        self.register(Connection::new(stream, peer, 0, 0)).unwrap();
+        theirs
+    }
+
+    fn ready_sockets(&mut self) -> Events {
+        let mut events = Events::with_capacity(16);
+        self.poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        events
+    }
+
+    /// The first half of a turn.
+    fn takes_in(&mut self) {
+        let events = self.ready_sockets();
+        self.take_in(&events, &mut Vec::new(), &mut Vec::new());
+    }
+
+    fn takes_a_turn(&mut self) {
+        self.takes_in();
+        self.hand_out();
+    }
+}
+
+/// Turns of both workers until nothing more can happen.
+fn settle(workers: &mut [Worker; 2]) {
+    for _ in 0..4 {
+        workers.iter_mut().for_each(Worker::takes_a_turn);
+    }
+}
+
+fn bytes(packet: &Packet<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(packet, VERSION, &mut bytes).unwrap();
+    bytes
+}
+
+fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
+    bytes(&Packet::Connect(Connect {
+        version: VERSION,
+        clean_start: true,
+        keep_alive: 60,
+        client_id,
+        will,
+        username: None,
+        password: None,
+        properties: ConnectProperties::default(),
+    }))
+}
+
+fn publish(payload: &[u8]) -> Vec<u8> {
+    bytes(&Packet::Publish(Publish {
+        dup: false,
+        qos: QoS::AtMostOnce,
+        retain: false,
+        topic: "t",
+        packet_id: None,
+        properties: PublishProperties::default(),
+        payload,
+    }))
+}
+
+fn subscribe() -> Vec<u8> {
+    let requests = [SubscriptionRequest {
+        filter: TopicFilter::parse("t").unwrap(),
+        options: SubscriptionOptions::default(),
+    }];
+    bytes(&Packet::Subscribe(Subscribe {
+        packet_id: PacketId::new(1).unwrap(),
+        properties: SubscribeProperties::default(),
+        requests: SubscriptionRequests::Listed(&requests),
+    }))
+}
+
+/// Payloads of the messages that have reached a client.
+fn messages(client: &mut UnixStream) -> Vec<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let end = client.read_to_end(&mut bytes).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::WouldBlock);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(frame) = frame::split(&bytes[at..], u32::MAX).unwrap() {
+        at += frame.len;
+        if let Packet::Publish(publish) = decode(frame, VERSION).unwrap() {
+            found.push(publish.payload.to_vec());
+        }
+    }
+    assert_eq!(at, bytes.len());
+    found
+}
+
+/// A client of a worker that is subscribed to the topic of these tests.
+fn subscriber(workers: &mut [Worker; 2], number: usize) -> UnixStream {
+    let mut subscriber = workers[number].accepted();
+    subscriber.write_all(&connect("subscriber", None)).unwrap();
+    subscriber.write_all(&subscribe()).unwrap();
+    settle(workers);
+    subscriber
+}
+
+/// The first worker has a message of the publisher for a subscriber of the second one, and has seen the end of the
+/// publisher's connection and session, but has not finished its turn.
+fn publisher_gone_in_the_middle_of_a_turn(workers: &mut [Worker; 2]) {
+    let mut publisher = workers[0].accepted();
+    publisher.write_all(&connect("publisher", None)).unwrap();
+    settle(workers);
+    publisher.write_all(&publish(b"old")).unwrap();
+    drop(publisher);
+    workers[0].takes_in();
+}
+
+// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+#[test]
+fn a_client_that_comes_back_to_another_worker_does_not_overtake_what_it_published() {
+    let mut workers = two_workers();
+    let mut subscriber = subscriber(&mut workers, 1);
+    publisher_gone_in_the_middle_of_a_turn(&mut workers);
+    let mut publisher = workers[1].accepted();
+    publisher.write_all(&connect("publisher", None)).unwrap();
+    workers[1].takes_a_turn();
+    publisher.write_all(&publish(b"new")).unwrap();
+    workers[1].takes_a_turn();
+    workers[0].hand_out();
+    settle(&mut workers);
+    assert_eq!(messages(&mut subscriber), [b"old", b"new"]);
+}
+
+// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+#[test]
+fn what_follows_a_connect_at_once_does_not_overtake_the_mail_of_the_last_session() {
+    let mut workers = two_workers();
+    let mut subscriber = subscriber(&mut workers, 1);
+    publisher_gone_in_the_middle_of_a_turn(&mut workers);
+    workers[0].hand_out();
+    let mut publisher = workers[1].accepted();
+    publisher.write_all(&connect("publisher", None)).unwrap();
+    publisher.write_all(&publish(b"new")).unwrap();
+    settle(&mut workers);
+    assert_eq!(messages(&mut subscriber), [b"old", b"new"]);
+}
+
+#[test]
+fn a_session_that_ended_is_free_for_any_worker_after_the_turn() {
+    let mut workers = two_workers();
+    publisher_gone_in_the_middle_of_a_turn(&mut workers);
+    let [first, second] = [0, 1].map(WorkerId::new);
+    let registry = &workers[0].node.registry;
+    assert_eq!(registry.claim("publisher", second), first);
+    workers[0].hand_out();
+    assert_eq!(workers[0].node.registry.claim("publisher", second), second);
+}
+
+#[test]
+fn a_client_that_comes_back_within_the_turn_keeps_its_worker() {
+    let mut workers = two_workers();
+    publisher_gone_in_the_middle_of_a_turn(&mut workers);
+    let mut publisher = workers[0].accepted();
+    publisher.write_all(&connect("publisher", None)).unwrap();
+    workers[0].takes_a_turn();
+    let [first, second] = [0, 1].map(WorkerId::new);
+    assert_eq!(workers[0].node.registry.claim("publisher", second), first);
+    assert!(workers[0].local.find("publisher").is_some());
+}
+
+// [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
+#[test]
+fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_same_turn() {
+    let mut workers = two_workers();
+    let mut subscriber = subscriber(&mut workers, 1);
+    let will = Will {
+        topic: "t",
+        payload: b"will",
+        qos: QoS::AtMostOnce,
+        retain: false,
+        properties: WillProperties::default(),
+    };
+    let mut leaving = workers[0].accepted();
+    leaving.write_all(&connect("leaving", Some(will))).unwrap();
+    settle(&mut workers);
+    leaving.write_all(&subscribe()).unwrap();
+    let events = workers[0].ready_sockets();
+    // Gone before the SUBACK, and after the worker has learned which sockets are ready.
+    drop(leaving);
+    workers[0].take_in(&events, &mut Vec::new(), &mut Vec::new());
+    workers[0].hand_out();
+    workers[1].takes_a_turn();
+    assert_eq!(messages(&mut subscriber), [b"will"]);
+}
