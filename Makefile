@@ -26,13 +26,17 @@ run: build ## a broker in its easy mode on this machine
 check: ## format, lints, repository rules, conformance coverage
 	cargo xtask check
 
+.PHONY: counts
+counts: ## instructions per operation of the hot path, against docs/performance
+	cargo xtask counts
+
 .PHONY: setup
 setup: ## install what the tests need and this machine lacks
 	scripts/setup-tests.sh
 
 # Rust's tests come last, so that a run ends with their results.
 .PHONY: test
-test: setup check build ## every check and every test
+test: setup check build counts ## every check and every test
 	THRUM_BIN=$(THRUM) tests/interop/run.sh
 	THRUM_BIN=$(THRUM) tests/agents/netns.sh
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast

@@ -36,6 +36,7 @@ packages=()
 PATH=$PATH:/usr/sbin has mosquitto || packages+=(mosquitto)
 has mosquitto_pub && has mosquitto_sub || packages+=(mosquitto-clients)
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
+has valgrind || packages+=(valgrind)
 [ ${#packages[@]} -gt 0 ] || exit 0
 
 has apt-get || fail "missing: ${packages[*]}; install them with the package manager of this machine"

@@ -1,43 +1,73 @@
-//! Cost of the packets that a busy broker reads and writes most.
+//! Time for the packets that a busy broker reads and writes most, and for CONNECT.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use thrum_codec::packet::{Ack, Publish};
-use thrum_codec::properties::{AckProperties, PublishProperties};
-use thrum_codec::{
-    Packet, PacketId, QoS, ReasonCode, Version, decode, encode, encode_publish, frame,
-};
+use thrum_codec::packet::{Ack, Connect, Publish};
+use thrum_codec::properties::{AckProperties, ConnectProperties, PublishProperties};
+use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version, decode, encode, frame};
 
 const TOPIC: &str = "plant/7/line/3/sensor/temperature";
+const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
+const PAYLOADS: [(&str, &[u8]); 2] = [("16 B", &[7; 16]), ("1 KiB", &[7; 1024])];
 
-fn publish(version: Version) -> Publish<'static> {
-    let properties = match version {
-        Version::V31 | Version::V311 => PublishProperties::default(),
-        Version::V5 => PublishProperties {
-            message_expiry: Some(60),
-            ..PublishProperties::default()
-        },
-    };
-    Publish {
+fn publish(version: Version, qos: QoS, payload: &[u8]) -> Packet<'_> {
+    // One property, as most publishers of 5.0 that use any have.
+    let message_expiry = (version == Version::V5).then_some(60);
+    Packet::Publish(Publish {
         dup: false,
-        qos: QoS::AtLeastOnce,
+        qos,
         retain: false,
         topic: TOPIC,
-        packet_id: PacketId::new(7),
-        properties,
-        payload: &[0; 64],
-    }
+        packet_id: (qos != QoS::AtMostOnce).then(packet_id),
+        properties: PublishProperties {
+            message_expiry,
+            ..PublishProperties::default()
+        },
+        payload,
+    })
 }
 
 fn puback() -> Packet<'static> {
-    let packet_id = PacketId::new(7).expect("not 0");
-    let properties = AckProperties::default();
     Packet::PubAck(Ack {
-        packet_id,
+        packet_id: packet_id(),
         reason: ReasonCode::Success,
-        properties,
+        properties: AckProperties::default(),
     })
+}
+
+fn connect(version: Version) -> Packet<'static> {
+    let session_expiry = (version == Version::V5).then_some(3_600);
+    Packet::Connect(Connect {
+        version,
+        clean_start: true,
+        keep_alive: 60,
+        client_id: "plant-7-line-3-sensor-42",
+        will: None,
+        username: Some("sensor"),
+        password: Some(b"secret"),
+        properties: ConnectProperties {
+            session_expiry,
+            ..ConnectProperties::default()
+        },
+    })
+}
+
+fn packet_id() -> PacketId {
+    PacketId::new(7).expect("not 0")
+}
+
+/// PUBLISH with `QoS` 0 and 1, small and large, and PUBACK.
+fn hot_packets(version: Version) -> Vec<(String, Packet<'static>)> {
+    let mut packets = Vec::new();
+    for qos in [QoS::AtMostOnce, QoS::AtLeastOnce] {
+        for (size, payload) in PAYLOADS {
+            let name = format!("publish QoS {} {size} {version:?}", qos.as_u8());
+            packets.push((name, publish(version, qos, payload)));
+        }
+    }
+    packets.push((format!("puback {version:?}"), puback()));
+    packets
 }
 
 fn bytes_of(packet: &Packet<'_>, version: Version) -> Vec<u8> {
@@ -46,36 +76,43 @@ fn bytes_of(packet: &Packet<'_>, version: Version) -> Vec<u8> {
     bytes
 }
 
-fn decode_one(bytes: &[u8], version: Version) -> Packet<'_> {
-    let frame = frame::split(bytes, 1 << 20).expect("valid").expect("whole");
-    decode(frame, version).expect("valid")
-}
-
-fn codec(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("codec");
+fn bench_decode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decode");
     group.throughput(Throughput::Elements(1));
-    for version in [Version::V311, Version::V5] {
-        let samples = [
-            ("publish", Packet::Publish(publish(version))),
-            ("puback", puback()),
-        ];
-        for (name, packet) in samples {
+    for version in VERSIONS {
+        let mut packets = hot_packets(version);
+        packets.push((format!("connect {version:?}"), connect(version)));
+        for (name, packet) in packets {
             let bytes = bytes_of(&packet, version);
-            group.bench_function(format!("decode {name} {version:?}"), |bencher| {
-                bencher.iter(|| decode_one(black_box(&bytes), version));
+            group.bench_function(name, |bencher| {
+                bencher.iter(|| {
+                    let frame = frame::split(black_box(&bytes), 1 << 20)
+                        .expect("valid")
+                        .expect("whole");
+                    black_box(&decode(frame, version)).is_ok()
+                });
             });
         }
-        let packet = publish(version);
-        let mut out = Vec::with_capacity(4096);
-        group.bench_function(format!("encode publish {version:?}"), |bencher| {
-            bencher.iter(|| {
-                out.clear();
-                encode_publish(black_box(&packet), version, &mut out).expect("valid")
-            });
-        });
     }
     group.finish();
 }
 
-criterion_group!(benches, codec);
+fn bench_encode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("encode");
+    group.throughput(Throughput::Elements(1));
+    let mut out = Vec::with_capacity(4096);
+    for version in VERSIONS {
+        for (name, packet) in hot_packets(version) {
+            group.bench_function(name, |bencher| {
+                bencher.iter(|| {
+                    out.clear();
+                    encode(black_box(&packet), version, &mut out)
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench_decode, bench_encode);
 criterion_main!(benches);

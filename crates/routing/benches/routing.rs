@@ -1,16 +1,21 @@
-//! Speed and memory of the index: a million filters, half of them with wildcards.
+//! Speed of the index at three sizes, half of the filters with wildcards, and its memory; of shared groups and retained
+//! messages.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use thrum_routing::{Destination, Index, Retained};
+use thrum_routing::shared::{Choice, Cursor, Group};
+use thrum_routing::{Destination, Index, Retained, Strategy};
 
 const FILTERS: u32 = 1_000_000;
 /// Filters of the timed build.
 const BUILT: u32 = 200_000;
-/// Topics of a steady load: warm, but more than the first cache holds.
-const WARM_TOPICS: u32 = 1_000;
+/// Sizes below the largest, at which only the warm cases are of interest.
+const SMALLER: [(&str, u32); 2] = [("1k", 1_000), ("100k", 100_000)];
+/// Topics of a steady load: warm, and no more than the smallest index has exact filters.
+const WARM_TOPICS: u32 = 250;
+const GROUP_MEMBERS: u32 = 100;
 /// Spreads consecutive numbers over all filters.
 const STRIDE: u32 = 7_919;
 
@@ -62,33 +67,37 @@ fn filled(filters: &[String]) -> Index<Subscriber> {
 /// Name, number of topics and the topic of a number.
 type Case = (&'static str, u32, fn(u32) -> String);
 
-fn bench_match(criterion: &mut Criterion, index: &Index<Subscriber>) {
-    let mut group = criterion.benchmark_group("match of 1M filters");
-    let cases: [Case; 6] = [
-        ("exact hit, warm", WARM_TOPICS, |number| {
-            topic(4 * number + 1)
-        }),
-        ("exact hit, cold", 200_000, |number| {
-            topic(4 * (number * STRIDE % 250_000) + 1)
-        }),
-        ("wildcard hit, warm", WARM_TOPICS, |number| {
-            topic(2 * number)
-        }),
-        ("wildcard hit, cold", 200_000, |number| {
-            topic(2 * (number * STRIDE % 500_000))
-        }),
-        ("miss, same beginning", WARM_TOPICS, |number| {
-            topic(FILTERS + number)
-        }),
-        ("miss, other beginning", WARM_TOPICS, |number| {
-            format!("plant/{number}/state")
-        }),
-    ];
+const WARM: [Case; 4] = [
+    ("exact hit, warm", WARM_TOPICS, |number| {
+        topic(4 * number + 1)
+    }),
+    ("wildcard hit, warm", WARM_TOPICS, |number| {
+        topic(2 * number)
+    }),
+    ("miss, same beginning", WARM_TOPICS, |number| {
+        topic(FILTERS + number)
+    }),
+    ("miss, other beginning", WARM_TOPICS, |number| {
+        format!("plant/{number}/state")
+    }),
+];
+/// With more topics than any cache holds.
+const COLD: [Case; 2] = [
+    ("exact hit, cold", 200_000, |number| {
+        topic(4 * (number * STRIDE % 250_000) + 1)
+    }),
+    ("wildcard hit, cold", 200_000, |number| {
+        topic(2 * (number * STRIDE % 500_000))
+    }),
+];
+
+fn bench_match(criterion: &mut Criterion, size: &str, index: &Index<Subscriber>, cases: &[Case]) {
+    let mut group = criterion.benchmark_group(format!("match of {size} filters"));
     for (name, count, topic) in cases {
-        let topics: Vec<_> = (0..count).map(topic).collect();
+        let topics: Vec<_> = (0..*count).map(topic).collect();
         let mut next = topics.iter().cycle();
         let mut found = Vec::new();
-        group.bench_function(name, |bencher| {
+        group.bench_function(*name, |bencher| {
             bencher.iter(|| {
                 found.clear();
                 index.matches(next.next().map_or("", String::as_str), &mut found);
@@ -97,6 +106,30 @@ fn bench_match(criterion: &mut Criterion, index: &Index<Subscriber>) {
         });
     }
     group.finish();
+}
+
+fn bench_pick(criterion: &mut Criterion) {
+    let mut criterion = criterion.benchmark_group("pick of 100 members");
+    for strategy in Strategy::ALL {
+        let mut group = Group::new(strategy);
+        for session in 0..GROUP_MEMBERS {
+            group.add(subscriber(session), true);
+        }
+        let mut cursor = Cursor::default();
+        let mut choice = Choice::default();
+        criterion.bench_function(strategy.name(), |bencher| {
+            bencher.iter(|| {
+                // Spread over 64 bits, as hashes and random numbers are.
+                choice.random = choice.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                choice.topic_hash = choice.random;
+                choice.client_hash = choice.random;
+                group
+                    .pick(&mut cursor, choice, |member| member.session % 2 == 0, None)
+                    .map(Destination::key)
+            });
+        });
+    }
+    criterion.finish();
 }
 
 fn bench_changes(criterion: &mut Criterion, index: &mut Index<Subscriber>, filters: &[String]) {
@@ -198,8 +231,13 @@ fn routing(criterion: &mut Criterion) {
         bencher.iter_with_large_drop(|| filled(&filters[..BUILT as usize]));
     });
     group.finish();
-    bench_match(criterion, &index);
+    for (size, count) in SMALLER {
+        let index = filled(&filters[..count as usize]);
+        bench_match(criterion, size, &index, &WARM);
+    }
+    bench_match(criterion, "1M", &index, &[&WARM[..], &COLD].concat());
     bench_changes(criterion, &mut index, &filters);
+    bench_pick(criterion);
     bench_retained(criterion);
 }
 

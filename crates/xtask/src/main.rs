@@ -6,6 +6,7 @@
 )]
 
 mod check;
+mod counts;
 mod modules;
 mod source;
 mod spec;
@@ -24,7 +25,8 @@ usage: cargo xtask <command>
 
   check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
   tidy                        file length, dependency direction, dead files, banned words
-  spec [--missing] [--update] coverage of the normative statements in docs/spec";
+  spec [--missing] [--update] coverage of the normative statements in docs/spec
+  counts                      instructions per operation, against docs/performance (needs valgrind)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +50,7 @@ fn run(arguments: &[String]) -> Result<bool> {
         "check" if options.is_empty() => check::run(&Workspace::open()?),
         "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
         "spec" => spec::run(&Workspace::open()?, spec::Options::parse(options)?),
+        "counts" if options.is_empty() => counts::run(&Workspace::open()?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(true)

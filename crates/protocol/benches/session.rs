@@ -1,0 +1,175 @@
+//! Time that a session takes for a message in, for one out with its acknowledgement, and for one out to a thousand.
+
+use std::hint::black_box;
+use std::iter::Cycle;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use thrum_codec::packet::{Ack, Connect, Publish};
+use thrum_codec::properties::{AckProperties, ConnectProperties, PublishProperties};
+use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version};
+use thrum_protocol::message::FrameCache;
+use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
+use thrum_protocol::{Limits, Outgoing, Publication, Time};
+
+const TOPIC: &str = "plant/7/line/3/sensor/temperature";
+const NOW: Time = Time::from_millis(1_000);
+const RECEIVERS: u64 = 1_000;
+const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
+const PAYLOADS: [(&str, &[u8]); 2] = [("16 B", &[7; 16]), ("1 KiB", &[7; 1024])];
+
+/// A connected session that ends with its connection.
+fn session(version: Version, id: u64) -> Session {
+    let limits = Arc::new(Limits::default());
+    let connect = Connect {
+        version,
+        clean_start: true,
+        keep_alive: 60,
+        client_id: "client",
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties::default(),
+    };
+    let handshake = Handshake::new(&connect, "", &limits).expect("within the limits");
+    let mut session = Session::new(id, &handshake, &limits);
+    let welcome = Welcome {
+        session_present: false,
+        response_information: None,
+    };
+    session.connect(handshake, welcome, NOW, &mut Vec::new());
+    session
+}
+
+/// A client with the packet identifiers that it will be sent, in their order.
+struct Receiver {
+    session: Session,
+    ids: Cycle<RangeInclusive<u16>>,
+}
+
+impl Receiver {
+    fn new(version: Version, id: u64) -> Self {
+        Self {
+            session: session(version, id),
+            ids: (1..=u16::MAX).cycle(),
+        }
+    }
+
+    /// One message out and, for `QoS` 1, its PUBACK in.
+    fn take(&mut self, outgoing: &mut Outgoing<'_>, qos: QoS, out: &mut Vec<u8>) {
+        out.clear();
+        let options = DeliveryOptions {
+            qos,
+            retain: false,
+            identifiers: &[],
+            group: None,
+        };
+        self.session.deliver(outgoing, options, NOW, out);
+        if qos == QoS::AtMostOnce {
+            return;
+        }
+        if let Some(packet_id) = self.ids.next().and_then(PacketId::new) {
+            let puback = Packet::PubAck(Ack {
+                packet_id,
+                reason: ReasonCode::Success,
+                properties: AckProperties::default(),
+            });
+            let action = self.session.handle_packet(puback, NOW, out);
+            debug_assert!(matches!(action, Ok(Action::None)));
+        }
+    }
+}
+
+fn publication(payload: &[u8]) -> Publication<'_> {
+    Publication {
+        topic: TOPIC,
+        payload,
+        properties: PublishProperties::default(),
+        qos: QoS::ExactlyOnce,
+        retain: false,
+        expires_at: None,
+        publisher: 0,
+    }
+}
+
+fn bench_publish_in(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("publish in");
+    group.throughput(Throughput::Elements(1));
+    let mut out = Vec::with_capacity(4096);
+    for version in VERSIONS {
+        let mut session = session(version, 1);
+        let publish = Publish {
+            dup: false,
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            topic: TOPIC,
+            packet_id: PacketId::new(7),
+            properties: PublishProperties::default(),
+            payload: &[7; 16],
+        };
+        group.bench_function(format!("QoS 1 with PUBACK {version:?}"), |bencher| {
+            bencher.iter(|| {
+                out.clear();
+                let packet = Packet::Publish(black_box(publish));
+                let action = session.handle_packet(packet, NOW, &mut out);
+                if let Ok(Action::Publish { publish, .. }) = action {
+                    let outcome = ReasonCode::Success;
+                    session.publish_done(publish.qos, publish.packet_id, outcome, &mut out);
+                }
+                out.len()
+            });
+        });
+    }
+    group.finish();
+}
+
+fn bench_deliver(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("deliver");
+    group.throughput(Throughput::Elements(1));
+    let mut out = Vec::with_capacity(4096);
+    for version in VERSIONS {
+        for qos in [QoS::AtMostOnce, QoS::AtLeastOnce] {
+            for (size, payload) in PAYLOADS {
+                let mut receiver = Receiver::new(version, 1);
+                let mut frames = FrameCache::default();
+                let name = format!("QoS {} {size} {version:?}", qos.as_u8());
+                group.bench_function(name, |bencher| {
+                    bencher.iter(|| {
+                        let mut outgoing = Outgoing::new(publication(payload), &mut frames);
+                        receiver.take(&mut outgoing, qos, &mut out);
+                        out.len()
+                    });
+                });
+            }
+        }
+    }
+    group.finish();
+}
+
+fn bench_fan_out(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("fan-out to 1k sessions");
+    group.throughput(Throughput::Elements(RECEIVERS));
+    let mut out = Vec::with_capacity(4096);
+    for qos in [QoS::AtMostOnce, QoS::AtLeastOnce] {
+        for (size, payload) in PAYLOADS {
+            let mut receivers: Vec<_> = (1..=RECEIVERS)
+                .map(|id| Receiver::new(Version::V311, id))
+                .collect();
+            let mut frames = FrameCache::default();
+            group.bench_function(format!("QoS {} {size}", qos.as_u8()), |bencher| {
+                bencher.iter(|| {
+                    let mut outgoing = Outgoing::new(publication(payload), &mut frames);
+                    for receiver in &mut receivers {
+                        receiver.take(&mut outgoing, qos, &mut out);
+                    }
+                    out.len()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench_publish_in, bench_deliver, bench_fan_out);
+criterion_main!(benches);
