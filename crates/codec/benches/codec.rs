@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Bencher, Criterion, Throughput, criterion_group, criterion_main};
 use thrum_codec::packet::{Ack, Connect, Publish};
 use thrum_codec::properties::{AckProperties, ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version, decode, encode, frame};
@@ -76,6 +76,23 @@ fn bytes_of(packet: &Packet<'_>, version: Version) -> Vec<u8> {
     bytes
 }
 
+fn decode_one(bencher: &mut Bencher<'_>, bytes: &[u8], version: Version) {
+    bencher.iter(|| {
+        let frame = frame::split(black_box(bytes), 1 << 20)
+            .expect("valid")
+            .expect("whole");
+        black_box(&decode(frame, version)).is_ok()
+    });
+}
+
+fn encode_one(bencher: &mut Bencher<'_>, packet: &Packet<'_>, version: Version) {
+    let mut out = Vec::with_capacity(4096);
+    bencher.iter(|| {
+        out.clear();
+        encode(black_box(packet), version, &mut out)
+    });
+}
+
 fn bench_decode(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decode");
     group.throughput(Throughput::Elements(1));
@@ -84,14 +101,7 @@ fn bench_decode(criterion: &mut Criterion) {
         packets.push((format!("connect {version:?}"), connect(version)));
         for (name, packet) in packets {
             let bytes = bytes_of(&packet, version);
-            group.bench_function(name, |bencher| {
-                bencher.iter(|| {
-                    let frame = frame::split(black_box(&bytes), 1 << 20)
-                        .expect("valid")
-                        .expect("whole");
-                    black_box(&decode(frame, version)).is_ok()
-                });
-            });
+            group.bench_function(name, |bencher| decode_one(bencher, &bytes, version));
         }
     }
     group.finish();
@@ -100,15 +110,9 @@ fn bench_decode(criterion: &mut Criterion) {
 fn bench_encode(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("encode");
     group.throughput(Throughput::Elements(1));
-    let mut out = Vec::with_capacity(4096);
     for version in VERSIONS {
         for (name, packet) in hot_packets(version) {
-            group.bench_function(name, |bencher| {
-                bencher.iter(|| {
-                    out.clear();
-                    encode(black_box(&packet), version, &mut out)
-                });
-            });
+            group.bench_function(name, |bencher| encode_one(bencher, &packet, version));
         }
     }
     group.finish();

@@ -5,7 +5,7 @@ use std::iter::Cycle;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Bencher, Criterion, Throughput, criterion_group, criterion_main};
 use thrum_codec::packet::{Ack, Connect, Publish};
 use thrum_codec::properties::{AckProperties, ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version};
@@ -18,6 +18,9 @@ const NOW: Time = Time::from_millis(1_000);
 const RECEIVERS: u64 = 1_000;
 const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
 const PAYLOADS: [(&str, &[u8]); 2] = [("16 B", &[7; 16]), ("1 KiB", &[7; 1024])];
+
+/// Version of the receiver and quality of service of the delivery.
+type Form = (Version, QoS);
 
 /// A connected session that ends with its connection.
 fn session(version: Version, id: u64) -> Session {
@@ -93,83 +96,72 @@ fn publication(payload: &[u8]) -> Publication<'_> {
     }
 }
 
+fn publish_in(bencher: &mut Bencher<'_>, version: Version) {
+    let mut session = session(version, 1);
+    let publish = Publish {
+        dup: false,
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        topic: TOPIC,
+        packet_id: PacketId::new(7),
+        properties: PublishProperties::default(),
+        payload: &[7; 16],
+    };
+    let mut out = Vec::with_capacity(4096);
+    bencher.iter(|| {
+        out.clear();
+        let packet = Packet::Publish(black_box(publish));
+        let action = session.handle_packet(packet, NOW, &mut out);
+        if let Ok(Action::Publish { publish, .. }) = action {
+            let outcome = ReasonCode::Success;
+            session.publish_done(publish.qos, publish.packet_id, outcome, &mut out);
+        }
+        out.len()
+    });
+}
+
+/// One message to so many sessions.
+fn deliver(bencher: &mut Bencher<'_>, receivers: u64, (version, qos): Form, payload: &[u8]) {
+    let mut receivers: Vec<_> = (1..=receivers)
+        .map(|id| Receiver::new(version, id))
+        .collect();
+    let mut frames = FrameCache::default();
+    let mut out = Vec::with_capacity(4096);
+    bencher.iter(|| {
+        let mut outgoing = Outgoing::new(publication(payload), &mut frames);
+        for receiver in &mut receivers {
+            receiver.take(&mut outgoing, qos, &mut out);
+        }
+        out.len()
+    });
+}
+
 fn bench_publish_in(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("publish in");
     group.throughput(Throughput::Elements(1));
-    let mut out = Vec::with_capacity(4096);
     for version in VERSIONS {
-        let mut session = session(version, 1);
-        let publish = Publish {
-            dup: false,
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            topic: TOPIC,
-            packet_id: PacketId::new(7),
-            properties: PublishProperties::default(),
-            payload: &[7; 16],
-        };
-        group.bench_function(format!("QoS 1 with PUBACK {version:?}"), |bencher| {
-            bencher.iter(|| {
-                out.clear();
-                let packet = Packet::Publish(black_box(publish));
-                let action = session.handle_packet(packet, NOW, &mut out);
-                if let Ok(Action::Publish { publish, .. }) = action {
-                    let outcome = ReasonCode::Success;
-                    session.publish_done(publish.qos, publish.packet_id, outcome, &mut out);
-                }
-                out.len()
-            });
-        });
+        let name = format!("QoS 1 with PUBACK {version:?}");
+        group.bench_function(name, |bencher| publish_in(bencher, version));
     }
     group.finish();
 }
 
 fn bench_deliver(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("deliver");
-    group.throughput(Throughput::Elements(1));
-    let mut out = Vec::with_capacity(4096);
-    for version in VERSIONS {
-        for qos in [QoS::AtMostOnce, QoS::AtLeastOnce] {
-            for (size, payload) in PAYLOADS {
-                let mut receiver = Receiver::new(version, 1);
-                let mut frames = FrameCache::default();
-                let name = format!("QoS {} {size} {version:?}", qos.as_u8());
-                group.bench_function(name, |bencher| {
-                    bencher.iter(|| {
-                        let mut outgoing = Outgoing::new(publication(payload), &mut frames);
-                        receiver.take(&mut outgoing, qos, &mut out);
-                        out.len()
-                    });
-                });
-            }
+    for (title, receivers) in [("deliver", 1), ("fan-out to 1k sessions", RECEIVERS)] {
+        let mut group = criterion.benchmark_group(title);
+        group.throughput(Throughput::Elements(receivers));
+        let forms = VERSIONS
+            .into_iter()
+            .flat_map(|version| [(version, QoS::AtMostOnce), (version, QoS::AtLeastOnce)]);
+        for (form, (size, payload)) in
+            forms.flat_map(|form| PAYLOADS.map(|payload| (form, payload)))
+        {
+            let name = format!("QoS {} {size} {:?}", form.1.as_u8(), form.0);
+            group.bench_function(name, |bencher| deliver(bencher, receivers, form, payload));
         }
+        group.finish();
     }
-    group.finish();
 }
 
-fn bench_fan_out(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("fan-out to 1k sessions");
-    group.throughput(Throughput::Elements(RECEIVERS));
-    let mut out = Vec::with_capacity(4096);
-    for qos in [QoS::AtMostOnce, QoS::AtLeastOnce] {
-        for (size, payload) in PAYLOADS {
-            let mut receivers: Vec<_> = (1..=RECEIVERS)
-                .map(|id| Receiver::new(Version::V311, id))
-                .collect();
-            let mut frames = FrameCache::default();
-            group.bench_function(format!("QoS {} {size}", qos.as_u8()), |bencher| {
-                bencher.iter(|| {
-                    let mut outgoing = Outgoing::new(publication(payload), &mut frames);
-                    for receiver in &mut receivers {
-                        receiver.take(&mut outgoing, qos, &mut out);
-                    }
-                    out.len()
-                });
-            });
-        }
-    }
-    group.finish();
-}
-
-criterion_group!(benches, bench_publish_in, bench_deliver, bench_fan_out);
+criterion_group!(benches, bench_publish_in, bench_deliver);
 criterion_main!(benches);
