@@ -19,7 +19,7 @@ const TIMES: u32 = 1_000;
 /// The C library chooses among its copies of `memcpy` by what the processor can. Without these features it takes the
 /// same one on every x86-64 machine. Names that a version of the library does not know are passed over.
 const C_LIBRARY: &str =
-    "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM,-SSSE3";
+    "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM";
 
 /// The program of cases, built.
 pub(super) struct Counter {
