@@ -199,8 +199,8 @@ fn the_search_keeps_its_trials_and_says_what_it_found() {
         .port();
     let mut broker = broker
         .args(["serve", "--dev", "--listen", &format!("127.0.0.1:{port}")])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
