@@ -1,20 +1,34 @@
 //! Level 1 of routing: which workers and which shared groups of this node want a topic.
 //!
-//! A worker enters a filter when its first session subscribes to it and takes it out after the last.
-//! Publishers remember their topics' routes with the generation, so steady traffic takes no lock.
+//! A worker enters a filter when its first session subscribes to it and takes it out after the last; a
+//! node with one worker knows that without a table, and keeps its groups alone. Publishers remember
+//! their topics' routes with their version, so steady traffic takes no lock and writes nothing that
+//! another worker reads.
+//!
+//! The table is cut into shards, so that workers change it and look topics up at the same time. A topic
+//! concerns three of them at most: the exact filters of its hash, the wildcards that begin with its two
+//! first levels, and the wildcards that begin with fewer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::hash::BuildHasher;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hashbrown::HashMap;
-use slab::Slab;
+use crossbeam_utils::CachePadded;
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
+use hashbrown::DefaultHashBuilder;
+use std::sync::Arc;
 use thrum_codec::SharedFilter;
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_protocol::server::GroupId;
 use thrum_routing::shared::{Group, Strategy};
 use thrum_routing::{Destination, FilterId, Index};
 
+use crate::changes::{Changes, Version};
+use crate::groups::Groups;
 use crate::node::WorkerId;
+
+/// Shards for each kind of filter on a node with several workers; with one nobody else wants the lock.
+const SHARDS: usize = 64;
 
 /// A session anywhere on the node: its worker, its slot there, and its number against reuse of the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +71,7 @@ impl Destination for Interested {
 /// Who wants a topic, as one publisher's worker remembers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Route {
-    /// One bit per worker.
+    /// One bit per worker; none on a node with a single one.
     pub(crate) workers: u64,
     /// Shared groups with their members at the time of the look-up.
     pub(crate) groups: Vec<(GroupId, Arc<Group<Member>>)>,
@@ -71,166 +85,401 @@ pub(crate) struct Joined {
 }
 
 /// The node's table of filters and groups.
+///
+/// A shard is locked before the groups, and no two shards at once.
 #[derive(Debug)]
 pub(crate) struct Interest {
-    /// Guards the table: read for one match of a topic that a worker does not remember, written when
-    /// a filter or a group member comes, goes or changes state.
-    table: RwLock<Table>,
-    generation: AtomicU64,
+    changes: Changes,
+    hasher: DefaultHashBuilder,
+    /// Filters without wildcards by their hash; as many wildcards by that of their two first levels; and
+    /// the wildcards that begin with fewer.
+    shards: Box<[CachePadded<Shard>]>,
+    /// Guards the groups: read for a look-up of a topic that a group wants, written when a member comes,
+    /// goes or changes state.
+    groups: ShardedLock<Groups>,
     strategy: Strategy,
+    /// Only then others must be told which worker wants a filter.
+    has_several_workers: bool,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    index: Index<Interested>,
-    groups: Slab<SharedGroup>,
-    names: HashMap<(Box<str>, Box<str>), GroupId>,
-}
-
+/// A part of the filters.
 #[derive(Debug)]
-struct SharedGroup {
-    name: Box<str>,
-    filter: Box<str>,
-    members: Arc<Group<Member>>,
+struct Shard {
+    /// Guards the part: read for one match of a topic that a worker does not remember, written when a
+    /// filter comes or goes. Readers on different cores write different cache lines.
+    index: ShardedLock<Index<Interested>>,
+    /// Filters in the part, so that nobody locks an empty one.
+    filters: AtomicUsize,
 }
 
 impl Interest {
-    pub(crate) fn new(strategy: Strategy) -> Self {
+    pub(crate) fn new(strategy: Strategy, workers: usize) -> Self {
+        let shards = if workers > 1 { SHARDS } else { 1 };
         Self {
-            table: RwLock::default(),
-            generation: AtomicU64::new(1),
+            changes: Changes::new(),
+            hasher: DefaultHashBuilder::default(),
+            shards: (0..=2 * shards)
+                .map(|_| CachePadded::new(Shard::new()))
+                .collect(),
+            groups: ShardedLock::default(),
             strategy,
+            has_several_workers: workers > 1,
         }
     }
 
-    /// Changes with every change of the table; a remembered route is valid for its generation.
+    /// Whether a route looked up before is as good as one looked up now.
     #[inline]
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+    pub(crate) fn holds(&self, version: &mut Version, topic: &str) -> bool {
+        self.changes.holds(version, topic)
     }
 
     pub(crate) fn add_worker(&self, filter: &str, worker: WorkerId) {
-        self.write()
-            .index
-            .insert(filter, Interested::Worker(worker));
-        self.changed();
+        if self.has_several_workers {
+            let shard = self.shard_of_filter(filter);
+            let mut index = shard.write();
+            index.insert(filter, Interested::Worker(worker));
+            shard.count(&index);
+            drop(index);
+            self.changes.note(filter);
+        }
     }
 
     pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
-        self.write()
-            .index
-            .remove(filter, Interested::Worker(worker));
-        self.changed();
+        if self.has_several_workers {
+            let shard = self.shard_of_filter(filter);
+            let mut index = shard.write();
+            index.remove(filter, Interested::Worker(worker));
+            shard.count(&index);
+            drop(index);
+            self.changes.note(filter);
+        }
     }
 
-    /// Looks a topic up; returns the generation that the route belongs to.
-    pub(crate) fn route(&self, topic: &str, scratch: &mut Vec<FilterId>, route: &mut Route) -> u64 {
-        scratch.clear();
+    /// Looks a topic up; returns the version that the route belongs to.
+    pub(crate) fn route(
+        &self,
+        topic: &str,
+        scratch: &mut Vec<FilterId>,
+        route: &mut Route,
+    ) -> Version {
+        let version = self.changes.version(topic);
         route.workers = 0;
         route.groups.clear();
-        let table = self.read();
-        let generation = self.generation();
-        table.index.matches(topic, scratch);
+        self.collect(self.exact(topic), topic, scratch, route);
+        if let Some(beginning) = beginning(topic) {
+            self.collect(self.deep(beginning), topic, scratch, route);
+        }
+        self.collect(self.broad(), topic, scratch, route);
+        version
+    }
+
+    fn collect(&self, shard: &Shard, topic: &str, scratch: &mut Vec<FilterId>, route: &mut Route) {
+        if shard.filters.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        scratch.clear();
+        let index = shard.read();
+        index.matches(topic, scratch);
         let interested = scratch
             .iter()
-            .flat_map(|filter| table.index.destinations(*filter));
+            .flat_map(|filter| index.destinations(*filter));
         for interested in interested {
             match interested {
                 Interested::Worker(worker) => route.workers |= worker.bit(),
-                Interested::Group(group) => route.groups.push((*group, table.members(*group))),
+                Interested::Group(group) => {
+                    let members = self.members(*group);
+                    route
+                        .groups
+                        .extend(members.map(|members| (*group, members)));
+                }
             }
         }
-        generation
     }
 
     /// A session subscribes to a shared filter; an existing membership gets the new options.
     pub(crate) fn join(&self, shared: SharedFilter<'_>, member: Member) -> Joined {
-        let mut table = self.write();
-        let name = (Box::from(shared.group), Box::from(shared.filter));
-        let group = match table.names.get(&name) {
-            Some(group) => *group,
-            None => table.new_group(name, self.strategy),
-        };
-        let members = Arc::make_mut(&mut table.groups[group as usize].members);
-        let existed = members.add(member, true).is_some();
-        drop(table);
-        self.changed();
+        let shard = self.shard_of_filter(shared.filter);
+        let mut index = shard.write();
+        let mut groups = self.write_groups();
+        let group = groups.find(shared).unwrap_or_else(|| {
+            let group = groups.create(shared, self.strategy);
+            index.insert(shared.filter, Interested::Group(group));
+            shard.count(&index);
+            group
+        });
+        let existed = groups.add(group, member);
+        drop(groups);
+        drop(index);
+        self.changes.note(shared.filter);
         Joined { group, existed }
     }
 
     /// A session leaves a group; true if it was a member.
     pub(crate) fn leave(&self, group: GroupId, session: u64) -> bool {
-        let mut table = self.write();
-        let Some(shared) = table.groups.get_mut(group as usize) else {
+        // A member keeps its group, so the number stands for the same one until the member is gone.
+        let Some(filter) = self.read_groups().filter_of_member(group, session) else {
             return false;
         };
-        let members = Arc::make_mut(&mut shared.members);
-        let was_member = members.remove(session).is_some();
-        if members.is_empty() {
-            table.remove_group(group);
+        let shard = self.shard_of_filter(&filter);
+        let mut index = shard.write();
+        let mut groups = self.write_groups();
+        if groups.remove(group, session) {
+            index.remove(&filter, Interested::Group(group));
+            shard.count(&index);
         }
-        drop(table);
-        self.changed();
-        was_member
+        drop(groups);
+        drop(index);
+        self.changes.note(&filter);
+        true
     }
 
     /// A member's connection came or went.
     pub(crate) fn set_online(&self, group: GroupId, session: u64, online: bool) {
-        let mut table = self.write();
-        if let Some(shared) = table.groups.get_mut(group as usize) {
-            Arc::make_mut(&mut shared.members).set_online(session, online);
+        let mut groups = self.write_groups();
+        let filter = groups.set_online(group, session, online);
+        drop(groups);
+        if let Some(filter) = filter {
+            self.changes.note(&filter);
         }
-        drop(table);
-        self.changed();
     }
 
     /// The group of a shared filter, if any session is in it.
     pub(crate) fn find_group(&self, shared: SharedFilter<'_>) -> Option<GroupId> {
-        let name = (Box::from(shared.group), Box::from(shared.filter));
-        self.read().names.get(&name).copied()
+        self.read_groups().find(shared)
     }
 
     /// The members of a group at this moment.
     pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
-        self.read()
-            .groups
-            .get(group as usize)
-            .map(|shared| Arc::clone(&shared.members))
+        self.read_groups().members(group)
     }
 
-    fn changed(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+    fn read_groups(&self) -> ShardedLockReadGuard<'_, Groups> {
+        self.groups.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    fn write_groups(&self) -> ShardedLockWriteGuard<'_, Groups> {
+        self.groups.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    fn shard_of_filter(&self, filter: &str) -> &Shard {
+        if !is_wildcard(filter) {
+            self.exact(filter)
+        } else if let Some(beginning) = beginning(filter).filter(|text| !is_wildcard(text)) {
+            self.deep(beginning)
+        } else {
+            self.broad()
+        }
+    }
+
+    fn exact(&self, text: &str) -> &Shard {
+        &self.shards[self.slot(text)]
+    }
+
+    fn deep(&self, beginning: &str) -> &Shard {
+        &self.shards[self.shards.len() / 2 + self.slot(beginning)]
+    }
+
+    fn broad(&self) -> &Shard {
+        &self.shards[self.shards.len() - 1]
+    }
+
+    /// One of the shards of either kind.
+    fn slot(&self, text: &str) -> usize {
+        let kind = self.shards.len() as u64 / 2;
+        usize::try_from(self.hasher.hash_one(text) % kind).unwrap_or(0)
     }
 }
 
-impl Table {
-    fn members(&self, group: GroupId) -> Arc<Group<Member>> {
-        Arc::clone(&self.groups[group as usize].members)
+impl Shard {
+    fn new() -> Self {
+        Self {
+            index: ShardedLock::new(Index::new()),
+            filters: AtomicUsize::new(0),
+        }
     }
 
-    fn new_group(&mut self, name: (Box<str>, Box<str>), strategy: Strategy) -> GroupId {
-        let group = SharedGroup {
-            name: name.0.clone(),
-            filter: name.1.clone(),
-            members: Arc::new(Group::new(strategy)),
+    /// Called before the change is noted, so that whoever knows of the change sees the count.
+    fn count(&self, index: &Index<Interested>) {
+        self.filters.store(index.filter_count(), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> ShardedLockReadGuard<'_, Index<Interested>> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> ShardedLockWriteGuard<'_, Index<Interested>> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first two levels, if there are two.
+fn beginning(text: &str) -> Option<&str> {
+    let mut slashes = text.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+    slashes.next()?;
+    let end = slashes.next().map_or(text.len(), |(at, _)| at);
+    text.get(..end)
+}
+
+fn is_wildcard(filter: &str) -> bool {
+    filter.bytes().any(|byte| matches!(byte, b'+' | b'#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy as Generate, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::sample::select;
+
+    use super::*;
+
+    const FILTERS: [&str; 14] = [
+        "#", "+", "+/b", "+/+/c", "a", "a/#", "a/+", "a/b", "a/b/#", "a/b/+", "a/b/c", "b/b/#",
+        "/+/c", "$x/#",
+    ];
+    const TOPICS: [&str; 8] = ["a", "a/b", "a/b/c", "a/b/c/d", "b/b", "//c", "$x/y", "b"];
+    const WORKERS: u16 = 3;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Change {
+        Worker(u16),
+        Member(u64),
+    }
+
+    /// What should be in the table: filters with their workers and the sessions in their group.
+    #[derive(Debug, Default)]
+    struct Plain {
+        workers: BTreeMap<&'static str, BTreeSet<u16>>,
+        members: BTreeMap<&'static str, BTreeMap<u64, GroupId>>,
+    }
+
+    fn change() -> impl Generate<Value = (&'static str, Change)> {
+        let kind = prop_oneof![
+            (0..WORKERS).prop_map(Change::Worker),
+            (1..3_u64).prop_map(Change::Member),
+        ];
+        (select(&FILTERS[..]), kind)
+    }
+
+    fn member(id: u64) -> Member {
+        Member {
+            session: SessionRef {
+                worker: WorkerId::new(0),
+                slot: 0,
+                id,
+            },
+            options: SubscriptionOptions::default(),
+            identifier: None,
+        }
+    }
+
+    impl Plain {
+        /// What is there goes, what is not comes.
+        fn apply(&mut self, interest: &Interest, filter: &'static str, change: Change) {
+            let shared = SharedFilter { group: "g", filter };
+            match change {
+                Change::Worker(worker) => {
+                    let workers = self.workers.entry(filter).or_default();
+                    if workers.remove(&worker) {
+                        interest.remove_worker(filter, WorkerId::new(worker));
+                    } else {
+                        workers.insert(worker);
+                        interest.add_worker(filter, WorkerId::new(worker));
+                    }
+                }
+                Change::Member(session) => {
+                    let members = self.members.entry(filter).or_default();
+                    if let Some(group) = members.remove(&session) {
+                        assert_eq!(interest.find_group(shared), Some(group));
+                        assert!(interest.leave(group, session));
+                        assert!(!interest.leave(group, session));
+                    } else {
+                        let joined = interest.join(shared, member(session));
+                        assert!(!joined.existed);
+                        members.insert(session, joined.group);
+                    }
+                }
+            }
+        }
+
+        /// Workers and members that a topic is for.
+        fn route(&self, topic: &str) -> (u64, Vec<BTreeSet<u64>>) {
+            let workers = self
+                .workers
+                .iter()
+                .filter(|(filter, _)| matches(filter, topic));
+            let bits = workers.flat_map(|(_, workers)| workers);
+            let bits = bits.fold(0, |bits, worker| bits | WorkerId::new(*worker).bit());
+            let groups = self
+                .members
+                .iter()
+                .filter(|(filter, _)| matches(filter, topic));
+            let groups = groups.map(|(_, members)| members.keys().copied().collect());
+            let mut groups: Vec<BTreeSet<u64>> = groups.collect();
+            groups.retain(|group| !group.is_empty());
+            groups.sort();
+            (bits, groups)
+        }
+    }
+
+    fn matches(filter: &str, topic: &str) -> bool {
+        let mut index = Index::new();
+        index.insert(filter, Interested::Group(0));
+        let mut found = Vec::new();
+        index.matches(topic, &mut found);
+        !found.is_empty()
+    }
+
+    fn contents(route: &Route) -> (u64, Vec<BTreeSet<u64>>) {
+        let groups = route.groups.iter();
+        let groups = groups.map(|(_, group)| group.members().map(|(one, _)| one.key()).collect());
+        let mut groups: Vec<_> = groups.collect();
+        groups.sort();
+        (route.workers, groups)
+    }
+
+    proptest! {
+        #[test]
+        fn routes_equal_a_plain_list_and_hold_until_that_changes(
+            changes in vec(vec(change(), 0..3), 1..40),
+        ) {
+            let interest = Interest::new(Strategy::RoundRobin, usize::from(WORKERS));
+            let mut plain = Plain::default();
+            let mut remembered = TOPICS.map(|topic| (topic, Version::default(), Route::default()));
+            let mut scratch = Vec::new();
+            for changes in changes {
+                for (filter, change) in changes {
+                    plain.apply(&interest, filter, change);
+                }
+                for (topic, version, route) in &mut remembered {
+                    if !interest.holds(version, topic) {
+                        *version = interest.route(topic, &mut scratch, route);
+                    }
+                    prop_assert!(interest.holds(version, topic));
+                    prop_assert_eq!(contents(route), plain.route(topic), "{}", topic);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_worker_is_told_of_its_groups_only() {
+        let interest = Interest::new(Strategy::RoundRobin, 1);
+        let worker = WorkerId::new(0);
+        let (mut scratch, mut route) = (Vec::new(), Route::default());
+        let mut version = interest.route("a/b", &mut scratch, &mut route);
+        for filter in FILTERS {
+            interest.add_worker(filter, worker);
+        }
+        assert!(interest.holds(&mut version, "a/b"));
+        let shared = SharedFilter {
+            group: "g",
+            filter: "a/+",
         };
-        let id = u32::try_from(self.groups.insert(group)).expect("fewer groups than subscriptions");
-        self.index.insert(&name.1, Interested::Group(id));
-        self.names.insert(name, id);
-        id
-    }
-
-    fn remove_group(&mut self, id: GroupId) {
-        let group = self.groups.remove(id as usize);
-        self.index.remove(&group.filter, Interested::Group(id));
-        self.names.remove(&(group.name, group.filter));
+        interest.join(shared, member(7));
+        assert!(!interest.holds(&mut version, "a/b"));
+        interest.route("a/b", &mut scratch, &mut route);
+        assert_eq!(contents(&route), (0, vec![BTreeSet::from([7])]));
     }
 }

@@ -9,9 +9,12 @@
 //!
 //! Invariant: a worker's sessions and connections are touched by that worker alone; only `clock.rs`
 //! reads the clock, only `connection.rs` reads or writes a client's socket, and no queue is without a limit.
+
+mod changes;
 mod clock;
 pub mod config;
 mod connection;
+mod groups;
 mod interest;
 mod listener;
 mod mailbox;
@@ -19,6 +22,7 @@ mod metrics;
 mod node;
 mod publish;
 mod registry;
+mod replay;
 mod retained;
 mod route_cache;
 mod settings;

@@ -105,7 +105,7 @@ impl Mailbox {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let was_empty = queue.is_empty();
             queue.append(batch);
-            self.waiting.store(queue.len(), Ordering::Relaxed);
+            self.waiting.store(queue.len(), Ordering::Release);
             self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
             was_empty
         };
@@ -119,12 +119,16 @@ impl Mailbox {
         self.push_all(&mut vec![mail]);
     }
 
-    /// Swaps the queue for an empty one.
+    /// Swaps the queue for an empty one. A turn without mail writes nothing that the senders read; mail
+    /// that comes at this moment wakes the worker again.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
         debug_assert!(
             into.is_empty(),
             "mail must be processed before more is taken"
         );
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return;
+        }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *queue, into);
         self.waiting.store(0, Ordering::Relaxed);
@@ -140,5 +144,34 @@ impl Mailbox {
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) >= self.capacity.messages
             || self.waiting_bytes.load(Ordering::Relaxed) >= self.capacity.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mio::{Poll, Token};
+
+    use super::*;
+
+    #[test]
+    fn mail_is_taken_once_in_order_and_fills_the_mailbox_until_then() {
+        let poll = Poll::new().unwrap();
+        let waker = Waker::new(poll.registry(), Token(0)).unwrap();
+        let capacity = Capacity {
+            messages: 2,
+            bytes: 1_000,
+        };
+        let mailbox = Mailbox::new(waker, capacity);
+        let mut taken = Vec::new();
+        for _ in 0..2 {
+            mailbox.take(&mut taken);
+            assert!(taken.is_empty() && !mailbox.is_full());
+            mailbox.push_all(&mut vec![Mail::StopWills, Mail::Stop]);
+            assert!(mailbox.is_full());
+            mailbox.take(&mut taken);
+            assert!(matches!(taken[..], [Mail::StopWills, Mail::Stop]));
+            assert!(!mailbox.is_full());
+            taken.clear();
+        }
     }
 }

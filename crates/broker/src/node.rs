@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
 use mio::{Poll, Waker};
 
 use crate::clock::Clock;
@@ -54,10 +55,12 @@ pub(crate) struct Node {
     pub(crate) retained: RetainedStore,
     pub(crate) metrics: Metrics,
     pub(crate) gates: Vec<Gate>,
-    pub(crate) mailboxes: Box<[OnceLock<Mailbox>]>,
+    /// Each on cache lines of its own.
+    pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// Resident memory is over its limit: publishers are read less.
     pub(crate) pressure: AtomicBool,
-    session_ids: AtomicU64,
+    /// Written for each connection: apart from what is read for each message.
+    session_ids: CachePadded<AtomicU64>,
     /// Part of every client identifier that this node makes up, so that it is not guessed by others.
     pub(crate) identity: u64,
 }
@@ -72,14 +75,14 @@ impl Node {
         use std::hash::{BuildHasher, RandomState};
         Self {
             clock: Clock::start(),
-            interest: Interest::new(strategy),
+            interest: Interest::new(strategy, workers),
             registry: Registry::new(),
-            retained: RetainedStore::new(settings.retained),
+            retained: RetainedStore::new(settings.retained, workers),
             metrics: Metrics::new(workers),
             gates,
-            mailboxes: (0..workers).map(|_| OnceLock::new()).collect(),
+            mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             pressure: AtomicBool::new(false),
-            session_ids: AtomicU64::new(1),
+            session_ids: CachePadded::new(AtomicU64::new(1)),
             identity: RandomState::new().hash_one("node"),
         }
     }
@@ -178,7 +181,7 @@ impl Broker {
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{}", id.index()))
                 // Made on its own thread: what a worker owns never leaves it.
-                .spawn(move || Worker::new(id, node, settings, poll, listeners).run())
+                .spawn(move || Worker::new(id, node, &settings, poll, listeners).run())
                 .map_err(StartError::System)?;
             broker.threads.push(thread);
         }

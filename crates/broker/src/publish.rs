@@ -165,7 +165,7 @@ impl Worker {
         kept
     }
 
-    /// The topic's route, looked up again if filters came or went since it was remembered.
+    /// The topic's route, looked up again if filters that may match it came or went since it was remembered.
     #[inline]
     #[expect(
         clippy::unnecessary_box_returns,
@@ -173,16 +173,16 @@ impl Worker {
     )]
     fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         let mut entry = self.routes.take(topic, hash);
-        if entry.node_generation != self.node.interest.generation() {
+        let interest = &self.node.interest;
+        if !interest.holds(&mut entry.node_version, topic) {
             let scratch = &mut self.filter_scratch;
-            entry.node_generation = self.node.interest.route(topic, scratch, &mut entry.route);
+            entry.node_version = interest.route(topic, scratch, &mut entry.route);
         }
-        // The index counts from 0, the memory from 1: 0 means nothing is remembered.
-        let local_generation = self.index.generation() + 1;
-        if entry.local_generation != local_generation {
+        let changes = &self.routes.changes;
+        if !changes.holds(&mut entry.local_version, topic) {
+            entry.local_version = changes.version(topic);
             entry.local.clear();
             self.index.matches(topic, &mut entry.local);
-            entry.local_generation = local_generation;
         }
         entry
     }

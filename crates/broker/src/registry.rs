@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use hashbrown::HashMap;
 
 use crate::node::WorkerId;
@@ -21,14 +22,14 @@ type Shard = Mutex<HashMap<Key, WorkerId>>;
 pub(crate) struct Registry {
     hashers: (RandomState, RandomState),
     /// Each lock guards its map for one look-up or change.
-    shards: Box<[Shard]>,
+    shards: Box<[CachePadded<Shard>]>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
         Self {
             hashers: (RandomState::new(), RandomState::new()),
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
         }
     }
 

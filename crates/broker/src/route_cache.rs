@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 
 use thrum_routing::FilterId;
 
+use crate::changes::{Changes, Version};
 use crate::interest::Route;
 
 /// Topics remembered by one worker; a newcomer replaces what its slot held. With topics of
@@ -15,10 +16,10 @@ const SLOTS: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     topic: Box<str>,
-    /// Generation of the node's table that `route` belongs to.
-    pub(crate) node_generation: u64,
-    /// Generation of the worker's own index that `local` belongs to.
-    pub(crate) local_generation: u64,
+    /// State of the node's table that `route` belongs to.
+    pub(crate) node_version: Version,
+    /// State of the worker's own index that `local` belongs to.
+    pub(crate) local_version: Version,
     /// Workers and shared groups.
     pub(crate) route: Route,
     /// Filters of this worker's sessions.
@@ -28,6 +29,8 @@ pub(crate) struct Remembered {
 /// Direct-mapped by the topic's hash.
 #[derive(Debug)]
 pub(crate) struct RouteCache {
+    /// Of the filters of this worker's sessions.
+    pub(crate) changes: Changes,
     hasher: DefaultHashBuilder,
     slots: Vec<Option<Box<Remembered>>>,
 }
@@ -35,6 +38,7 @@ pub(crate) struct RouteCache {
 impl RouteCache {
     pub(crate) fn new() -> Self {
         Self {
+            changes: Changes::new(),
             hasher: DefaultHashBuilder::default(),
             slots: Vec::new(),
         }
@@ -46,7 +50,7 @@ impl RouteCache {
     }
 
     /// Takes the entry of a topic out, to be put back with [`RouteCache::put`] when it was used.
-    /// Its generations are 0 if the topic was not remembered.
+    /// Its versions hold for nothing if the topic was not remembered.
     #[expect(
         clippy::unnecessary_box_returns,
         reason = "the entry stays where it is; only its pointer moves"
@@ -58,8 +62,8 @@ impl RouteCache {
         let mut entry = self.slots[slot(hash)].take().unwrap_or_default();
         if *entry.topic != *topic {
             entry.topic = topic.into();
-            entry.node_generation = 0;
-            entry.local_generation = 0;
+            entry.node_version = Version::default();
+            entry.local_version = Version::default();
         }
         entry
     }

@@ -9,7 +9,7 @@ use crate::config::{Anonymous, Config};
 use crate::retained::RetainedLimits;
 
 /// Settings that every worker holds; replaced as a whole by a reload.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) session: Arc<Limits>,
     pub(crate) anonymous: Anonymous,
@@ -45,5 +45,14 @@ impl Settings {
             sys_interval: config.sys.interval,
             busy_poll: config.node.busy_poll,
         }
+    }
+
+    /// A copy that shares nothing. The session limits are read for each packet, and the count of their
+    /// owners beside them is written for each connection: by one worker, if it has its own.
+    pub(crate) fn own_copy(&self) -> Arc<Self> {
+        Arc::new(Self {
+            session: Arc::new(Limits::clone(&self.session)),
+            ..self.clone()
+        })
     }
 }

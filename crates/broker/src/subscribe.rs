@@ -1,24 +1,16 @@
 //! A filter enters or leaves: check, index, answer, replay what is retained.
 
-use std::sync::Arc;
-
 use thrum_codec::packet::{
     RetainHandling, Subscribe, SubscriptionOptions, SubscriptionRequest, Unsubscribe,
 };
 use thrum_codec::topic::TopicFilter;
 use thrum_codec::{QoS, ReasonCode, topic};
-use thrum_protocol::Outgoing;
-use thrum_protocol::server::DeliveryOptions;
 use thrum_routing::{Destination, FilterId};
 
 use crate::interest::{Member, SessionRef};
 use crate::metrics::Counter;
 use crate::worker::{Client, Replay, Worker};
 
-/// Retained messages that are looked up at a time.
-const REPLAY_PAGE: usize = 64;
-/// A session with this many messages queued gets no more retained ones until it took some.
-const REPLAY_BACKLOG_MAX: usize = 256;
 /// Replays that one session may have waiting; further subscriptions are answered 0x97.
 const REPLAYS_MAX: usize = 10_000;
 
@@ -137,6 +129,7 @@ impl Worker {
             },
         );
         if inserted.first {
+            self.routes.changes.note(filter.as_str());
             self.node
                 .interest
                 .add_worker(filter.as_str(), self.local.id);
@@ -253,7 +246,9 @@ impl Worker {
         // [MQTT-3.10.4-2] [MQTT3-3.10.4-2]
         self.unindex(slot, found);
         let client = &mut self.local.clients[slot as usize];
-        client.subscriptions.retain(|id| *id != found);
+        if let Some(at) = client.subscriptions.iter().position(|id| *id == found) {
+            client.subscriptions.swap_remove(at);
+        }
         if let Some(rare) = client.rare.as_deref_mut() {
             rare.replays
                 .retain(|replay| *replay.filter != *filter.as_str());
@@ -275,6 +270,7 @@ impl Worker {
         if let Some(removed) = self.index.remove_by_id(filter, slot) {
             self.local.row().subtract(Counter::Subscriptions, 1);
             if removed.last {
+                self.routes.changes.note(&text);
                 self.node.interest.remove_worker(&text, self.local.id);
             }
         }
@@ -307,66 +303,5 @@ impl Worker {
                 .interest
                 .set_online(*group, client.session.id(), online);
         }
-    }
-
-    /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
-    pub(crate) fn replay(&mut self, slot: u32) {
-        while let Some(mut replay) = self.next_replay(slot) {
-            if replay.page.is_empty() {
-                let store = &self.node.retained;
-                let after = replay.after.take();
-                let page = &mut replay.page;
-                replay.after = store.page(&replay.filter, after.as_ref(), REPLAY_PAGE, page);
-                // Taken from the end.
-                page.reverse();
-            }
-            if let Some(message) = replay.page.pop() {
-                self.deliver_retained(slot, &replay, &message);
-            }
-            if replay.after.is_some() || !replay.page.is_empty() {
-                let rare = self.local.clients[slot as usize].rare_mut();
-                rare.replays.push_front(replay);
-            }
-        }
-        self.local.clients[slot as usize].drop_unused();
-    }
-
-    /// The replay to go on with, unless the session has enough to do.
-    fn next_replay(&mut self, slot: u32) -> Option<Replay> {
-        let client = &mut self.local.clients[slot as usize];
-        let connection = client.connection_slot();
-        let replays = &mut client.rare.as_deref_mut()?.replays;
-        if replays.is_empty() {
-            return None;
-        }
-        let (queued, _, _) = client.session.backlog();
-        let congested = connection.is_some_and(|key| self.local.connections[key].congested);
-        if queued >= REPLAY_BACKLOG_MAX || congested {
-            return None;
-        }
-        replays.pop_front()
-    }
-
-    fn deliver_retained(
-        &mut self,
-        slot: u32,
-        replay: &Replay,
-        message: &Arc<thrum_protocol::Message>,
-    ) {
-        if message.is_expired(self.local.now) {
-            return;
-        }
-        let mut frames = std::mem::take(&mut self.frames);
-        let mut outgoing = Outgoing::from_message(message, &mut frames);
-        let one = [replay.identifier.unwrap_or(0)];
-        let options = DeliveryOptions {
-            qos: outgoing.publication().qos.min(replay.qos),
-            // [MQTT-3.3.1-8] [MQTT3-3.3.1-8]
-            retain: true,
-            identifiers: if one[0] == 0 { &[] } else { &one },
-            group: None,
-        };
-        self.local.deliver(slot, &mut outgoing, options);
-        self.frames = frames;
     }
 }

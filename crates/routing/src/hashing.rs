@@ -1,5 +1,7 @@
 //! One keyed hash for every table of the crate, and the table from a hash to an id.
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash, Hasher};
 
 use foldhash::SharedSeed;
@@ -10,6 +12,13 @@ use hashbrown::HashTable;
 const SHRINK_DIVISOR: usize = 8;
 /// Tables below this size are not worth shrinking.
 const SHRINK_CAPACITY_MIN: usize = 64;
+
+/// Parts of a large table; a power of two.
+const PARTS: usize = 64;
+/// First of the bits of a hash that tell its part.
+const PART_SHIFT: u32 = 19;
+/// Entries of a table that is not cut into parts: moving so many takes half a millisecond.
+const WHOLE_ENTRIES_MAX: usize = 28 * 1024;
 
 /// Keyed hash functions; a copy hashes alike.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +39,7 @@ impl Hashing {
         }
     }
 
-    fn hasher(self) -> FoldHasher<'static> {
+    pub(crate) fn hasher(self) -> FoldHasher<'static> {
         FoldHasher::with_seed(self.seed, self.shared_seed)
     }
 
@@ -54,7 +63,7 @@ impl Hashing {
 }
 
 /// The better mixed half of a folded multiply.
-fn upper_half(hash: u64) -> u32 {
+pub(crate) fn upper_half(hash: u64) -> u32 {
     let [a, b, c, d, ..] = hash.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
@@ -72,32 +81,77 @@ struct Entry {
 }
 
 /// Ids by hash; what they stand for lies in the caller's slab.
-#[derive(Debug, Default)]
-pub(crate) struct IdTable(HashTable<Entry>);
+///
+/// A large table is cut into parts that grow one by one: growing a table of a million entries at once
+/// would hold its user up for ten milliseconds.
+#[derive(Debug)]
+pub(crate) struct IdTable {
+    /// One, or [`PARTS`] of them.
+    parts: Vec<HashTable<Entry>>,
+    len: usize,
+}
+
+impl Default for IdTable {
+    fn default() -> Self {
+        Self {
+            parts: vec![HashTable::new()],
+            len: 0,
+        }
+    }
+}
 
 impl IdTable {
+    /// Told by bits that neither the tag nor, in parts of ordinary size, the bucket is taken from.
+    const fn part(&self, hash: u32) -> usize {
+        (hash >> PART_SHIFT) as usize & (self.parts.len() - 1)
+    }
+
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let entry = self
-            .0
+        let entry = self.parts[self.part(hash)]
             .find(spread(hash), |entry| entry.hash == hash && is_it(entry.id))?;
         Some(entry.id)
     }
 
     /// The caller has made sure that the id is not in the table.
     pub(crate) fn insert(&mut self, hash: u32, id: u32) {
-        self.0
-            .insert_unique(spread(hash), Entry { hash, id }, |entry| spread(entry.hash));
+        if self.parts.len() == 1 && self.len >= WHOLE_ENTRIES_MAX {
+            self.split();
+        }
+        self.len += 1;
+        self.insert_into_part(Entry { hash, id });
+    }
+
+    fn insert_into_part(&mut self, entry: Entry) {
+        let part = self.part(entry.hash);
+        self.parts[part].insert_unique(spread(entry.hash), entry, |entry| spread(entry.hash));
+    }
+
+    fn split(&mut self) {
+        let part = || HashTable::with_capacity(2 * WHOLE_ENTRIES_MAX / PARTS);
+        let whole = core::mem::replace(&mut self.parts, (0..PARTS).map(|_| part()).collect());
+        for entry in whole.into_iter().flatten() {
+            self.insert_into_part(entry);
+        }
     }
 
     pub(crate) fn remove(&mut self, hash: u32, id: u32) {
-        if let Ok(found) = self.0.find_entry(spread(hash), |entry| entry.id == id) {
-            found.remove();
+        let part = self.part(hash);
+        let part = &mut self.parts[part];
+        let Ok(found) = part.find_entry(spread(hash), |entry| entry.id == id) else {
+            return;
+        };
+        found.remove();
+        self.len -= 1;
+        if self.len == 0 {
+            *self = Self::default();
+        } else {
+            shrink_sparse(part, |entry| spread(entry.hash));
         }
-        shrink_sparse(&mut self.0, |entry| spread(entry.hash));
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.allocation_size()
+        let parts: usize = self.parts.iter().map(HashTable::allocation_size).sum();
+        parts + self.parts.capacity() * size_of::<HashTable<Entry>>()
     }
 }
 
@@ -106,5 +160,37 @@ pub(crate) fn shrink_sparse<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u6
     let (used, capacity) = (table.len(), table.capacity());
     if capacity >= SHRINK_CAPACITY_MIN && used < capacity / SHRINK_DIVISOR {
         table.shrink_to(used * 2, hash);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hashing, IdTable, PARTS, WHOLE_ENTRIES_MAX};
+
+    #[test]
+    fn ids_are_found_before_and_after_the_table_is_cut_and_gone_after_removal() {
+        let hashing = Hashing::with_seed(1);
+        let count = u32::try_from(4 * WHOLE_ENTRIES_MAX).unwrap();
+        let hash = |id: u32| hashing.pair(id, id);
+        let find = |table: &IdTable, id: u32| table.find(hash(id), |found| found == id);
+        let mut table = IdTable::default();
+        let empty = table.memory_bytes();
+        for id in 0..count {
+            assert_eq!(find(&table, id), None);
+            table.insert(hash(id), id);
+            assert_eq!(find(&table, id / 2), Some(id / 2));
+        }
+        assert_eq!(table.parts.len(), PARTS);
+        assert!(
+            table
+                .parts
+                .iter()
+                .all(|part| part.len() > WHOLE_ENTRIES_MAX / PARTS)
+        );
+        for id in 0..count {
+            table.remove(hash(id), id);
+            assert_eq!(find(&table, id), None);
+        }
+        assert_eq!((table.parts.len(), table.memory_bytes()), (1, empty));
     }
 }

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
+use crate::anchors::is_wildcard;
 use crate::destination::{Destination, Destinations};
 use crate::hashing::{Hashing, IdTable};
 use crate::slab::Slab;
@@ -334,9 +335,4 @@ impl<D: Destination> Index<D> {
         let arenas = self.exact.memory_bytes() + self.wildcards.memory_bytes();
         exact + wildcards + arenas + self.exact_ids.memory_bytes() + self.trie.memory_bytes()
     }
-}
-
-/// In a checked filter these two bytes are always a whole level.
-fn is_wildcard(filter: &str) -> bool {
-    filter.bytes().any(|byte| byte == b'+' || byte == b'#')
 }

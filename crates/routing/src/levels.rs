@@ -12,6 +12,7 @@ pub(crate) struct LevelId(NonZeroU32);
 
 impl LevelId {
     pub(crate) const FIRST: Self = Self(NonZeroU32::MIN);
+    pub(crate) const LAST: Self = Self(NonZeroU32::MAX);
 
     const fn from_index(index: u32) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index))

@@ -13,18 +13,21 @@
 
 extern crate alloc;
 
+pub mod anchors;
 pub mod destination;
 mod hashing;
 pub mod index;
 mod keyed_list;
 mod levels;
 pub mod retained;
+mod retained_walk;
 pub mod shared;
 mod slab;
 mod text;
 mod topic_walk;
 mod wildcards;
 
+pub use anchors::Anchors;
 pub use destination::Destination;
 pub use index::{FilterId, Index, Inserted, Removed};
 pub use retained::{Position, Retained};

@@ -5,25 +5,25 @@
 //! walk resumable while others insert and remove.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
-use core::ops::Bound::{Excluded, Included, Unbounded};
 use core::ops::ControlFlow;
 
 use crate::hashing::Hashing;
 use crate::levels::{LevelId, Levels};
+pub use crate::retained_walk::Position;
+use crate::retained_walk::Walk;
 use crate::slab::Slab;
 
 /// A page ends after so many visited branches for each message it may hold, so that a filter that
 /// matches little does not hold up a turn.
 const VISITS_PER_MESSAGE: usize = 16;
 
+/// Where the way of a topic starts.
 const ROOT: u32 = 0;
 /// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics that begin with `$` have a root of their own, which a
 /// filter that begins with a wildcard does not start from.
 const DOLLAR_ROOT: u32 = 1;
 
-/// Where the way of a topic or a filter starts.
-fn root_of(text: &str) -> u32 {
+pub(crate) fn root_of(text: &str) -> u32 {
     if text.starts_with('$') {
         DOLLAR_ROOT
     } else {
@@ -31,26 +31,22 @@ fn root_of(text: &str) -> u32 {
     }
 }
 
-/// Where a page ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position(Vec<LevelId>);
-
 /// Messages by topic. Keep `M` small, an `Arc` for instance: inner levels have room for one too.
 #[derive(Debug)]
 pub struct Retained<M> {
-    levels: Levels,
-    nodes: Slab<Node<M>>,
+    pub(crate) levels: Levels,
+    pub(crate) nodes: Slab<Node<M>>,
     /// From parent and level to child.
-    edges: BTreeMap<(u32, LevelId), u32>,
+    pub(crate) edges: BTreeMap<(u32, LevelId), u32>,
     count: usize,
 }
 
 #[derive(Debug)]
-struct Node<M> {
+pub(crate) struct Node<M> {
     parent: u32,
-    level: LevelId,
-    children: u32,
-    message: Option<M>,
+    pub(crate) level: LevelId,
+    pub(crate) children: u32,
+    pub(crate) message: Option<M>,
 }
 
 impl<M> Default for Retained<M> {
@@ -123,6 +119,12 @@ impl<M> Retained<M> {
         self.nodes[self.find(topic)?].message.as_ref()
     }
 
+    /// The message of a topic, to be replaced in place.
+    pub fn get_mut(&mut self, topic: &str) -> Option<&mut M> {
+        let node = self.find(topic)?;
+        self.nodes[node].message.as_mut()
+    }
+
     /// Topics are told apart byte for byte [MQTT-4.7.3-4].
     fn find(&self, topic: &str) -> Option<u32> {
         topic.split('/').try_fold(root_of(topic), |node, text| {
@@ -184,157 +186,65 @@ impl<M> Retained<M> {
         filter: &str,
         after: Option<&Position>,
         messages_max: usize,
-        mut each: impl FnMut(&M),
+        each: impl FnMut(&M),
+    ) -> Option<Position> {
+        let mut visits_left = messages_max.max(1).saturating_mul(VISITS_PER_MESSAGE);
+        self.next_page_within(filter, after, messages_max, &mut visits_left, each)
+    }
+
+    /// As [`Self::next_page`], with the caller's bound on the branches that are visited: what is left of
+    /// it comes back. A branch costs about as much as a look-up; a page visits at least one.
+    pub fn next_page_within(
+        &self,
+        filter: &str,
+        after: Option<&Position>,
+        messages_max: usize,
+        visits_left: &mut usize,
+        each: impl FnMut(&M),
     ) -> Option<Position> {
         let mut walk = Walk::new(self, filter)?;
         if let Some(position) = after {
             walk.resume(position);
         }
+        Self::page(&mut walk, messages_max, visits_left, each)
+    }
+
+    /// Hands over the messages of all topics, those that begin with `$` too, in pages of at most
+    /// `visits_max` branches.
+    pub fn next_page_of_all(
+        &self,
+        after: Option<&Position>,
+        visits_max: usize,
+        mut each: impl FnMut(&M),
+    ) -> Option<Position> {
+        let mut walk = Walk::of_all(self, after.map_or(ROOT, Position::root));
+        if let Some(position) = after {
+            walk.resume(position);
+        }
+        let end = Self::page(&mut walk, visits_max, &mut visits_max.max(1), &mut each);
+        let is_last = after.is_some_and(|position| position.root() == DOLLAR_ROOT);
+        end.or_else(|| (!is_last).then(|| Position::start_of(DOLLAR_ROOT)))
+    }
+
+    fn page(
+        walk: &mut Walk<'_, M>,
+        messages_max: usize,
+        visits_left: &mut usize,
+        mut each: impl FnMut(&M),
+    ) -> Option<Position> {
         let mut messages_left = messages_max.max(1);
-        let mut visits_left = messages_left.saturating_mul(VISITS_PER_MESSAGE);
         while walk.advance() {
             if let Some(message) = walk.message() {
                 each(message);
                 messages_left -= 1;
             }
-            visits_left -= 1;
-            if messages_left == 0 || visits_left == 0 {
+            *visits_left = visits_left.saturating_sub(1);
+            if messages_left == 0 || *visits_left == 0 {
                 return Some(walk.position());
             }
         }
+        *visits_left = visits_left.saturating_sub(1);
         None
-    }
-}
-
-/// One level of a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Literal(LevelId),
-    SingleLevel,
-    MultiLevel,
-}
-
-/// Visits the nodes that a filter can reach, parents first, children by ascending level.
-struct Walk<'a, M> {
-    retained: &'a Retained<M>,
-    steps: Vec<Step>,
-    root: u32,
-    /// From the first level down to the current node; empty at the root.
-    path: Vec<u32>,
-    /// Children of the current node up to here have been visited.
-    after: Option<LevelId>,
-}
-
-impl<'a, M> Walk<'a, M> {
-    /// Nothing if a level of the filter occurs in no topic.
-    fn new(retained: &'a Retained<M>, filter: &str) -> Option<Self> {
-        let step = |level: &str| match level {
-            "#" => Some(Step::MultiLevel),
-            "+" => Some(Step::SingleLevel),
-            text => retained.levels.find(text.as_bytes()).map(Step::Literal),
-        };
-        let steps = filter.split('/').map(step).collect::<Option<Vec<_>>>()?;
-        Some(Self {
-            retained,
-            steps,
-            root: root_of(filter),
-            path: Vec::new(),
-            after: None,
-        })
-    }
-
-    /// Goes to where another walk stood, or as near before what is left as the topics now allow.
-    fn resume(&mut self, position: &Position) {
-        for &level in &position.0 {
-            let edge = (self.current(), level);
-            match self.retained.edges.get(&edge) {
-                Some(&child) if self.may_enter(level) => self.path.push(child),
-                _ => {
-                    self.after = Some(level);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn may_enter(&self, level: LevelId) -> bool {
-        match self.step() {
-            Some(Step::Literal(literal)) => literal == level,
-            Some(Step::SingleLevel | Step::MultiLevel) => true,
-            None => false,
-        }
-    }
-
-    fn position(&self) -> Position {
-        Position(
-            self.path
-                .iter()
-                .map(|&node| self.retained.nodes[node].level)
-                .collect(),
-        )
-    }
-
-    fn current(&self) -> u32 {
-        self.path.last().copied().unwrap_or(self.root)
-    }
-
-    /// What the filter asks of the children of the current node.
-    fn step(&self) -> Option<Step> {
-        let beyond = self
-            .steps
-            .last()
-            .copied()
-            .filter(|&step| step == Step::MultiLevel);
-        self.steps.get(self.path.len()).copied().or(beyond)
-    }
-
-    /// To the next node; false at the end.
-    fn advance(&mut self) -> bool {
-        loop {
-            if let Some(child) = self.next_child() {
-                self.path.push(child);
-                self.after = None;
-                return true;
-            }
-            let Some(node) = self.path.pop() else {
-                return false;
-            };
-            self.after = Some(self.retained.nodes[node].level);
-        }
-    }
-
-    fn next_child(&self) -> Option<u32> {
-        let parent = self.current();
-        if self.retained.nodes[parent].children == 0 {
-            return None;
-        }
-        let edges = &self.retained.edges;
-        if let Step::Literal(level) = self.step()? {
-            let is_ahead = self.after.is_none_or(|after| after < level);
-            return edges.get(&(parent, level)).copied().filter(|_| is_ahead);
-        }
-        let first = self
-            .after
-            .map_or(Included((parent, LevelId::FIRST)), |after| {
-                Excluded((parent, after))
-            });
-        let (&(found_parent, _), &child) = edges.range((first, Unbounded)).next()?;
-        (found_parent == parent).then_some(child)
-    }
-
-    /// The message of the current node, if the whole filter matches its topic.
-    fn message(&self) -> Option<&'a M> {
-        let depth = self.path.len();
-        let is_whole = match self.steps.last() {
-            // `#` stands for its parent too.
-            Some(Step::MultiLevel) => depth + 1 >= self.steps.len(),
-            _ => depth == self.steps.len(),
-        };
-        if is_whole {
-            self.retained.nodes[self.current()].message.as_ref()
-        } else {
-            None
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The filters with wildcards: a trie of topic levels in one arena, with one table for all edges.
 //!
 //! Cost of a match: each node is reached from its parent only, so a topic visits at most as many
-//! nodes as filters share a beginning with it (two branches a level, never more than the trie has),
-//! and nothing depends on the number of levels below the deepest such filter. The walk keeps no
+//! nodes as filters share a beginning with it (two branches a level, never more than the trie has:
+//! what somebody makes a match cost, he has paid for with subscriptions), and nothing depends on the number of levels below the deepest such filter. The walk keeps no
 //! stack: it goes back by parent links, so a topic of 65,535 levels costs no memory.
 
 use alloc::string::String;
@@ -244,10 +244,13 @@ impl Wildcards {
     }
 
     /// Appends every filter that matches. Levels are compared byte for byte [MQTT-4.7.3-4].
-    pub(crate) fn matches(&self, topic: &str, into: &mut Vec<FilterId>) {
+    /// Returns how many nodes were visited.
+    pub(crate) fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
         let mut walk = TopicWalk::new(topic, &self.levels);
         let mut node = NodeId::root_of(topic);
+        let mut visits = 0;
         loop {
+            visits += 1;
             let here = &self.nodes[node.index()];
             // `#` stands for its parent too, hence at the end as well.
             into.extend(here.multi_level);
@@ -264,7 +267,7 @@ impl Wildcards {
             } else if let Some(branch) = self.next_branch(node, &mut walk) {
                 node = branch;
             } else {
-                return;
+                return visits;
             }
         }
     }
@@ -293,5 +296,64 @@ impl Wildcards {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.levels.memory_bytes() + self.nodes.memory_bytes() + self.edges.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    use super::Wildcards;
+    use crate::hashing::Hashing;
+
+    /// Inserts filters whose ends lead nowhere and counts what a topic visits.
+    fn visits(filters: impl Iterator<Item = Vec<&'static str>>, topics: &[&str]) -> (usize, usize) {
+        let mut wildcards = Wildcards::new(Hashing::with_seed(1));
+        for filter in filters {
+            wildcards.insert(&filter.join("/"));
+        }
+        let most = topics
+            .iter()
+            .map(|topic| wildcards.matches(topic, &mut Vec::new()))
+            .max();
+        (most.unwrap_or_default(), wildcards.nodes.len())
+    }
+
+    fn either(bits: u32, levels: u32) -> Vec<&'static str> {
+        let level = |level| {
+            if bits >> (level % 32) & 1 == 0 {
+                "a"
+            } else {
+                "+"
+            }
+        };
+        (0..levels).map(level).collect()
+    }
+
+    #[test]
+    fn branches_double_only_as_far_as_filters_were_subscribed() {
+        let all = (0..1 << 10).map(|bits| {
+            let mut filter = either(bits, 10);
+            filter.push("x");
+            filter
+        });
+        let topic = "a/".repeat(10);
+        let deep = "a/".repeat(30_000);
+        let topics = [&*format!("{topic}x"), &*format!("{topic}y"), &*deep];
+        let (visits, nodes) = visits(all, &topics);
+        // A full binary tree of ten levels, and the ends below it.
+        assert_eq!(
+            (visits, nodes),
+            ((1 << 11) - 1 + (1 << 10), (1 << 11) + (1 << 10))
+        );
+    }
+
+    #[test]
+    fn deep_filters_of_many_wildcards_are_visited_once_each() {
+        let filters = (1..=100_u32).map(|number| either(number.wrapping_mul(0x9E37_79B9), 128));
+        let topic = ["a"; 127].join("/");
+        let (visits, nodes) = visits(filters, &[&*topic, &*format!("{topic}/a")]);
+        assert!(visits < nodes && nodes < 100 * 128);
     }
 }

@@ -70,7 +70,9 @@ fn message_is_found_replaced_and_removed_by_topic() {
         (Some(&2), Some(&3), None)
     );
     assert_eq!(retained.len(), 2);
-    assert_eq!(retained.remove("a"), Some(3));
+    assert_eq!(retained.get_mut("a").map(|kept| *kept += 1), Some(()));
+    assert_eq!(retained.get_mut("b"), None);
+    assert_eq!(retained.remove("a"), Some(4));
     assert_eq!(retained.remove("a"), None);
     assert_eq!(retained.get("a/b"), Some(&2));
     assert_eq!(retained.remove("a/b"), Some(2));
@@ -165,6 +167,29 @@ fn page_ends_after_many_branches_without_a_match() {
 }
 
 #[test]
+fn page_visits_no_more_than_it_may() {
+    let mut retained = Retained::new();
+    for number in 0..1_000 {
+        retained.insert(&format!("{number}/x"), number);
+    }
+    retained.insert("last/y", 1_000);
+    let (mut found, mut position, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let mut visits_left = 100;
+        let each = |&message: &i32| found.push(message);
+        position = retained.next_page_within("+/y", position.as_ref(), 64, &mut visits_left, each);
+        pages += 1;
+        if position.is_none() {
+            // The end is found by the way.
+            assert!(visits_left > 0);
+            break;
+        }
+        assert_eq!(visits_left, 0);
+    }
+    assert_eq!((found, pages), (vec![1_000], 11));
+}
+
+#[test]
 fn page_does_not_go_astray_when_the_levels_of_its_end_are_gone() {
     let mut retained = retained(&["a/1", "a/2", "stays"]);
     let mut found = Vec::new();
@@ -248,6 +273,30 @@ proptest! {
             prop_assert_eq!(&all_matches(&retained, filter), &expected);
             prop_assert_eq!(&paged_matches(&retained, filter, page), &expected);
         }
+    }
+
+    #[test]
+    fn pages_of_all_hand_over_every_topic(
+        topics in vec(oracle::topic(), 0..60),
+        visits in 1..9_usize,
+    ) {
+        let mut retained = Retained::new();
+        for topic in &topics {
+            retained.insert(topic, topic.clone());
+        }
+        let mut found = Vec::new();
+        let mut position = None;
+        loop {
+            position = retained.next_page_of_all(position.as_ref(), visits, |topic| {
+                found.push(topic.clone());
+            });
+            if position.is_none() {
+                break;
+            }
+        }
+        found.sort();
+        let topics: BTreeSet<_> = topics.into_iter().collect();
+        prop_assert_eq!(found, topics.into_iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(crate) struct Rare {
     pub(crate) groups: Vec<GroupId>,
     /// Retained messages still to be sent for new subscriptions.
     pub(crate) replays: VecDeque<Replay>,
+    /// They go on in the next turn.
+    pub(crate) replay_waits: bool,
 }
 
 /// A replay of retained messages that goes on as the session takes them.

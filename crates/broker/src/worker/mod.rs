@@ -33,6 +33,7 @@ use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
 use crate::publish::Match;
+use crate::replay::ReplayTurn;
 use crate::route_cache::RouteCache;
 use crate::settings::Settings;
 use crate::subscribe::Subscriber;
@@ -99,6 +100,7 @@ pub(crate) struct Worker {
     pub(crate) identifier_scratch: Vec<u32>,
     pub(crate) code_scratch: Vec<ReasonCode>,
     pub(crate) text_scratch: String,
+    pub(crate) replays: ReplayTurn,
     pub(super) timers: TimerWheel<Target>,
     poll: Poll,
     listeners: Vec<Listener>,
@@ -131,11 +133,11 @@ impl Worker {
     pub(crate) fn new(
         id: WorkerId,
         node: Arc<Node>,
-        settings: Arc<Settings>,
+        settings: &Settings,
         poll: Poll,
         listeners: Vec<Listener>,
     ) -> Self {
-        let local = Local::new(id, Arc::clone(&node), settings);
+        let local = Local::new(id, Arc::clone(&node), settings.own_copy());
         let now = local.now;
         Self {
             index: Index::new(),
@@ -147,6 +149,7 @@ impl Worker {
             identifier_scratch: Vec::new(),
             code_scratch: Vec::new(),
             text_scratch: String::new(),
+            replays: ReplayTurn::default(),
             timers: TimerWheel::new(now),
             poll,
             listeners,
@@ -222,6 +225,7 @@ impl Worker {
     fn take_in(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
         self.local.now = self.node.clock.now();
         self.local.row().add(Counter::Turns, 1);
+        self.replay_waiting();
         self.read_again();
         if self.accept_again {
             self.accept_deferred_now();
@@ -259,6 +263,7 @@ impl Worker {
             || !self.again.is_empty()
             || !self.unmuted.is_empty()
             || self.has_dirty()
+            || self.replays.is_waiting()
         {
             return Some(Duration::ZERO);
         }
@@ -276,7 +281,7 @@ impl Worker {
             Mail::Publish(message) => self.publish_from_worker(&message),
             Mail::Shared(delivery) => self.shared_from_worker(&delivery),
             Mail::Adopt(handover) => self.adopt(*handover),
-            Mail::Reload(settings) => self.local.settings = settings,
+            Mail::Reload(settings) => self.local.settings = settings.own_copy(),
             Mail::StopWills => self.publish_all_wills(),
             Mail::Stop => self.stop(),
         }

@@ -214,6 +214,29 @@ fn ten_thousand_retained_messages_all_arrive() {
     broker.stop();
 }
 
+#[test]
+fn a_replay_that_searches_for_several_turns_ends_with_what_it_finds() {
+    for workers in [1, 2] {
+        let (broker, address) = start(workers, |_| {});
+        let mut publisher = Peer::connect(address, "p");
+        for number in 0..12_000 {
+            publisher.publish(&format!("{number}/x"), b"x", QoS::AtMostOnce, true);
+        }
+        publisher.publish("last/y", b"found", QoS::AtMostOnce, true);
+        publisher.publish_acknowledged("end", b"");
+        let mut searchers: Vec<Peer> = (0..3)
+            .map(|number| Peer::connect(address, &format!("s{number}")))
+            .collect();
+        for searcher in &mut searchers {
+            searcher.subscribe("+/y", QoS::AtMostOnce);
+        }
+        for searcher in &mut searchers {
+            assert_eq!(searcher.message().payload, b"found");
+        }
+        broker.stop();
+    }
+}
+
 // [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
 #[test]
 fn wills_reach_subscribers_when_the_broker_stops() {

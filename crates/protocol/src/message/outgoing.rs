@@ -28,7 +28,9 @@ const ANY_FORM: u16 = 1 << 15;
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     publication: Publication<'a>,
-    owned: Option<Arc<Message>>,
+    /// What it was made from: borrowed, as its count of owners is written by every worker that has it.
+    given: Option<&'a Arc<Message>>,
+    made: Option<Arc<Message>>,
     frames: &'a mut FrameCache,
 }
 
@@ -69,7 +71,8 @@ impl<'a> Outgoing<'a> {
         frames.reset();
         Self {
             publication,
-            owned: None,
+            given: None,
+            made: None,
             frames,
         }
     }
@@ -79,7 +82,8 @@ impl<'a> Outgoing<'a> {
         frames.reset();
         Self {
             publication: message.publication(),
-            owned: Some(Arc::clone(message)),
+            given: Some(message),
+            made: None,
             frames,
         }
     }
@@ -91,8 +95,12 @@ impl<'a> Outgoing<'a> {
 
     /// The owned form, made at the first call.
     pub fn message(&mut self) -> &Arc<Message> {
-        self.owned
-            .get_or_insert_with(|| Arc::new(Message::new(&self.publication)))
+        match self.given {
+            Some(message) => message,
+            None => self
+                .made
+                .get_or_insert_with(|| Arc::new(Message::new(&self.publication))),
+        }
     }
 
     /// Appends this receiver's copy, at most `bytes_max` long, and returns its length.

@@ -1,0 +1,110 @@
+//! The shared groups of the node, by number and by name.
+
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+
+use slab::Slab;
+use thrum_codec::SharedFilter;
+use thrum_protocol::server::GroupId;
+use thrum_routing::shared::{Group, Strategy};
+
+use crate::interest::Member;
+
+/// Every group with at least one member.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    groups: Slab<SharedGroup>,
+    /// Numbers of the groups by name and filter.
+    names: HashTable<GroupId>,
+    hasher: DefaultHashBuilder,
+}
+
+#[derive(Debug)]
+struct SharedGroup {
+    name: Box<str>,
+    filter: Arc<str>,
+    /// Publishers remember it; copied by the first change after one looked it up.
+    members: Arc<Group<Member>>,
+}
+
+impl SharedGroup {
+    fn is(&self, shared: SharedFilter<'_>) -> bool {
+        *self.name == *shared.group && *self.filter == *shared.filter
+    }
+}
+
+impl Groups {
+    pub(crate) fn find(&self, shared: SharedFilter<'_>) -> Option<GroupId> {
+        let hash = self.hasher.hash_one((shared.group, shared.filter));
+        let is_it = |group: &GroupId| self.groups[*group as usize].is(shared);
+        self.names.find(hash, is_it).copied()
+    }
+
+    /// A group that is not here yet; it lasts until its last member leaves.
+    pub(crate) fn create(&mut self, shared: SharedFilter<'_>, strategy: Strategy) -> GroupId {
+        let group = SharedGroup {
+            name: shared.group.into(),
+            filter: shared.filter.into(),
+            members: Arc::new(Group::new(strategy)),
+        };
+        let id = u32::try_from(self.groups.insert(group)).expect("fewer groups than subscriptions");
+        let (hasher, groups) = (&self.hasher, &self.groups);
+        let hash = hasher.hash_one((shared.group, shared.filter));
+        self.names.insert_unique(hash, id, |id| {
+            let group = &groups[*id as usize];
+            hasher.hash_one((&*group.name, &*group.filter))
+        });
+        id
+    }
+
+    /// True if the session was a member already; it gets the new options.
+    pub(crate) fn add(&mut self, group: GroupId, member: Member) -> bool {
+        let members = Arc::make_mut(&mut self.groups[group as usize].members);
+        members.add(member, true).is_some()
+    }
+
+    /// The filter of a group that the session is a member of.
+    pub(crate) fn filter_of_member(&self, group: GroupId, session: u64) -> Option<Arc<str>> {
+        let shared = self.groups.get(group as usize)?;
+        shared.members.member(session)?;
+        Some(Arc::clone(&shared.filter))
+    }
+
+    /// Takes a member out; true if it was the last and the group is gone.
+    pub(crate) fn remove(&mut self, group: GroupId, session: u64) -> bool {
+        let Some(shared) = self.groups.get_mut(group as usize) else {
+            return false;
+        };
+        let members = Arc::make_mut(&mut shared.members);
+        members.remove(session);
+        if !members.is_empty() {
+            return false;
+        }
+        let hash = self.hasher.hash_one((&*shared.name, &*shared.filter));
+        if let Ok(entry) = self.names.find_entry(hash, |id| *id == group) {
+            entry.remove();
+        }
+        self.groups.remove(group as usize);
+        true
+    }
+
+    /// Returns the filter if the group exists.
+    pub(crate) fn set_online(
+        &mut self,
+        group: GroupId,
+        session: u64,
+        online: bool,
+    ) -> Option<Arc<str>> {
+        let shared = self.groups.get_mut(group as usize)?;
+        Arc::make_mut(&mut shared.members).set_online(session, online);
+        Some(Arc::clone(&shared.filter))
+    }
+
+    /// The members of a group at this moment.
+    pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
+        let shared = self.groups.get(group as usize)?;
+        Some(Arc::clone(&shared.members))
+    }
+}

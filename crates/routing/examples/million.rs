@@ -1,0 +1,271 @@
+//! What a million filters and a million retained topics cost: memory, changes, matches, pages.
+//!
+//! ```text
+//! cargo run --release -p thrum-routing --example million [COUNT]
+//! ```
+//!
+//! Times are the best of several rounds, as a shared machine adds and never takes away. `resident` is
+//! the growth of this process with the allocator's own share, `counted` what the structures say.
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use thrum_routing::{Destination, Index, Position, Retained};
+
+const ROUNDS: usize = 5;
+/// Topics of a steady load: warm, but more than the first cache holds.
+const WARM_TOPICS: u32 = 1_000;
+/// Spreads consecutive numbers over all filters.
+const STRIDE: u32 = 7_919;
+
+/// As large as a broker's session with the options of its subscription.
+#[expect(dead_code, reason = "only the size of the options counts here")]
+#[derive(Clone, Copy)]
+struct Subscriber {
+    session: u32,
+    subscription_identifier: u32,
+    options: [u8; 4],
+}
+
+impl Destination for Subscriber {
+    type Key = u32;
+
+    fn key(&self) -> u32 {
+        self.session
+    }
+}
+
+fn subscriber(session: u32) -> Subscriber {
+    Subscriber {
+        session,
+        subscription_identifier: 0,
+        options: [1, 0, 0, 0],
+    }
+}
+
+/// Half exact, half with wildcards, in the shapes of a fleet of devices.
+fn filter(number: u32) -> String {
+    let (site, line) = (number % 1_000, number % 50);
+    match number % 8 {
+        0 => format!("site/{site}/device/{number}/+"),
+        2 => format!("device/{number}/#"),
+        4 => format!("+/alarm/{number}/#"),
+        6 => format!("site/+/line/{line}/machine/{number}/state"),
+        1 | 5 => format!("device/{number}/cmd"),
+        _ => format!("site/{site}/device/{number}/set/config"),
+    }
+}
+
+/// Name and the topic of a number below [`WARM_TOPICS`].
+type Case = (&'static str, fn(u32) -> String);
+
+const CASES: [Case; 5] = [
+    ("exact hit", |number| {
+        format!("device/{}/cmd", 8 * number + 1)
+    }),
+    ("wildcard hit", |number| {
+        let device = 8 * number;
+        format!("site/{}/device/{device}/temperature", device % 1_000)
+    }),
+    ("`+` in the middle", |number| {
+        let machine = 8 * number + 6;
+        format!("site/9/line/{}/machine/{machine}/state", machine % 50)
+    }),
+    ("several hits", |number| {
+        format!("device/{}/cmd", 8 * number + 2)
+    }),
+    ("no hit", |number| format!("device/x{number}/temperature")),
+];
+
+#[expect(clippy::print_stdout, reason = "reports to its terminal")]
+fn report(line: &str) {
+    println!("{line}");
+}
+
+/// Time of one run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures, and is no part of the broker"
+)]
+fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
+    let start = Instant::now();
+    let result = run();
+    (start.elapsed(), result)
+}
+
+/// Nanoseconds for each of `count` operations, in the best round.
+fn best(count: usize, mut round: impl FnMut()) -> f64 {
+    let times = (0..ROUNDS).map(|_| timed(&mut round).0);
+    per_one(times.min().unwrap_or_default(), count)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn per_one(time: Duration, count: usize) -> f64 {
+    time.as_secs_f64() * 1e9 / count as f64
+}
+
+/// Pages of this process in memory, in bytes.
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or_default() * 4096
+}
+
+fn report_memory(what: &str, counted: usize, before: usize, count: usize) {
+    let resident = resident_bytes().saturating_sub(before);
+    report(&format!(
+        "{what}: {} bytes each counted, {} resident",
+        counted / count,
+        resident / count
+    ));
+}
+
+fn filters(count: u32) {
+    let filters: Vec<_> = (0..count).map(filter).collect();
+    let before = resident_bytes();
+    let mut index = Index::with_seed(1);
+    let mut longest = Duration::ZERO;
+    let (time, ()) = timed(|| {
+        for (session, filter) in (0..).zip(&filters) {
+            index.insert(filter, subscriber(session));
+        }
+    });
+    report(&format!(
+        "first insertion: {:.0} ns",
+        per_one(time, filters.len())
+    ));
+    report_memory("filters", index.memory_bytes(), before, filters.len());
+    for (name, topic) in CASES {
+        let mut topics: Vec<_> = (0..WARM_TOPICS).map(topic).collect();
+        if name == "several hits" {
+            // Beside `device/{n}/#`: an exact one, and two that many share.
+            for (session, topic) in (0..).zip(&topics) {
+                index.insert(topic, subscriber(session));
+            }
+            index.insert("device/+/cmd", subscriber(0));
+            index.insert("#", subscriber(0));
+        }
+        topics.sort_by_key(|topic| topic.len().wrapping_mul(STRIDE as usize));
+        let mut found = Vec::new();
+        let mut hits = 0;
+        let time = best(topics.len() * 100, || {
+            hits = 0;
+            for topic in (0..100).flat_map(|_| &topics) {
+                found.clear();
+                index.matches(topic, &mut found);
+                hits += black_box(found.len());
+            }
+        });
+        let hits = hits / (100 * topics.len());
+        report(&format!("match, {name}, {hits} found: {time:.0} ns"));
+    }
+    let number = |step: u32| (step.wrapping_mul(STRIDE) % count) as usize;
+    let remove = |index: &mut Index<Subscriber>| {
+        for step in 0..count {
+            let number = number(step);
+            black_box(index.remove(&filters[number], u32::try_from(number).unwrap_or(0)));
+        }
+    };
+    let (time, ()) = timed(|| remove(&mut index));
+    report(&format!("removal: {:.0} ns", per_one(time, filters.len())));
+    let (time, ()) = timed(|| {
+        for step in 0..count {
+            let number = number(step);
+            let (time, _) = timed(|| {
+                index.insert(
+                    &filters[number],
+                    subscriber(u32::try_from(number).unwrap_or(0)),
+                )
+            });
+            longest = longest.max(time);
+        }
+    });
+    report(&format!(
+        "insertion in another order: {:.0} ns with two clock readings, the longest {longest:?}",
+        per_one(time, filters.len())
+    ));
+}
+
+fn retained(count: u32) {
+    let topic = |number: u32| format!("site/{}/device/{number}/state", number % 1_000);
+    let topics: Vec<_> = (0..count).map(topic).collect();
+    let before = resident_bytes();
+    let mut retained = Retained::new();
+    let (time, ()) = timed(|| {
+        for (number, topic) in (0_u64..).zip(&topics) {
+            retained.insert(topic, number);
+        }
+    });
+    report(&format!(
+        "first store: {:.0} ns",
+        per_one(time, topics.len())
+    ));
+    let resident = resident_bytes().saturating_sub(before);
+    report(&format!(
+        "retained topics: {} bytes each resident",
+        resident / topics.len()
+    ));
+    let in_other_order = |step: u32| &topics[(step.wrapping_mul(STRIDE) % count) as usize];
+    let time = best(topics.len(), || {
+        for step in 0..count {
+            black_box(retained.insert(in_other_order(step), u64::from(step)));
+        }
+    });
+    report(&format!("replacing: {time:.0} ns"));
+    let time = best(topics.len(), || {
+        for step in 0..count {
+            black_box(retained.get(in_other_order(step)));
+        }
+    });
+    report(&format!("look-up by topic: {time:.0} ns"));
+    for filter in [
+        "#",
+        "site/7/#",
+        "site/+/device/77/state",
+        "+/nothing",
+        "site/+/device/+/none",
+    ] {
+        pages(&retained, filter);
+    }
+    let time = best(topics.len(), || {
+        let mut sum = 0;
+        retained.for_each_match("#", |message| {
+            sum += *message;
+            ControlFlow::Continue(())
+        });
+        black_box(sum);
+    });
+    report(&format!("all at once: {time:.0} ns each"));
+}
+
+/// A whole replay in pages of 64, and its longest page.
+fn pages(retained: &Retained<u64>, filter: &str) {
+    let (mut found, mut count, mut longest) = (0, 0, Duration::ZERO);
+    let mut position: Option<Position> = None;
+    let (time, ()) = timed(|| {
+        loop {
+            let (time, next) =
+                timed(|| retained.next_page(filter, position.as_ref(), 64, |_| found += 1));
+            longest = longest.max(time);
+            count += 1;
+            position = next;
+            if position.is_none() {
+                break;
+            }
+        }
+    });
+    report(&format!(
+        "replay of `{filter}`: {found} found, {count} pages in {time:?}, the longest {longest:?}"
+    ));
+}
+
+fn main() {
+    let count = std::env::args().nth(1).and_then(|count| count.parse().ok());
+    let count = count.unwrap_or(1_000_000_u32).max(10_000);
+    filters(count);
+    retained(count);
+}

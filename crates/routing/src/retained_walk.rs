@@ -1,0 +1,203 @@
+//! A walk over the topics that have a retained message, along the branches that a filter can match.
+
+use alloc::collections::btree_map::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Included};
+
+use crate::levels::LevelId;
+use crate::retained::{Retained, root_of};
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    root: u32,
+    path: Vec<LevelId>,
+}
+
+impl Position {
+    pub(crate) const fn start_of(root: u32) -> Self {
+        Self {
+            root,
+            path: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn root(&self) -> u32 {
+        self.root
+    }
+}
+
+/// One level of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Literal(LevelId),
+    SingleLevel,
+    MultiLevel,
+}
+
+/// Visits the nodes that a filter can reach, parents first, children by ascending level.
+pub(crate) struct Walk<'a, M> {
+    retained: &'a Retained<M>,
+    steps: Vec<Step>,
+    /// From the root down to the current node.
+    path: Vec<Place<'a>>,
+}
+
+/// A node on the way, and which of its children are still to be visited.
+struct Place<'a> {
+    node: u32,
+    children: Children<'a>,
+}
+
+enum Children<'a> {
+    All,
+    These(Range<'a, (u32, LevelId), u32>),
+    None,
+}
+
+impl Place<'_> {
+    const fn new(node: u32) -> Self {
+        Self {
+            node,
+            children: Children::All,
+        }
+    }
+}
+
+impl<'a, M> Walk<'a, M> {
+    /// Nothing if a level of the filter occurs in no topic.
+    pub(crate) fn new(retained: &'a Retained<M>, filter: &str) -> Option<Self> {
+        let step = |level: &str| match level {
+            "#" => Some(Step::MultiLevel),
+            "+" => Some(Step::SingleLevel),
+            text => retained.levels.find(text.as_bytes()).map(Step::Literal),
+        };
+        let steps = filter.split('/').map(step).collect::<Option<Vec<_>>>()?;
+        Some(Self::from_root(retained, steps, root_of(filter)))
+    }
+
+    /// Every topic below a root.
+    pub(crate) fn of_all(retained: &'a Retained<M>, root: u32) -> Self {
+        Self::from_root(retained, vec![Step::MultiLevel], root)
+    }
+
+    fn from_root(retained: &'a Retained<M>, steps: Vec<Step>, root: u32) -> Self {
+        Self {
+            retained,
+            steps,
+            path: vec![Place::new(root)],
+        }
+    }
+
+    /// Goes to where another walk stood, or as near before what is left as the topics now allow.
+    pub(crate) fn resume(&mut self, position: &Position) {
+        for &level in &position.path {
+            let step = self.step();
+            let node = self.current();
+            self.leave_behind(level, step);
+            let child = self.retained.edges.get(&(node, level));
+            match child.filter(|_| may_enter(step, level)) {
+                Some(&child) => self.path.push(Place::new(child)),
+                None => return,
+            }
+        }
+    }
+
+    /// Of the current node's children only those after a level are still to be visited.
+    fn leave_behind(&mut self, level: LevelId, step: Option<Step>) {
+        let edges = &self.retained.edges;
+        let Some(here) = self.path.last_mut() else {
+            return;
+        };
+        here.children = match step {
+            Some(Step::Literal(literal)) if literal > level => Children::All,
+            Some(Step::Literal(_)) | None => Children::None,
+            Some(Step::SingleLevel | Step::MultiLevel) => {
+                let (first, last) = ((here.node, level), (here.node, LevelId::LAST));
+                Children::These(edges.range((Excluded(first), Included(last))))
+            }
+        };
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        let level = |place: &Place<'_>| self.retained.nodes[place.node].level;
+        Position {
+            root: self.path.first().map_or(0, |root| root.node),
+            path: self.path.iter().skip(1).map(level).collect(),
+        }
+    }
+
+    fn current(&self) -> u32 {
+        self.path.last().map_or(0, |place| place.node)
+    }
+
+    /// Levels from the root to the current node.
+    fn depth(&self) -> usize {
+        self.path.len() - 1
+    }
+
+    /// What the filter asks of the children of the current node.
+    fn step(&self) -> Option<Step> {
+        let last = self.steps.last().copied();
+        let beyond = last.filter(|&step| step == Step::MultiLevel);
+        self.steps.get(self.depth()).copied().or(beyond)
+    }
+
+    /// To the next node; false at the end.
+    pub(crate) fn advance(&mut self) -> bool {
+        loop {
+            if let Some(child) = self.next_child() {
+                self.path.push(Place::new(child));
+                return true;
+            }
+            if self.depth() == 0 {
+                return false;
+            }
+            self.path.pop();
+        }
+    }
+
+    fn next_child(&mut self) -> Option<u32> {
+        let step = self.step();
+        let Retained { nodes, edges, .. } = self.retained;
+        let here = self.path.last_mut()?;
+        if let Children::These(left) = &mut here.children {
+            return left.next().map(|(_, &child)| child);
+        }
+        let before = core::mem::replace(&mut here.children, Children::None);
+        if matches!(before, Children::None) || nodes[here.node].children == 0 {
+            return None;
+        }
+        if let Step::Literal(level) = step? {
+            return edges.get(&(here.node, level)).copied();
+        }
+        let mut children = edges.range((here.node, LevelId::FIRST)..=(here.node, LevelId::LAST));
+        let first = children.next().map(|(_, &child)| child);
+        here.children = Children::These(children);
+        first
+    }
+
+    /// The message of the current node, if the whole filter matches its topic.
+    pub(crate) fn message(&self) -> Option<&'a M> {
+        let depth = self.depth();
+        let is_whole = match self.steps.last() {
+            // `#` stands for its parent too.
+            Some(Step::MultiLevel) => depth + 1 >= self.steps.len(),
+            _ => depth == self.steps.len(),
+        };
+        if is_whole {
+            self.retained.nodes[self.current()].message.as_ref()
+        } else {
+            None
+        }
+    }
+}
+
+fn may_enter(step: Option<Step>, level: LevelId) -> bool {
+    match step {
+        Some(Step::Literal(literal)) => literal == level,
+        Some(Step::SingleLevel | Step::MultiLevel) => true,
+        None => false,
+    }
+}
