@@ -329,7 +329,9 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::collection::vec;
-    use proptest::prelude::{Strategy as Generate, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::prelude::{
+        Strategy as Generate, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
     use proptest::sample::select;
 
     use super::*;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use thrum_protocol::server::DeliveryOptions;
 use thrum_protocol::{Message, Outgoing};
+use thrum_routing::Allowance;
 
 use crate::worker::{Replay, Worker};
 
@@ -82,9 +83,13 @@ impl Worker {
     fn look_up(&mut self, replay: &mut Replay) {
         let after = replay.after.take();
         let page = &mut replay.page;
-        let visits = &mut self.replays.visits_left;
+        let mut allowance = Allowance {
+            messages: REPLAY_PAGE,
+            visits: self.replays.visits_left,
+        };
         let store = &self.node.retained;
-        replay.after = store.page(&replay.filter, after, REPLAY_PAGE, visits, page);
+        replay.after = store.page(&replay.filter, after, &mut allowance, page);
+        self.replays.visits_left = allowance.visits;
         // Taken from the end.
         page.reverse();
     }

@@ -11,7 +11,7 @@ use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 use thrum_protocol::{Message, Time};
-use thrum_routing::retained::{Position, Retained};
+use thrum_routing::retained::{Allowance, Position, Retained};
 
 /// Shards for each worker of a node that has several: seldom do two of them want the same one.
 const SHARDS_PER_WORKER: usize = 2;
@@ -128,38 +128,37 @@ impl RetainedStore {
         true
     }
 
-    /// The next messages that match, at most `max`; the cursor goes on where it stopped, none at the end.
-    /// Takes what it visits from the visits that are left.
+    /// The next messages that match, as many as are allowed; the cursor goes on where it stopped, none at
+    /// the end. What was taken and visited goes off the allowance.
     pub(crate) fn page(
         &self,
         filter: &str,
         after: Option<ReplayCursor>,
-        max: usize,
-        visits_left: &mut usize,
+        allowance: &mut Allowance,
         into: &mut Vec<Arc<Message>>,
     ) -> Option<ReplayCursor> {
         if !filter.contains(['+', '#']) {
-            *visits_left = visits_left.saturating_sub(1);
+            allowance.visits = allowance.visits.saturating_sub(1);
             let shard = self.read(self.slot(filter));
             into.extend(shard.messages.get(filter).cloned());
             return None;
         }
         let ReplayCursor(mut place) = after.unwrap_or(ReplayCursor(Place::default()));
-        let full = into.len() + max;
-        while *visits_left > 0 && into.len() < full {
-            let granted = PAGE_VISITS.min(*visits_left);
-            let mut visits = granted;
+        while allowance.visits > 0 && allowance.messages > 0 {
+            let visits = PAGE_VISITS.min(allowance.visits);
+            let mut page = Allowance {
+                messages: allowance.messages,
+                visits,
+            };
             let shard = self.read(place.shard);
-            let (after, room) = (place.after.as_ref(), full - into.len());
-            let end =
-                shard
-                    .messages
-                    .next_page_within(filter, after, room, &mut visits, |message| {
-                        into.push(Arc::clone(message));
-                    });
+            let (messages, after) = (&shard.messages, place.after.as_ref());
+            let end = messages.next_page_within(filter, after, &mut page, |message| {
+                into.push(Arc::clone(message));
+            });
             drop(shard);
+            allowance.messages = page.messages;
             // Even an empty shard costs its lock.
-            *visits_left -= (granted - visits).max(1);
+            allowance.visits -= (visits - page.visits).max(1);
             place = self.beyond(place.shard, end)?;
         }
         Some(ReplayCursor(place))
@@ -180,13 +179,11 @@ impl RetainedStore {
             .sweep_from
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let (mut pages, mut expired) = (SWEEP_PAGES, Vec::new());
-        let mut shards_left = self.shards.len();
-        while pages > 0 && shards_left > 0 {
+        let mut expired = Vec::new();
+        for _ in 0..SWEEP_PAGES {
             let Place { shard, after } = std::mem::take(&mut *place);
-            let end = self.expired(shard, after.as_ref(), now, &mut pages, &mut expired);
+            let end = self.expired(shard, after.as_ref(), now, &mut expired);
             self.remove_expired(shard, &mut expired);
-            shards_left -= usize::from(end.is_none());
             *place = self.beyond(shard, end).unwrap_or_default();
         }
     }
@@ -197,19 +194,16 @@ impl RetainedStore {
         shard: usize,
         after: Option<&Position>,
         now: Time,
-        pages: &mut usize,
         into: &mut Vec<Arc<Message>>,
     ) -> Option<Position> {
         let shard = self.read(shard);
         if shard.expiring == 0 {
             return None;
         }
-        *pages -= 1;
-        shard
-            .messages
-            .next_page_of_all(after, PAGE_VISITS, |message| {
-                into.extend(message.is_expired(now).then(|| Arc::clone(message)));
-            })
+        let messages = &shard.messages;
+        messages.next_page_of_all(after, PAGE_VISITS, |message| {
+            into.extend(message.is_expired(now).then(|| Arc::clone(message)));
+        })
     }
 
     fn remove_expired(&self, shard: usize, expired: &mut Vec<Arc<Message>>) {
@@ -339,8 +333,11 @@ mod tests {
     fn replay(store: &RetainedStore, filter: &str, visits: usize) -> (Vec<String>, usize) {
         let (mut found, mut cursor, mut calls) = (Vec::new(), None, 0);
         loop {
-            let mut visits_left = visits;
-            cursor = store.page(filter, cursor, 64, &mut visits_left, &mut found);
+            let mut allowance = Allowance {
+                messages: 64,
+                visits,
+            };
+            cursor = store.page(filter, cursor, &mut allowance, &mut found);
             calls += 1;
             if cursor.is_none() {
                 break;

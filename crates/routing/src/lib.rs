@@ -30,5 +30,5 @@ mod wildcards;
 pub use anchors::Anchors;
 pub use destination::Destination;
 pub use index::{FilterId, Index, Inserted, Removed};
-pub use retained::{Position, Retained};
+pub use retained::{Allowance, Position, Retained};
 pub use shared::{Choice, Cursor, Group, Strategy, UnknownStrategy};

@@ -31,6 +31,15 @@ pub(crate) fn root_of(text: &str) -> u32 {
     }
 }
 
+/// What a page may still take; one that begins with nothing left takes one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Messages to hand over.
+    pub messages: usize,
+    /// Branches to visit, about as costly as a look-up each.
+    pub visits: usize,
+}
+
 /// Messages by topic. Keep `M` small, an `Arc` for instance: inner levels have room for one too.
 #[derive(Debug)]
 pub struct Retained<M> {
@@ -188,25 +197,27 @@ impl<M> Retained<M> {
         messages_max: usize,
         each: impl FnMut(&M),
     ) -> Option<Position> {
-        let mut visits_left = messages_max.max(1).saturating_mul(VISITS_PER_MESSAGE);
-        self.next_page_within(filter, after, messages_max, &mut visits_left, each)
+        let messages = messages_max.max(1);
+        let mut allowance = Allowance {
+            messages,
+            visits: messages.saturating_mul(VISITS_PER_MESSAGE),
+        };
+        self.next_page_within(filter, after, &mut allowance, each)
     }
 
-    /// As [`Self::next_page`], with the caller's bound on the branches that are visited: what is left of
-    /// it comes back. A branch costs about as much as a look-up; a page visits at least one.
+    /// As [`Self::next_page`], with the caller's bounds, of which comes back what is left.
     pub fn next_page_within(
         &self,
         filter: &str,
         after: Option<&Position>,
-        messages_max: usize,
-        visits_left: &mut usize,
+        allowance: &mut Allowance,
         each: impl FnMut(&M),
     ) -> Option<Position> {
         let mut walk = Walk::new(self, filter)?;
         if let Some(position) = after {
             walk.resume(position);
         }
-        Self::page(&mut walk, messages_max, visits_left, each)
+        Self::page(&mut walk, allowance, each)
     }
 
     /// Hands over the messages of all topics, those that begin with `$` too, in pages of at most
@@ -215,35 +226,37 @@ impl<M> Retained<M> {
         &self,
         after: Option<&Position>,
         visits_max: usize,
-        mut each: impl FnMut(&M),
+        each: impl FnMut(&M),
     ) -> Option<Position> {
         let mut walk = Walk::of_all(self, after.map_or(ROOT, Position::root));
         if let Some(position) = after {
             walk.resume(position);
         }
-        let end = Self::page(&mut walk, visits_max, &mut visits_max.max(1), &mut each);
+        let mut allowance = Allowance {
+            messages: visits_max,
+            visits: visits_max,
+        };
+        let end = Self::page(&mut walk, &mut allowance, each);
         let is_last = after.is_some_and(|position| position.root() == DOLLAR_ROOT);
         end.or_else(|| (!is_last).then(|| Position::start_of(DOLLAR_ROOT)))
     }
 
     fn page(
         walk: &mut Walk<'_, M>,
-        messages_max: usize,
-        visits_left: &mut usize,
+        allowance: &mut Allowance,
         mut each: impl FnMut(&M),
     ) -> Option<Position> {
-        let mut messages_left = messages_max.max(1);
         while walk.advance() {
+            allowance.visits = allowance.visits.saturating_sub(1);
             if let Some(message) = walk.message() {
                 each(message);
-                messages_left -= 1;
+                allowance.messages = allowance.messages.saturating_sub(1);
             }
-            *visits_left = visits_left.saturating_sub(1);
-            if messages_left == 0 || *visits_left == 0 {
+            if allowance.messages == 0 || allowance.visits == 0 {
                 return Some(walk.position());
             }
         }
-        *visits_left = visits_left.saturating_sub(1);
+        allowance.visits = allowance.visits.saturating_sub(1);
         None
     }
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use thrum_routing::Retained;
+use thrum_routing::{Allowance, Retained};
 
 /// The message of a topic is the topic.
 fn retained<'a>(topics: &[&'a str]) -> Retained<&'a str> {
@@ -175,16 +175,19 @@ fn page_visits_no_more_than_it_may() {
     retained.insert("last/y", 1_000);
     let (mut found, mut position, mut pages) = (Vec::new(), None, 0);
     loop {
-        let mut visits_left = 100;
+        let mut allowance = Allowance {
+            messages: 64,
+            visits: 100,
+        };
         let each = |&message: &i32| found.push(message);
-        position = retained.next_page_within("+/y", position.as_ref(), 64, &mut visits_left, each);
+        position = retained.next_page_within("+/y", position.as_ref(), &mut allowance, each);
         pages += 1;
         if position.is_none() {
             // The end is found by the way.
-            assert!(visits_left > 0);
+            assert!(allowance.visits > 0);
             break;
         }
-        assert_eq!(visits_left, 0);
+        assert_eq!(allowance.visits, 0);
     }
     assert_eq!((found, pages), (vec![1_000], 11));
 }

@@ -356,9 +356,11 @@ fn reached_limits_are_counted_under_their_names() {
         config.limits.connections = 3;
         config.sys.interval = std::time::Duration::from_millis(100);
     });
+    let mut greedy = Peer::connect(address, "greedy");
+    greedy.subscribe("first", QoS::AtMostOnce);
+    greedy.subscribe("second", QoS::AtMostOnce);
     let mut peer = Peer::connect(address, "c");
     peer.subscribe("$SYS/broker/limits/+/+", QoS::AtMostOnce);
-    peer.subscribe("second", QoS::AtMostOnce);
     let topic = "$SYS/broker/limits/client/subscriptions";
     let counted = (0..100)
         .map(|_| peer.message())
