@@ -15,7 +15,7 @@ use crate::interest::Member;
 /// Every group with at least one member.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    groups: Slab<SharedGroup>,
+    numbered: Slab<SharedGroup>,
     /// Numbers of the groups by name and filter.
     names: HashTable<GroupId>,
     hasher: DefaultHashBuilder,
@@ -38,7 +38,7 @@ impl SharedGroup {
 impl Groups {
     pub(crate) fn find(&self, shared: SharedFilter<'_>) -> Option<GroupId> {
         let hash = self.hasher.hash_one((shared.group, shared.filter));
-        let is_it = |group: &GroupId| self.groups[*group as usize].is(shared);
+        let is_it = |group: &GroupId| self.numbered[*group as usize].is(shared);
         self.names.find(hash, is_it).copied()
     }
 
@@ -49,11 +49,12 @@ impl Groups {
             filter: shared.filter.into(),
             members: Arc::new(Group::new(strategy)),
         };
-        let id = u32::try_from(self.groups.insert(group)).expect("fewer groups than subscriptions");
-        let (hasher, groups) = (&self.hasher, &self.groups);
+        let id =
+            u32::try_from(self.numbered.insert(group)).expect("fewer groups than subscriptions");
+        let (hasher, numbered) = (&self.hasher, &self.numbered);
         let hash = hasher.hash_one((shared.group, shared.filter));
         self.names.insert_unique(hash, id, |id| {
-            let group = &groups[*id as usize];
+            let group = &numbered[*id as usize];
             hasher.hash_one((&*group.name, &*group.filter))
         });
         id
@@ -61,20 +62,20 @@ impl Groups {
 
     /// True if the session was a member already; it gets the new options.
     pub(crate) fn add(&mut self, group: GroupId, member: Member) -> bool {
-        let members = Arc::make_mut(&mut self.groups[group as usize].members);
+        let members = Arc::make_mut(&mut self.numbered[group as usize].members);
         members.add(member, true).is_some()
     }
 
     /// The filter of a group that the session is a member of.
     pub(crate) fn filter_of_member(&self, group: GroupId, session: u64) -> Option<Arc<str>> {
-        let shared = self.groups.get(group as usize)?;
+        let shared = self.numbered.get(group as usize)?;
         shared.members.member(session)?;
         Some(Arc::clone(&shared.filter))
     }
 
     /// Takes a member out; true if it was the last and the group is gone.
     pub(crate) fn remove(&mut self, group: GroupId, session: u64) -> bool {
-        let Some(shared) = self.groups.get_mut(group as usize) else {
+        let Some(shared) = self.numbered.get_mut(group as usize) else {
             return false;
         };
         let members = Arc::make_mut(&mut shared.members);
@@ -86,7 +87,7 @@ impl Groups {
         if let Ok(entry) = self.names.find_entry(hash, |id| *id == group) {
             entry.remove();
         }
-        self.groups.remove(group as usize);
+        self.numbered.remove(group as usize);
         true
     }
 
@@ -97,14 +98,14 @@ impl Groups {
         session: u64,
         online: bool,
     ) -> Option<Arc<str>> {
-        let shared = self.groups.get_mut(group as usize)?;
+        let shared = self.numbered.get_mut(group as usize)?;
         Arc::make_mut(&mut shared.members).set_online(session, online);
         Some(Arc::clone(&shared.filter))
     }
 
     /// The members of a group at this moment.
     pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
-        let shared = self.groups.get(group as usize)?;
+        let shared = self.numbered.get(group as usize)?;
         Some(Arc::clone(&shared.members))
     }
 }

@@ -42,9 +42,7 @@ impl Worker {
             && let Some((slot, id)) = self.replays.waiting.pop_front()
         {
             if self.is_session(slot, id) {
-                if let Some(rare) = self.local.clients[slot as usize].rare.as_deref_mut() {
-                    rare.replay_waits = false;
-                }
+                self.local.clients[slot as usize].rare_mut().replay_waits = false;
                 self.replay(slot);
             }
         }
@@ -53,11 +51,11 @@ impl Worker {
     /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
     pub(crate) fn replay(&mut self, slot: u32) {
         while let Some(mut replay) = self.next_replay(slot) {
+            if replay.page.is_empty() && self.replays.visits_left == 0 {
+                self.replay_next_turn(slot, replay);
+                return;
+            }
             if replay.page.is_empty() {
-                if self.replays.visits_left == 0 {
-                    self.replay_next_turn(slot, replay);
-                    return;
-                }
                 self.look_up(&mut replay);
             }
             if let Some(message) = replay.page.pop() {

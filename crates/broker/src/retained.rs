@@ -66,7 +66,7 @@ struct Place {
 }
 
 /// Place in a replay, to go on from at the next turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReplayCursor(Place);
 
 impl RetainedStore {
@@ -143,7 +143,7 @@ impl RetainedStore {
             into.extend(shard.messages.get(filter).cloned());
             return None;
         }
-        let ReplayCursor(mut place) = after.unwrap_or(ReplayCursor(Place::default()));
+        let ReplayCursor(mut place) = after.unwrap_or_default();
         while allowance.visits > 0 && allowance.messages > 0 {
             let visits = PAGE_VISITS.min(allowance.visits);
             let mut page = Allowance {

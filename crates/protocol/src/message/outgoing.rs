@@ -134,7 +134,8 @@ impl<'a> Outgoing<'a> {
         now: Time,
         out: &mut Output,
     ) -> Result<usize, EncodeError> {
-        if self.frames.is_first(ANY_FORM) && self.owned.is_none() {
+        let is_owned = self.given.is_some() || self.made.is_some();
+        if self.frames.is_first(ANY_FORM) && !is_owned {
             return form.append(&self.publication, bytes_max, now, out.own());
         }
         let len = match form.cache_index() {

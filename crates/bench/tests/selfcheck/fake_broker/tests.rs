@@ -37,6 +37,7 @@ impl Client {
         };
         client.send(&Packet::Connect(Connect {
             version: Version::V5,
+            is_bridge: false,
             clean_start: true,
             keep_alive: 0,
             client_id: "c",
