@@ -116,7 +116,9 @@ mod tests {
         let others: Vec<_> = (200..300)
             .map(|number| format!("device/{number}/cmd/+"))
             .collect();
-        others.iter().for_each(|filter| changes.note(filter));
+        for filter in &others {
+            changes.note(filter);
+        }
         let disturbed: Vec<_> = others
             .iter()
             .map(|filter| slot(changes.anchors.of_filter(filter)))

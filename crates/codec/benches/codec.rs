@@ -40,6 +40,7 @@ fn connect(version: Version) -> Packet<'static> {
     let session_expiry = (version == Version::V5).then_some(3_600);
     Packet::Connect(Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id: "plant-7-line-3-sensor-42",

@@ -8,7 +8,7 @@ use thrum_codec::properties::{ConnectProperties, PublishProperties};
 use thrum_codec::{Packet, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
-use thrum_protocol::{Limits, Outgoing, Publication, Time};
+use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 use crate::codec::{PAYLOAD, TOPIC, packet_id, puback, publish};
 use crate::repeat;
@@ -19,7 +19,7 @@ const RECEIVERS: u32 = 100;
 /// PUBLISH with `QoS` 1 in, PUBACK out.
 pub(crate) fn publish_in(times: u32) {
     let mut session = session(1);
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     repeat(times, || {
         out.clear();
         let packet = black_box(Packet::Publish(publish()));
@@ -35,7 +35,7 @@ pub(crate) fn publish_in(times: u32) {
 pub(crate) fn deliver_qos0(times: u32) {
     let mut session = session(1);
     let mut frames = FrameCache::default();
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     repeat(times, || {
         out.clear();
         let mut outgoing = Outgoing::new(black_box(publication()), &mut frames);
@@ -47,7 +47,7 @@ pub(crate) fn deliver_qos0(times: u32) {
 pub(crate) fn deliver_qos1(times: u32) {
     let mut session = session(1);
     let mut frames = FrameCache::default();
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     let mut ids = (1..=u16::MAX).cycle().map(packet_id);
     repeat(times, || {
         out.clear();
@@ -62,7 +62,7 @@ pub(crate) fn deliver_qos1(times: u32) {
 pub(crate) fn fan_out(times: u32) {
     let mut sessions: Vec<_> = (1..=u64::from(RECEIVERS)).map(session).collect();
     let mut frames = FrameCache::default();
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     repeat(times, || {
         let mut outgoing = Outgoing::new(black_box(publication()), &mut frames);
         for session in &mut sessions {
@@ -77,6 +77,7 @@ fn session(id: u64) -> Session {
     let limits = Arc::new(Limits::default());
     let connect = Connect {
         version: Version::V311,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id: "client",
@@ -91,7 +92,7 @@ fn session(id: u64) -> Session {
         session_present: false,
         response_information: None,
     };
-    session.connect(handshake, welcome, NOW, &mut Vec::new());
+    session.connect(handshake, welcome, NOW, &mut Output::new());
     session
 }
 

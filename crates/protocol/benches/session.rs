@@ -11,7 +11,7 @@ use thrum_codec::properties::{AckProperties, ConnectProperties, PublishPropertie
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version};
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{Action, DeliveryOptions, Handshake, Session, Welcome};
-use thrum_protocol::{Limits, Outgoing, Publication, Time};
+use thrum_protocol::{Limits, Outgoing, Output, Publication, Time};
 
 const TOPIC: &str = "plant/7/line/3/sensor/temperature";
 const NOW: Time = Time::from_millis(1_000);
@@ -27,6 +27,7 @@ fn session(version: Version, id: u64) -> Session {
     let limits = Arc::new(Limits::default());
     let connect = Connect {
         version,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id: "client",
@@ -41,7 +42,7 @@ fn session(version: Version, id: u64) -> Session {
         session_present: false,
         response_information: None,
     };
-    session.connect(handshake, welcome, NOW, &mut Vec::new());
+    session.connect(handshake, welcome, NOW, &mut Output::new());
     session
 }
 
@@ -60,7 +61,7 @@ impl Receiver {
     }
 
     /// One message out and, for `QoS` 1, its PUBACK in.
-    fn take(&mut self, outgoing: &mut Outgoing<'_>, qos: QoS, out: &mut Vec<u8>) {
+    fn take(&mut self, outgoing: &mut Outgoing<'_>, qos: QoS, out: &mut Output) {
         out.clear();
         let options = DeliveryOptions {
             qos,
@@ -107,7 +108,7 @@ fn publish_in(bencher: &mut Bencher<'_>, version: Version) {
         properties: PublishProperties::default(),
         payload: &[7; 16],
     };
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     bencher.iter(|| {
         out.clear();
         let packet = Packet::Publish(black_box(publish));
@@ -126,7 +127,7 @@ fn deliver(bencher: &mut Bencher<'_>, receivers: u64, (version, qos): Form, payl
         .map(|id| Receiver::new(version, id))
         .collect();
     let mut frames = FrameCache::default();
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Output::new();
     bencher.iter(|| {
         let mut outgoing = Outgoing::new(publication(payload), &mut frames);
         for receiver in &mut receivers {

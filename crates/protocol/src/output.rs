@@ -223,7 +223,6 @@ impl<'a> Iterator for Pieces<'a> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
 
     use proptest::prelude::*;
     use thrum_codec::QoS;
@@ -383,7 +382,7 @@ mod tests {
     fn capacity_tells_all_memory_that_an_emptied_output_keeps() {
         let mut output = Output::new();
         assert_eq!(output.capacity(), 0);
-        output.own().extend_from_slice(&vec![0; 100]);
+        output.own().extend_from_slice(&[0; 100]);
         assert!((100..200).contains(&output.capacity()));
         let payload = message(b"payload");
         for _ in 0..1000 {

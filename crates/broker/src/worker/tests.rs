@@ -41,7 +41,7 @@ fn two_workers() -> [Worker; 2] {
             bytes: 1 << 20,
         };
         node.open_mailbox(id, &poll, capacity).unwrap();
-        Worker::new(id, Arc::clone(&node), Arc::clone(&settings), poll, vec![])
+        Worker::new(id, Arc::clone(&node), &settings, poll, vec![])
     })
 }
 
@@ -94,6 +94,7 @@ fn bytes(packet: &Packet<'_>) -> Vec<u8> {
 fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     bytes(&Packet::Connect(Connect {
         version: VERSION,
+        is_bridge: false,
         clean_start: true,
         keep_alive: 60,
         client_id,

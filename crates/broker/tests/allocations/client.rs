@@ -60,6 +60,7 @@ impl Client {
         };
         client.send(&[Packet::Connect(Connect {
             version,
+            is_bridge: false,
             clean_start: true,
             keep_alive: 3_600,
             client_id,

@@ -167,13 +167,11 @@ fn large_retained_messages_are_replayed_byte_for_byte() {
         let mut seen = vec![false; payloads.len()];
         for _ in 0..payloads.len() {
             peer.receive(|packet| {
-                let Packet::Publish(publish) = &packet else {
-                    panic!("expected PUBLISH, got {packet:?}");
-                };
-                let (_, number) = publish.topic.split_once('/').expect("a topic of the test");
+                let topic = topic_of(&packet);
+                let (_, number) = topic.split_once('/').expect("a topic of the test");
                 let number: usize = number.parse().expect("a number");
                 let expected = Expected {
-                    topic: publish.topic,
+                    topic,
                     payload: &payloads[number],
                     version,
                     qos,
@@ -272,5 +270,12 @@ fn large_messages_of_a_session_are_sent_again_and_from_its_queue() {
         assert!(present);
         take_queued(&mut peer, &payloads, SENT_BEFORE, (version, qos));
         broker.stop();
+    }
+}
+
+fn topic_of<'a>(packet: &Packet<'a>) -> &'a str {
+    match packet {
+        Packet::Publish(publish) => publish.topic,
+        other => panic!("expected PUBLISH, got {other:?}"),
     }
 }

@@ -149,9 +149,7 @@ fn a_large_payload_reaches_every_receiver_and_is_copied_for_the_first_only() {
                 (false, QOS1, &[7, 300]),
             ] {
                 let mut peer = Peer::new(&connect(version));
-                for _ in 0..receiver {
-                    peer.sent(QOS1, "");
-                }
+                (0..receiver).for_each(|_| drop(peer.sent(QOS1, "")));
                 let options = DeliveryOptions {
                     retain,
                     identifiers,
