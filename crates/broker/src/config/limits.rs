@@ -20,7 +20,8 @@ pub struct LimitsConfig {
     /// process bounds it too. Default `1_000_000`: what one large machine can serve.
     #[schemars(range(min = 1))]
     pub connections: u32,
-    /// New connections accepted a second; the others wait in the system's backlog. 0 is no limit. Default `10_000`:
+    /// New connections accepted a second; what is not used is saved up for a second, and connections beyond wait in
+    /// the backlog of the system. 0 is no limit. Default `10_000`:
     /// a mass reconnect does not starve the clients that are connected.
     pub connect_rate: u32,
     /// Time from accepting a connection to its CONNECT packet. Default `"10s"`: slow radio links pass, idle sockets

@@ -13,9 +13,10 @@ use crate::metrics::Counter;
 const ACCEPTS_PER_TURN: usize = 256;
 /// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
-/// The connect rate is dealt out in portions for this long.
-const RATE_PERIOD: Duration = Duration::from_millis(100);
-const RATE_PERIODS_PER_SECOND: u32 = 10;
+/// Pause after the connect rate was used up: so much of it has come together again.
+const RATE_PAUSE: Duration = Duration::from_millis(10);
+/// The connect rate is counted in thousandths of a connection, as time is in thousandths of a second.
+const THOUSANDTHS: u64 = 1000;
 /// Pause after the system had no descriptor left.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
@@ -29,7 +30,7 @@ impl Worker {
             let gate = self.listeners[number].gate;
             match self.listeners[number].socket.accept() {
                 Ok((stream, peer)) => {
-                    self.connects_left = self.connects_left.saturating_sub(1);
+                    self.connects_saved = self.connects_saved.saturating_sub(THOUSANDTHS);
                     self.open(stream, peer, gate);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -64,24 +65,30 @@ impl Worker {
         }
     }
 
-    /// Whether the connect rate has one left; when it is used up the rest waits in the backlog.
+    /// Whether the connect rate has one left; when it is used up the rest waits in the backlog. What was not used
+    /// is saved up for a second at most.
     fn may_accept(&mut self) -> bool {
         let rate = self.local.settings.connect_rate;
         if rate == 0 {
             return true;
         }
+        let workers = u64::try_from(self.node.workers()).unwrap_or(1);
+        let saved_max = (u64::from(rate) * THOUSANDTHS)
+            .div_ceil(workers)
+            .max(THOUSANDTHS);
         let now = self.local.now;
-        if self
+        // A worker that has just started has saved all it may.
+        let waited = self
             .connects_since
-            .is_none_or(|since| now.since(since) >= RATE_PERIOD)
-        {
-            self.connects_since = Some(now);
-            let workers = u32::try_from(self.node.workers()).unwrap_or(1);
-            self.connects_left = rate.div_ceil(workers * RATE_PERIODS_PER_SECOND);
-        }
-        if self.connects_left == 0 {
+            .replace(now)
+            .map_or(THOUSANDTHS, |since| {
+                u64::try_from(now.since(since).as_millis()).unwrap_or(THOUSANDTHS)
+            });
+        let earned = waited.min(THOUSANDTHS) * saved_max / THOUSANDTHS;
+        self.connects_saved = (self.connects_saved + earned).min(saved_max);
+        if self.connects_saved < THOUSANDTHS {
             self.local.row().add(Counter::ConnectRateDeferred, 1);
-            self.defer_accept(RATE_PERIOD);
+            self.defer_accept(RATE_PAUSE);
             return false;
         }
         true

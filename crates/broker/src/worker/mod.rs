@@ -120,7 +120,8 @@ pub(crate) struct Worker {
     accept_deferred: bool,
     /// A listener gave as many connections as one turn takes.
     accept_again: bool,
-    connects_left: u32,
+    /// Connections that the connect rate has left, in thousandths.
+    connects_saved: u64,
     connects_since: Option<Time>,
     next_serial: u32,
     random_state: u64,
@@ -162,7 +163,7 @@ impl Worker {
             hold_back: false,
             accept_deferred: false,
             accept_again: false,
-            connects_left: 0,
+            connects_saved: 0,
             connects_since: None,
             next_serial: 0,
             random_state: node.identity

@@ -321,8 +321,8 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
 
 #[test]
 fn connections_over_the_connect_rate_wait_and_are_then_served() {
-    let (broker, address) = start(1, |config| config.limits.connect_rate = 100);
-    // Two portions of ten: the second waits for its tenth of a second.
+    let (broker, address) = start(1, |config| config.limits.connect_rate = 20);
+    // A second's worth comes in at once, the others as the rate goes.
     let peers: Vec<Peer> = (0..25)
         .map(|number| Peer::connect(address, &format!("c{number}")))
         .collect();
