@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use super::tree::{numbered, process_folder};
+use crate::clock;
 use crate::units::SECOND_NS;
 
 /// Shortest time between two readings.
 const REST_NS: u64 = 5 * SECOND_NS;
+
+/// Of its time a list of open files takes one part in so many: a million of them take seconds to list.
+const LIST_PART: u64 = 100;
 
 /// A walk of the page tables that takes more CPU time than this (about 1.5 GB resident) is not made in the load:
 /// the process cannot map memory meanwhile.
@@ -54,7 +58,7 @@ impl Walks {
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     listed: u64,
-    listed_at_ns: Option<u64>,
+    next_list_ns: u64,
 }
 
 impl OpenFiles {
@@ -66,17 +70,18 @@ impl OpenFiles {
         if told > 0 {
             return told;
         }
-        if self.is_due(at_ns) {
+        if at_ns >= self.next_list_ns {
+            let before_ns = clock::monotonic_ns();
             let lists = members.iter().map(|pid| numbered(&folder(*pid)).len());
             self.listed = lists.map(|files| u64::try_from(files).unwrap_or(0)).sum();
-            self.listed_at_ns = Some(at_ns);
+            self.rest(at_ns, clock::monotonic_ns().saturating_sub(before_ns));
         }
         self.listed
     }
 
-    fn is_due(&self, at_ns: u64) -> bool {
-        self.listed_at_ns
-            .is_none_or(|listed| at_ns.saturating_sub(listed) >= REST_NS)
+    /// A list was made.
+    fn rest(&mut self, at_ns: u64, took_ns: u64) {
+        self.next_list_ns = at_ns + took_ns.saturating_mul(LIST_PART).max(REST_NS);
     }
 }
 
@@ -136,10 +141,19 @@ mod tests {
     fn a_list_is_kept_for_a_while() {
         let mut open = OpenFiles {
             listed: 18_000,
-            listed_at_ns: Some(SECOND_NS),
+            next_list_ns: SECOND_NS + REST_NS,
         };
         // A process that is not there has no size, as on an older kernel.
         assert_eq!(open.count(&[u32::MAX], 2 * SECOND_NS), 18_000);
         assert_eq!(open.count(&[u32::MAX], SECOND_NS + REST_NS), 0);
+    }
+
+    #[test]
+    fn a_long_list_is_made_less_often() {
+        let mut open = OpenFiles::default();
+        open.rest(10 * SECOND_NS, 20 * MS);
+        assert_eq!(open.next_list_ns, 15 * SECOND_NS);
+        open.rest(10 * SECOND_NS, 2 * SECOND_NS);
+        assert_eq!(open.next_list_ns, 210 * SECOND_NS);
     }
 }
