@@ -4,25 +4,50 @@ use super::Swarm;
 use super::outbox::slot;
 use super::peer::{Step, Suffering};
 use super::ramp::ANSWER_NS_MAX;
+use crate::units::SECOND_NS;
 
-/// A tenth of the clients is looked at for deadlines in each of these, so all within a second.
-const SWEEP_NS: u64 = 100_000_000;
+/// Every client is looked at for deadlines within this time.
+const ROUND_NS: u64 = SECOND_NS;
+
+/// The longest time between two looks at some of them.
+const REST_NS_MAX: u64 = ROUND_NS / 10;
+
+/// About so many are looked at at once: 50 µs, in which no message is late.
+const CLIENTS_AT_ONCE: u64 = 2_048;
 
 /// Where the search for passed deadlines stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
-    next_ns: u64,
+    at_ns: u64,
     position: usize,
+}
+
+impl Sweep {
+    /// When some of so many clients are to be looked at next; never without any.
+    pub(super) fn next_ns(self, clients: usize) -> u64 {
+        if clients == 0 {
+            return u64::MAX;
+        }
+        let parts = number(clients) / CLIENTS_AT_ONCE;
+        self.at_ns + (ROUND_NS / parts.max(1)).min(REST_NS_MAX)
+    }
+
+    /// How many of them: those of the time since the last look.
+    fn share(self, clients: usize, now_ns: u64) -> u64 {
+        let passed_ns = now_ns.saturating_sub(self.at_ns).min(ROUND_NS);
+        (number(clients) * passed_ns / ROUND_NS + 1).min(number(clients))
+    }
 }
 
 impl Swarm {
     /// Lets a share of the clients see the time: keep alive, and answers that do not come.
     pub(super) fn sweep_deadlines(&mut self, now_ns: u64) {
-        if now_ns < self.sweep.next_ns || self.peers.is_empty() {
+        if now_ns < self.sweep.next_ns(self.peers.len()) {
             return;
         }
-        self.sweep.next_ns = now_ns + SWEEP_NS;
-        for _ in 0..=self.peers.len() / 10 {
+        let share = self.sweep.share(self.peers.len(), now_ns);
+        self.sweep.at_ns = now_ns;
+        for _ in 0..share {
             self.sweep.position = (self.sweep.position + 1) % self.peers.len();
             if let Ok(peer) = u32::try_from(self.sweep.position) {
                 self.handle_deadline(peer, now_ns);
@@ -61,5 +86,52 @@ impl Swarm {
         if let Err(violation) = outcome {
             self.lose(peer, violation.what);
         }
+    }
+}
+
+fn number(clients: usize) -> u64 {
+    u64::try_from(clients).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks of a second, and the most clients of one of them.
+    fn check(clients: usize) -> (u32, u64) {
+        let mut sweep = Sweep {
+            at_ns: SECOND_NS,
+            position: 0,
+        };
+        let (mut looks, mut seen, mut most) = (0, 0, 0);
+        while sweep.next_ns(clients) <= 2 * SECOND_NS {
+            let now_ns = sweep.next_ns(clients);
+            let share = sweep.share(clients, now_ns);
+            sweep.at_ns = now_ns;
+            looks += 1;
+            seen += share;
+            most = most.max(share);
+        }
+        assert!(seen >= number(clients), "{seen} of {clients}");
+        (looks, most)
+    }
+
+    #[test]
+    fn every_client_is_looked_at_within_a_second_and_few_at_once() {
+        assert_eq!(check(1), (10, 1));
+        assert_eq!(check(1_000), (10, 101));
+        let (looks, most) = check(1_000_000);
+        assert!(looks < 500 && most < 2_100, "{looks} looks, {most} at once");
+    }
+
+    #[test]
+    fn a_look_that_is_late_takes_more_clients_but_none_twice() {
+        let sweep = Sweep {
+            at_ns: SECOND_NS,
+            position: 0,
+        };
+        let late_ns = SECOND_NS + SECOND_NS / 2;
+        assert_eq!(sweep.share(1_000_000, late_ns), 500_001);
+        assert_eq!(sweep.share(1_000_000, 9 * SECOND_NS), 1_000_000);
     }
 }

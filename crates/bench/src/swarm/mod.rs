@@ -273,6 +273,7 @@ impl Swarm {
             .min(self.next_open_ns())
             .min(self.next_fault_ns())
             .min(timer_ns)
+            .min(self.sweep.next_ns(self.peers.len()))
             .min(now_ns + SLEEP_NS_MAX)
     }
 
