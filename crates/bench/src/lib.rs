@@ -25,6 +25,7 @@ pub mod record;
 pub mod run;
 pub mod scenario;
 pub mod search;
+mod source;
 mod swarm;
 pub mod validity;
 pub mod verdict;

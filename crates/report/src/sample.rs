@@ -158,6 +158,7 @@ fn scenario() -> ScenarioDescription {
         transport: "tcp".to_owned(),
         keep_alive_seconds: 300,
         connect_rate: 1_000,
+        source_addresses: vec!["127.0.0.2-127.0.0.9".to_owned()],
         load: LoadModel {
             closed_loop: false,
             text: "open loop, constant".to_owned(),

@@ -13,6 +13,7 @@ use crate::crew::{Crew, LocalCrew, Posts};
 use crate::monitor::{Moment, Monitor, ProcessTree};
 use crate::pacing::Warp;
 use crate::plan::{Machines, Plan};
+use crate::preflight::{PreflightError, own_sources};
 use crate::record::Counts;
 use crate::run::{RunError, Target, Wired, connect};
 use crate::swarm::{Progress, Timeline, page};
@@ -65,7 +66,9 @@ impl Load {
         let machines = Machines::new(&assignment.threads);
         let clients = machines.clients_of(&plan, assignment.machine);
         let wired = if clients > 0 {
-            connect(&plan, &targets, clients)?
+            let sources = own_sources(&plan.scenario.source_addresses);
+            let sources = sources.map_err(|error| RunError::from(PreflightError::from(error)))?;
+            connect(&plan, &targets, clients, sources)?
         } else {
             Wired::default()
         };

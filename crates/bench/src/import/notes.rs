@@ -30,7 +30,9 @@ fn reason(name: &str, value: &str) -> Option<&'static str> {
         (_, "false") | ("num-retry-connect" | "max-random-wait" | "min-random-wait", "0") => {
             return None;
         }
-        ("ifaddr", _) => "source addresses are chosen by the preflight check",
+        ("ifaddr", _) => {
+            "write the addresses as source_addresses of the file: all groups share them"
+        }
         ("startnumber", "0") => return None,
         ("startnumber", _) => "clients of a group are numbered from 1",
         ("num-retry-connect", _) => {

@@ -198,7 +198,10 @@ fn as_fast_as_possible_becomes_a_closed_loop() {
 #[test]
 fn every_option_without_counterpart_is_explained() {
     for (flags, part) in [
-        ("--ifaddr 10.0.0.1,10.0.0.2", "--ifaddr: source addresses"),
+        (
+            "--ifaddr 10.0.0.1,10.0.0.2",
+            "--ifaddr: write the addresses as source_addresses",
+        ),
         ("-n 500", "-n/--startnumber: clients of a group"),
         ("--quic true", "no QUIC"),
         ("-l", "-l/--lowmem"),

@@ -43,6 +43,11 @@ pub(super) fn scenario(
         transport: transports(targets),
         keep_alive_seconds: scenario.keep_alive,
         connect_rate: scenario.connect_rate,
+        source_addresses: scenario
+            .source_addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         load: LoadModel {
             closed_loop: scenario.has_closed_loop(),
             text: scenario.load_text(),

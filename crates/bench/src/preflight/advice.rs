@@ -113,6 +113,7 @@ mod tests {
                 proxied: 0,
             }],
             connect_rate,
+            source_addresses: Vec::new(),
         };
         advise(&needs, 4, |path| {
             let found = settings.iter().find(|(name, _)| path.ends_with(name));

@@ -1,27 +1,20 @@
-//! Files and ports that the clients need, and a broker that answers.
+//! Files that the clients need, and a broker that answers.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::sources::SourceError;
 use crate::kernel_text;
-use crate::ledger::as_index;
 use crate::units::count;
 use thrum_transport::Endpoint;
 
 /// Files that are open beside the connections: event queues, timers, `/proc`, standard streams.
 const OTHER_FILES: u64 = 64;
 
-/// Ports of one source address that are used: the rest is left to other programs and to ports that
-/// are not free again yet.
-const PORTS_USED_PERCENT: u32 = 90;
-
 /// How long the broker may take to accept one connection.
 const REACH_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Source addresses 127.0.0.1 to 127.0.0.254.
-const LOOPBACK_SOURCES_MAX: u32 = 254;
 
 /// Why the run cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,16 +39,9 @@ pub enum PreflightError {
         /// Clients asked for.
         clients: u32,
     },
-    /// More clients than ports.
-    #[error("{} clients need more ports than the {} of one source address ({low} to {high}): widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8", count(u64::from(*clients)), count(u64::from(high - low) + 1))]
-    Ports {
-        /// Clients asked for.
-        clients: u32,
-        /// First port for clients.
-        low: u16,
-        /// Last port for clients.
-        high: u16,
-    },
+    /// Too few source addresses, or some that this machine does not have.
+    #[error(transparent)]
+    Sources(#[from] SourceError),
     /// Nobody accepts connections there.
     #[error("cannot reach {target}: {cause}")]
     Unreachable {
@@ -124,16 +110,6 @@ pub fn check_broker_files(pid: u32, clients: u32) -> Result<(), PreflightError> 
     }
 }
 
-/// The source addresses that the clients take turns with; empty if the kernel's choice will do.
-///
-/// # Errors
-/// The clients need more ports than there are.
-pub fn source_addresses(target: IpAddr, clients: u32) -> Result<Vec<IpAddr>, PreflightError> {
-    let text = kernel_text::read("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let (low, high) = port_range(&text).unwrap_or((32_768, 60_999));
-    spread(target, clients, (low, high))
-}
-
 /// Opens and closes one connection.
 ///
 /// # Errors
@@ -163,32 +139,6 @@ fn most_clients(clients: u32, needed: u64, limit: u64) -> u64 {
     u64::try_from(fit / files).unwrap_or(u64::MAX)
 }
 
-fn spread(
-    target: IpAddr,
-    clients: u32,
-    (low, high): (u16, u16),
-) -> Result<Vec<IpAddr>, PreflightError> {
-    let ports = u32::from(high.saturating_sub(low)) + 1;
-    let usable = (ports * PORTS_USED_PERCENT / 100).max(1);
-    if clients <= usable {
-        return Ok(Vec::new());
-    }
-    let addresses = clients.div_ceil(usable);
-    let is_v4_loopback = matches!(target, IpAddr::V4(address) if address.is_loopback());
-    if !is_v4_loopback || addresses > LOOPBACK_SOURCES_MAX {
-        return Err(PreflightError::Ports { clients, low, high });
-    }
-    let addresses = (1..=u8::MAX).take(as_index(addresses));
-    Ok(addresses
-        .map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
-        .collect())
-}
-
-fn port_range(text: &str) -> Option<(u16, u16)> {
-    let mut bounds = text.split_ascii_whitespace().map(str::parse);
-    Some((bounds.next()?.ok()?, bounds.next()?.ok()?))
-}
-
 /// The soft limit in `/proc/PID/limits`; none if it is unlimited or not there.
 fn open_files_limit(text: &str) -> Option<u64> {
     let line = text
@@ -201,37 +151,8 @@ fn open_files_limit(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    const RANGE: (u16, u16) = (32_768, 60_999);
-
     #[test]
-    fn few_clients_leave_the_source_to_the_kernel() {
-        assert_eq!(spread(LOOPBACK, 10_000, RANGE), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn many_clients_on_loopback_get_several_sources() {
-        let sources = spread(LOOPBACK, 100_000, RANGE).unwrap();
-        assert_eq!(sources.len(), 4);
-        assert_eq!(sources[3], IpAddr::V4(Ipv4Addr::new(127, 0, 0, 4)));
-    }
-
-    #[test]
-    fn many_clients_elsewhere_are_refused_with_the_remedy() {
-        let error = spread("10.0.0.5".parse().unwrap(), 100_000, RANGE).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "100 000 clients need more ports than the 28 232 of one source address (32768 to 60999): \
-             widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8"
-        );
-        assert!(spread("::1".parse().unwrap(), 100_000, RANGE).is_err());
-        assert!(spread(LOOPBACK, 100_000_000, RANGE).is_err());
-    }
-
-    #[test]
-    fn the_kernels_texts_are_read() {
-        assert_eq!(port_range("32768\t60999\n"), Some(RANGE));
-        assert_eq!(port_range("x"), None);
+    fn the_limit_of_another_process_is_read() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
                       Max open files            20000                20000                files     \n";
         assert_eq!(open_files_limit(limits), Some(20_000));

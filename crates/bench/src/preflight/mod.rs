@@ -4,9 +4,10 @@
 mod advice;
 mod limits;
 mod needs;
+mod sources;
 
 pub use advice::{Advice, advice};
-pub use limits::{
-    PreflightError, check_broker_files, clients_max, raise_open_files, reach, source_addresses,
-};
+pub use limits::{PreflightError, check_broker_files, clients_max, raise_open_files, reach};
 pub use needs::{Needs, TargetNeeds, check};
+pub(crate) use sources::own_sources;
+pub use sources::{SourceError, all_sources, source_addresses};

@@ -2,9 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::limits::{
-    PreflightError, check_broker_files, raise_open_files_to, reach, source_addresses,
-};
+use super::limits::{PreflightError, check_broker_files, raise_open_files_to, reach};
+use super::sources::source_addresses;
 use thrum_transport::Endpoint;
 
 /// Files that the proxy opens for one connection.
@@ -17,6 +16,8 @@ pub struct Needs<'a> {
     pub targets: Vec<TargetNeeds<'a>>,
     /// Connections opened per second.
     pub connect_rate: u32,
+    /// Source addresses that the clients are to have, all of this machine; empty leaves the choice to the check.
+    pub source_addresses: Vec<IpAddr>,
 }
 
 /// What it asks of one broker.
@@ -60,7 +61,11 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Vec<IpAddr>>, PreflightError> {
     raise_open_files_to(needs.clients(), needs.files())?;
     let mut sources = Vec::with_capacity(needs.targets.len());
     for target in &needs.targets {
-        sources.push(source_addresses(target.address.ip(), target.clients)?);
+        sources.push(source_addresses(
+            target.address.ip(),
+            target.clients,
+            &needs.source_addresses,
+        )?);
     }
     for target in &needs.targets {
         reach(target.target, target.address)?;
@@ -104,6 +109,7 @@ mod tests {
                 target_needs(&target, 50, 99),
             ],
             connect_rate: 10,
+            source_addresses: Vec::new(),
         };
         assert_eq!(needs.clients(), 150);
         assert_eq!(needs.files(), 150 + 80 + 100);
@@ -115,6 +121,7 @@ mod tests {
         let needs = Needs {
             targets: vec![target_needs(&first, 1, 0), target_needs(&second, 2, 0)],
             connect_rate: 10,
+            source_addresses: Vec::new(),
         };
         assert_eq!(check(&needs), Ok(vec![Vec::new(), Vec::new()]));
         drop(other);
@@ -133,6 +140,7 @@ mod tests {
                 target_needs(&target, u32::MAX, 0),
             ],
             connect_rate: 10,
+            source_addresses: Vec::new(),
         };
         let error = check(&needs).unwrap_err();
         assert!(

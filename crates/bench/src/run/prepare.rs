@@ -1,6 +1,6 @@
 //! What is settled before the first connection: the plan, the way to the brokers, the limits of this machine.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
@@ -12,7 +12,7 @@ use crate::clock;
 use crate::monitor::{Monitor, listening_process};
 use crate::observe::Observer;
 use crate::plan::Plan;
-use crate::preflight::{self, Needs, TargetNeeds};
+use crate::preflight::{self, Needs, PreflightError, TargetNeeds};
 use crate::proxy::Proxy;
 use crate::scenario::{FaultKind, Scenario};
 use crate::swarm::TargetWiring;
@@ -75,7 +75,9 @@ pub(super) fn prepare(
             plan,
         });
     }
-    let wired = connect(&plan, &targets, plan.clients())?;
+    let sources = preflight::all_sources(&plan.scenario.source_addresses);
+    let sources = sources.map_err(PreflightError::from)?;
+    let wired = connect(&plan, &targets, plan.clients(), sources)?;
     for advice in &wired.advice {
         observer.note(advice);
     }
@@ -110,7 +112,12 @@ fn with_credentials(mut scenario: Scenario, targets: &[Target]) -> Scenario {
 }
 
 /// What so many of the plan's clients ask of each broker.
-fn needs<'a>(plan: &Plan, targets: &'a [Target], clients: u32) -> Result<Needs<'a>, RunError> {
+fn needs<'a>(
+    plan: &Plan,
+    targets: &'a [Target],
+    clients: u32,
+    source_addresses: Vec<IpAddr>,
+) -> Result<Needs<'a>, RunError> {
     let scenario = &plan.scenario;
     // The clients of an agent are a part of those of each group.
     let part = f64::from(clients) / f64::from(plan.clients().max(1));
@@ -136,6 +143,7 @@ fn needs<'a>(plan: &Plan, targets: &'a [Target], clients: u32) -> Result<Needs<'
     Ok(Needs {
         targets: needs,
         connect_rate: scenario.connect_rate,
+        source_addresses,
     })
 }
 
@@ -147,16 +155,21 @@ fn broker_pid(process: BrokerProcess, address: SocketAddr) -> Option<u32> {
     }
 }
 
-/// The way to the brokers for so many clients of this machine.
+/// The way to the brokers for so many clients of this machine, with its source addresses if it is to use some.
 ///
 /// # Errors
 /// This machine cannot do it, or a broker cannot be reached.
-pub(crate) fn connect(plan: &Plan, targets: &[Target], clients: u32) -> Result<Wired, RunError> {
+pub(crate) fn connect(
+    plan: &Plan,
+    targets: &[Target],
+    clients: u32,
+    source_addresses: Vec<IpAddr>,
+) -> Result<Wired, RunError> {
     let connectors = targets
         .iter()
         .map(|target| Connector::new(&target.endpoint, &target.tls));
     let connectors = connectors.collect::<Result<Vec<_>, _>>()?;
-    let needs = needs(plan, targets, clients)?;
+    let needs = needs(plan, targets, clients, source_addresses)?;
     let sources = preflight::check(&needs)?;
     let mut wiring = Vec::with_capacity(targets.len());
     for ((connector, needs), sources) in connectors.into_iter().zip(&needs.targets).zip(sources) {

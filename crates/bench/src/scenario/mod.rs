@@ -1,5 +1,6 @@
 //! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no behaviour.
 
+mod addresses;
 mod catalogue;
 mod file;
 mod grammar;
@@ -18,6 +19,7 @@ use thrum_codec::QoS;
 use crate::payload::Template;
 use crate::units::{SECOND_NS, fraction, whole};
 
+pub use addresses::{AddressError, AddressRange, SOURCE_ADDRESSES_MAX};
 pub use catalogue::{Entry, UnknownScenario, catalogue, find, find_document, find_toml};
 pub use file::{CLIENTS_MAX, Place, Problem, ScenarioError, load, load_with, to_toml};
 pub use model::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thrum_codec::{QoS, Version};
 use thrum_report::Threshold;
 
-use super::{Rate, wire};
+use super::{AddressRange, Rate, wire};
 
 /// One benchmark, complete but for the brokers' addresses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Scenario {
     pub version: Version,
     /// Connections opened per second.
     pub connect_rate: u32,
+    /// Addresses that the clients connect from in turn, of all machines that make the load; the machine's choice if
+    /// none.
+    pub source_addresses: Vec<AddressRange>,
     /// Keep alive in seconds of clients that have none of their own; 0 turns it off.
     pub keep_alive: u16,
     /// Lengths of the stages; the ramp follows from clients and connect rate.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thrum_codec::{QoS, Version};
 
 use super::pattern::forms;
-use super::{Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
+use super::{AddressRange, Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
 use crate::units::whole;
 
 /// What to change; `None` keeps the scenario's value.
@@ -19,6 +19,7 @@ pub struct Overrides {
     pub payload_bytes: Option<u32>,
     pub qos: Option<QoS>,
     pub connect_rate: Option<u32>,
+    pub source_addresses: Option<Vec<AddressRange>>,
     pub version: Option<Version>,
     pub warm_up: Option<Duration>,
     pub hold: Option<Duration>,
@@ -96,6 +97,9 @@ impl Scenario {
         self.shape_messages(overrides)?;
         if let Some(connect_rate) = overrides.connect_rate {
             self.connect_rate = at_least_one(connect_rate, "connect-rate")?;
+        }
+        if let Some(addresses) = &overrides.source_addresses {
+            self.source_addresses.clone_from(addresses);
         }
         self.version = overrides.version.unwrap_or(self.version);
         self.stages.warm_up = overrides.warm_up.unwrap_or(self.stages.warm_up);
@@ -325,6 +329,7 @@ mod tests {
             version: Some(Version::V5),
             hold: Some(Duration::from_secs(3)),
             connect_rate: Some(42),
+            source_addresses: Some(vec!["127.0.0.2-127.0.0.9".parse().unwrap()]),
             ..Overrides::default()
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
@@ -335,6 +340,13 @@ mod tests {
         assert_eq!(scenario.stages.hold, Duration::from_secs(3));
         assert_eq!(scenario.stages.warm_up, Duration::from_secs(5));
         assert_eq!(scenario.connect_rate, 42);
+        assert!(
+            scenario
+                .toml
+                .contains("source_addresses = [\"127.0.0.2-127.0.0.9\"]"),
+            "{}",
+            scenario.toml
+        );
     }
 
     #[test]
@@ -390,6 +402,17 @@ mod tests {
         let scenario = find("docs-bridge/20K").unwrap().with(&overrides).unwrap();
         let loaded = load(&scenario.toml, "again").unwrap();
         assert_eq!(loaded.scenarios, [scenario]);
+    }
+
+    #[test]
+    fn source_addresses_that_overlap_are_refused() {
+        let ranges = ["127.0.0.2-127.0.0.9", "127.0.0.5"];
+        let overrides = Overrides {
+            source_addresses: Some(ranges.map(|range| range.parse().unwrap()).to_vec()),
+            ..Overrides::default()
+        };
+        let error = find("p2p-1K").unwrap().with(&overrides).unwrap_err();
+        assert!(error.to_string().contains("name each once"), "{error}");
     }
 
     #[test]

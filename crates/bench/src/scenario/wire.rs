@@ -137,6 +137,7 @@ mod tests {
         for mut scenario in documents.flat_map(|document| document.scenarios) {
             scenario.thresholds = vec![Threshold::parse("e2e.p99", "< 50ms").unwrap()];
             scenario.groups[0].client.version = Some(Version::V31);
+            scenario.source_addresses = vec!["fd00::1-fd00::20".parse().unwrap()];
             let text = serde_json::to_string(&scenario).unwrap();
             let read: Scenario = serde_json::from_str(&text).unwrap();
             assert_eq!(read, scenario);

@@ -19,6 +19,7 @@ mod ramp;
 mod receive;
 mod report;
 mod session;
+mod sources;
 mod tally;
 mod wiring;
 
@@ -49,6 +50,7 @@ use deadlines::Sweep;
 use faults::FaultStep;
 use outbox::Outbox;
 use peer::{Peer, PublisherState};
+use sources::Sources;
 use tally::Tally;
 use wiring::GroupSettings;
 
@@ -83,6 +85,7 @@ pub(crate) struct Swarm {
     wiring: Wiring,
     groups: Vec<GroupSettings>,
     deal: Deal,
+    sources: Sources,
     poll: Poll,
     alarm: Alarm,
     peers: Vec<Peer>,
@@ -139,6 +142,7 @@ impl Swarm {
             deal: Deal::across(&plan, wiring.thread, &wiring.machines),
             groups: wiring::group_settings(&plan, &wiring),
             faults: faults::fault_steps(&plan),
+            sources: Sources::new(&wiring),
             alarm,
             poll,
             peers: Vec::new(),

@@ -1,11 +1,9 @@
 //! From nothing to ready: connections at the connect rate, CONNECT, SUBSCRIBE.
 
 use std::io;
-use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 use mio::{Interest, Token};
-use socket2::{Domain, Protocol, Socket, Type};
 use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
@@ -16,6 +14,7 @@ use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
 use crate::record::enter;
 use crate::scenario::Group;
+use crate::source;
 use crate::units::SECOND_NS;
 
 /// How long a connection, a CONNACK or a SUBACK may take before the client counts as failed.
@@ -85,8 +84,8 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Opening;
         state.since_ns = now_ns;
-        let (client, group) = (state.number, state.group);
-        match self.open_socket(client, group, Token(slot(peer))) {
+        let group = state.group;
+        match self.open_socket(group, Token(slot(peer))) {
             Ok(stream) => self.peers[slot(peer)].stream = Some(stream),
             Err(error) => self.lose(peer, &format!("connection: {}", reason_of(&error))),
         }
@@ -97,24 +96,18 @@ impl Swarm {
         u32::try_from(self.publishers.len() - 1).unwrap_or(NONE)
     }
 
-    fn open_socket(&self, client: u32, group: u32, token: Token) -> io::Result<TcpStream> {
+    fn open_socket(&mut self, group: u32, token: Token) -> io::Result<TcpStream> {
         let settings = &self.groups[slot(group)];
         let target = &self.wiring.targets[settings.target];
         let address = target.address;
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::STREAM,
-            Some(Protocol::TCP),
-        )?;
+        let socket = source::socket(address.ip())?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         if settings.read_rate.is_some() {
             socket.set_recv_buffer_size(SLOW_RECEIVE_BUFFER_BYTES)?;
         }
-        let sources = &target.sources;
-        if !sources.is_empty() {
-            let source = sources[slot(client) % sources.len()];
-            socket.bind(&SocketAddr::new(source, 0).into())?;
+        if let Some(address) = self.sources.next(settings.target, &target.sources) {
+            source::bind(&socket, address)?;
         }
         match socket.connect(&address.into()) {
             Ok(()) => {}

@@ -95,6 +95,7 @@ fn scenario(scenario: &ScenarioDescription) -> Section {
         "connect rate",
         units::rate(f64::from(scenario.connect_rate)),
     );
+    section.row("source addresses", scenario.source_addresses.join(", "));
     section.row("load", scenario.load.text.clone());
     if scenario.load.closed_loop {
         section.row(

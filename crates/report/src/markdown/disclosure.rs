@@ -100,6 +100,7 @@ impl Facts {
             "connect rate",
             format!("{}/s", count(u64::from(scenario.connect_rate))),
         );
+        self.add("source addresses", scenario.source_addresses.join(", "));
         self.add("load", scenario.load.text.clone());
         self.add("scale", figure(scenario.scale));
         let stages = scenario.stages;

@@ -29,6 +29,7 @@ one publisher to one subscriber, a thousand times
         "| cut 10 connections | 5s | all back within 2s |",
         "| broker | thrum 0.1.0, pid 42 on the machine of the generator |",
         "| group publishers | 1 000 clients: publish test/{i} 1/s QoS 1 · 16 B random |",
+        "| source addresses | 127.0.0.2-127.0.0.9 |",
         "| net.core.somaxconn | 4096 |",
         "### Configuration of the broker\n\n```\n[mqtt]\nworkers = 1\n```\n",
         "### Scenario\n\n```toml\ntarget = \"mqtt://127.0.0.1:1883\"\n```\n",

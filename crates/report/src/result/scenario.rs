@@ -26,6 +26,8 @@ pub struct ScenarioDescription {
     pub keep_alive_seconds: u16,
     /// Connections opened per second.
     pub connect_rate: u32,
+    /// Addresses and ranges that the clients connected from in turn; the machine's choice if none.
+    pub source_addresses: Vec<String>,
     /// How messages are paced.
     pub load: LoadModel,
     /// Part of the full scenario that was run, where it was scaled; 1 is all of it.

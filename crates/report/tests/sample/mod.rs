@@ -300,6 +300,7 @@ fn scenario(hold_seconds: u32) -> ScenarioDescription {
         transport: "tcp".to_owned(),
         keep_alive_seconds: 300,
         connect_rate: 5_000,
+        source_addresses: vec!["127.0.0.2-127.0.0.9".to_owned()],
         load: LoadModel { closed_loop: false, text: "open loop, constant".to_owned() },
         scale: 1.0,
         stages: StageSeconds { ramp: 10.0, warm_up: 5.0, hold: f64::from(hold_seconds), drain: 5.0 },

@@ -6,7 +6,7 @@ use thrum_codec::Version;
 use thrum_report::Threshold;
 use toml_edit::{Document, Item, Value};
 
-use super::super::{Group, Scenario, Stages, TargetSpec};
+use super::super::{AddressRange, Group, Scenario, Stages, TargetSpec, addresses};
 use super::problem::{Problem, ScenarioError};
 use super::reader::{Reader, Section};
 use super::{faults, groups, rules, stages, values};
@@ -30,7 +30,7 @@ const CONNECT_RATE: u32 = 1_000;
 /// Longest name.
 const NAME_CHARS_MAX: usize = 120;
 
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "name",
     "alias",
     "summary",
@@ -39,6 +39,7 @@ pub(super) const KEYS: [&str; 14] = [
     "version",
     "keep_alive",
     "connect_rate",
+    "source_addresses",
     "stages",
     "scale",
     "groups",
@@ -120,6 +121,9 @@ fn scenario(reader: &mut Reader<'_>, root: &Section<'_>) -> Scenario {
         keep_alive: reader
             .value(root, "keep_alive", values::seconds)
             .unwrap_or(KEEP_ALIVE),
+        source_addresses: reader
+            .value(root, "source_addresses", source_addresses)
+            .unwrap_or_default(),
         thresholds: thresholds(reader, root),
         faults: faults::read(reader, root),
         scale: reader.value(root, "scale", values::factor).unwrap_or(1.0),
@@ -149,6 +153,11 @@ fn connect_rate(
     let millis = ramp.as_millis().max(1);
     let rate = (u128::from(clients) * 1_000).div_ceil(millis).max(1);
     u32::try_from(rate).unwrap_or(u32::MAX)
+}
+
+/// One address or range, or a list of them.
+fn source_addresses(value: &Value) -> Result<Vec<AddressRange>, String> {
+    addresses::ranges(&values::texts(value)?)
 }
 
 fn targets(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<TargetSpec> {

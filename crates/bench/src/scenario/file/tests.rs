@@ -59,6 +59,7 @@ summary = "all of it"
 version = 5
 keep_alive = "2m"
 stages = ["ramp 30s", "warmup 10s", "hold 5m", "drain 10s"]
+source_addresses = ["127.0.0.2-127.0.0.9", "fd00::1"]
 
 [targets]
 a = "mqtt://127.0.0.1:1883"
@@ -129,6 +130,9 @@ fn every_key_of_the_top_and_of_clients_is_read() {
     );
     assert_eq!((scenario.connect_rate, scenario.keep_alive), (11, 120));
     assert_eq!(scenario.stages.hold, Duration::from_mins(5));
+    let sources = scenario.source_addresses.iter().map(ToString::to_string);
+    let sources: Vec<String> = sources.collect();
+    assert_eq!(sources, ["127.0.0.2-127.0.0.9", "fd00::1"]);
     let urls: Vec<Option<&str>> = scenario.targets.iter().map(|t| t.url.as_deref()).collect();
     assert_eq!(urls, [Some("mqtt://127.0.0.1:1883"), None]);
     let publishers = &scenario.groups[0];
@@ -240,6 +244,10 @@ fn a_wrong_value_shows_its_place_and_what_is_expected() {
     check(
         "[groups.a]\nclients = 1\n\n[[faults]]\nat = \"1s\"\nhook = \"x\"\n\n[[faults]]\nat = \"2m\"\nlasts = \"1s\"\nfreeze = {}\n",
         "my.toml:9:6: faults.1.at: the hold is over by then: the time counts from its start\n  9 | at = \"2m\"\n    |      ^^^^",
+    );
+    check(
+        "source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n[groups.a]\nclients = 1\n",
+        "my.toml:1:20: source_addresses: '10.0.0' is no address and no range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20\n  1 | source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n    |                    ^^^^^^^^^^^^^^^^^^^^^^",
     );
     check(
         "name = \n",

@@ -60,6 +60,14 @@ fn head(scenario: &Scenario, is_named: bool) -> Fields {
         .with("version", version(scenario.version))
         .with("keep_alive", quoted(&format!("{}s", scenario.keep_alive)))
         .with("connect_rate", scenario.connect_rate.to_string())
+        .with_if(
+            "source_addresses",
+            !scenario.source_addresses.is_empty(),
+            || {
+                let ranges = scenario.source_addresses.iter();
+                list(ranges.map(|range| quoted(&range.to_string())))
+            },
+        )
         .with("stages", list(stages.iter().map(|stage| quoted(stage))))
         .with_if("scale", !is_whole, || format!("{:?}", scenario.scale))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use thrum_bench::BrokerProcess;
-use thrum_bench::scenario::{Overrides, Rate};
+use thrum_bench::scenario::{AddressRange, Overrides, Rate};
 use thrum_codec::{QoS, Version};
 
 use super::adapt::Changes;
@@ -79,6 +79,10 @@ pub(super) struct StageArgs {
     /// MQTT version [default: the scenario's].
     #[arg(long, value_name = "3.1.1|5", value_parser = values::version)]
     pub(super) mqtt: Option<Version>,
+    /// Addresses that the clients connect from in turn, such as 127.0.0.2-127.0.0.33; separated by commas or repeated
+    /// [default: this machine's choice].
+    #[arg(long, value_name = "ADDRESS|FROM-TO", value_delimiter = ',')]
+    pub(super) source_addresses: Vec<AddressRange>,
     /// Run a part of the scenario: 0.1 is a tenth of its clients.
     #[arg(long, value_name = "FACTOR", value_parser = values::factor)]
     pub(super) scale: Option<f64>,
@@ -164,6 +168,8 @@ impl StageArgs {
             payload_bytes: size.payload,
             qos: size.qos,
             connect_rate: size.connect_rate,
+            source_addresses: (!self.source_addresses.is_empty())
+                .then(|| self.source_addresses.clone()),
             version: self.mqtt,
             warm_up: self.warmup,
             hold: self.duration,

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use clap::Args;
 use thrum_bench::plan::Plan;
-use thrum_bench::preflight;
-use thrum_bench::scenario::Scenario;
+use thrum_bench::preflight::{self, SourceError};
+use thrum_bench::scenario::{AddressRange, Scenario};
 use thrum_bench::units::{bytes, count, rate, span};
 
 use super::adapt;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         let plan = Plan::new(scenario.clone(), "check").map_err(Complaint::usage)?;
         write!(out, "{}", description(&scenario))?;
         write!(out, "{}", load(&plan))?;
-        for (line, is_met) in needs(scenario.clients()) {
+        for (line, is_met) in needs(scenario.clients(), &scenario.source_addresses) {
             writeln!(out, "  {line}")?;
             code = if is_met { code } else { USAGE };
         }
@@ -89,6 +89,11 @@ pub(super) fn description(scenario: &Scenario) -> String {
         scenario.keep_alive
     )
     .ok();
+    if !scenario.source_addresses.is_empty() {
+        let ranges = scenario.source_addresses.iter().map(ToString::to_string);
+        let ranges: Vec<String> = ranges.collect();
+        writeln!(text, "  from       {}", ranges.join(", ")).ok();
+    }
     for group in &scenario.groups {
         let clients = count(u64::from(group.clients));
         writeln!(
@@ -123,7 +128,7 @@ fn load(plan: &Plan) -> String {
 }
 
 /// What this machine must have, and whether it has it.
-fn needs(clients: u32) -> Vec<(String, bool)> {
+fn needs(clients: u32, sources: &[AddressRange]) -> Vec<(String, bool)> {
     let memory = format!(
         "memory     about {} for the generator, its sockets left out",
         bytes(GENERATOR_BYTES + f64::from(clients) * CLIENT_BYTES)
@@ -135,19 +140,29 @@ fn needs(clients: u32) -> Vec<(String, bool)> {
         ),
         Err(error) => (format!("✗ files    {error}"), false),
     };
-    // The loopback has many addresses, another host is reached from one.
-    let here = preflight::source_addresses(IpAddr::V4(Ipv4Addr::LOCALHOST), clients);
-    let ports = match here {
-        Ok(addresses) => (
-            format!(
-                "✓ ports    {} source addresses on the loopback",
-                addresses.len().max(1)
-            ),
-            true,
-        ),
+    let ports = match source_addresses(clients, sources) {
+        Ok(sources) => (format!("✓ ports    {sources}"), true),
         Err(error) => (format!("✗ ports    {error}"), false),
     };
     vec![(memory, true), files, ports]
+}
+
+/// The source addresses of the clients, in words.
+fn source_addresses(clients: u32, ranges: &[AddressRange]) -> Result<String, SourceError> {
+    let given = preflight::all_sources(ranges)?;
+    // The loopback has many addresses, another host is reached from one.
+    let target = given.first().copied();
+    let target = target.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let used = preflight::source_addresses(target, clients, &given)?.len();
+    let place = if given.is_empty() {
+        " on the loopback"
+    } else {
+        ""
+    };
+    Ok(match used {
+        0 | 1 => format!("1 source address{place}"),
+        _ => format!("{used} source addresses{place}"),
+    })
 }
 
 #[cfg(test)]
@@ -187,12 +202,24 @@ mod tests {
 
     #[test]
     fn what_the_machine_lacks_is_marked() {
-        let lacking = needs(u32::MAX);
+        let lacking = needs(u32::MAX, &[]);
         assert!(
             lacking
                 .iter()
                 .any(|(line, is_met)| line.starts_with('✗') && !is_met)
         );
-        assert!(needs(10).iter().all(|(_, is_met)| *is_met));
+        assert!(needs(10, &[]).iter().all(|(_, is_met)| *is_met));
+    }
+
+    #[test]
+    fn source_addresses_are_counted_and_tried() {
+        let ranges = |text: &str| vec![text.parse::<AddressRange>().unwrap()];
+        let used = |ranges: &[AddressRange]| source_addresses(100, ranges);
+        assert_eq!(used(&[]).unwrap(), "1 source address on the loopback");
+        assert_eq!(
+            used(&ranges("127.0.0.2-127.0.0.9")).unwrap(),
+            "8 source addresses"
+        );
+        assert!(used(&ranges("192.0.2.1")).is_err());
     }
 }
