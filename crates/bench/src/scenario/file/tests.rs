@@ -223,7 +223,7 @@ fn an_unknown_key_shows_its_place_and_the_nearest_name() {
     );
     check(
         "colour = 1\n[groups.a]\nclients = 1\nwill = { topic = \"t\", x = 1 }",
-        "my.toml:1:1: unknown key \"colour\"; keys here are name, alias, summary, target, targets, version, keep_alive, connect_rate, stages, scale, groups, thresholds, faults, steps\n  1 | colour = 1\n    | ^^^^^^\nmy.toml:4:23: unknown key \"x\" in [groups.a.will]; keys here are topic, payload, qos, retain\n  4 | will = { topic = \"t\", x = 1 }\n    |                       ^",
+        "my.toml:1:1: unknown key \"colour\"; keys here are name, alias, summary, target, targets, version, keep_alive, connect_rate, source_addresses, stages, scale, groups, thresholds, faults, steps\n  1 | colour = 1\n    | ^^^^^^\nmy.toml:4:23: unknown key \"x\" in [groups.a.will]; keys here are topic, payload, qos, retain\n  4 | will = { topic = \"t\", x = 1 }\n    |                       ^",
     );
 }
 
