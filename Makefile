@@ -40,3 +40,7 @@ test: setup check build counts ## every check and every test
 	THRUM_BIN=$(THRUM) tests/interop/run.sh
 	THRUM_BIN=$(THRUM) tests/agents/netns.sh
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast
+
+.PHONY: million
+million: build ## a million connections in one process (not part of test: 13 GiB, 20 minutes)
+	THRUM_BIN=$(THRUM) tests/million/run.sh
