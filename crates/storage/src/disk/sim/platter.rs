@@ -1,0 +1,161 @@
+//! What the disk holds: what a read shows, what survives, and the chance that decides about the rest.
+
+use std::collections::BTreeMap;
+
+use super::{Faults, SECTOR};
+
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// What survives.
+    pub(super) safe: Vec<u8>,
+    /// What a read shows.
+    pub(super) seen: Vec<u8>,
+    /// Offset and bytes of each write since the last sync.
+    pub(super) dirty: Vec<(usize, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+pub(super) enum NameChange {
+    Set(String, u64),
+    Remove(String),
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) random: u64,
+    pub(super) faults: Faults,
+    pub(super) crashed: bool,
+    pub(super) is_open: bool,
+    pub(super) epoch: u64,
+    pub(super) next_file: u64,
+    pub(super) files: BTreeMap<u64, Content>,
+    pub(super) names: BTreeMap<String, u64>,
+    pub(super) safe_names: BTreeMap<String, u64>,
+    pub(super) name_changes: Vec<NameChange>,
+    pub(super) changes: u64,
+    pub(super) micros: u64,
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: seed,
+            faults: Faults::default(),
+            crashed: false,
+            is_open: false,
+            epoch: 0,
+            next_file: 0,
+            files: BTreeMap::new(),
+            names: BTreeMap::new(),
+            safe_names: BTreeMap::new(),
+            name_changes: Vec::new(),
+            changes: 0,
+            micros: 0,
+        }
+    }
+
+    /// The power fails: what was not synced is lost, or not.
+    pub(super) fn lose_power(&mut self) {
+        self.lose_names();
+        let mood = self.below(4);
+        let mut files = std::mem::take(&mut self.files);
+        for content in files.values_mut() {
+            for (offset, bytes) in std::mem::take(&mut content.dirty) {
+                self.save_some(&mut content.safe, offset, &bytes, mood);
+            }
+            content.seen.clone_from(&content.safe);
+        }
+        self.files = files;
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    pub(super) fn below_len(&mut self, limit: usize) -> usize {
+        usize::try_from(self.below(limit as u64)).unwrap_or(0)
+    }
+
+    pub(super) fn happens(&mut self, thousandths: u32) -> bool {
+        thousandths > 0 && self.below(1000) < u64::from(thousandths)
+    }
+
+    pub(super) fn new_file(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.crashed = false;
+        self.is_open = false;
+        self.epoch += 1;
+        self.faults = Faults::default();
+    }
+
+    /// A journal keeps the order of what it holds: some first changes are safe, the rest is lost.
+    pub(super) fn lose_names(&mut self) {
+        let kept = self.below_len(self.name_changes.len() + 1);
+        let changes = std::mem::take(&mut self.name_changes);
+        apply_names(&mut self.safe_names, changes.into_iter().take(kept));
+        self.names = self.safe_names.clone();
+    }
+
+    /// Saves what the mood lets through: nothing, all, or a choice of sectors, some of them torn.
+    pub(super) fn save_some(&mut self, safe: &mut Vec<u8>, offset: usize, bytes: &[u8], mood: u64) {
+        match mood {
+            0 => return,
+            1 => return put(safe, offset, bytes),
+            _ => {}
+        }
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let len = rest.len().min(SECTOR - (offset + at) % SECTOR);
+            let kept = match self.below(4) {
+                0 => 0,
+                1 => self.below_len(len + 1),
+                _ => len,
+            };
+            put(safe, offset + at, rest.get(..kept).unwrap_or_default());
+            at += len;
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        let named = self.names.values().filter_map(|id| self.files.get(id));
+        named.map(|content| content.seen.len() as u64).sum()
+    }
+}
+
+pub(super) fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let end = offset + bytes.len();
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    if let Some(place) = file.get_mut(offset..end) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+pub(super) fn apply_names(
+    names: &mut BTreeMap<String, u64>,
+    changes: impl Iterator<Item = NameChange>,
+) {
+    for change in changes {
+        match change {
+            NameChange::Set(name, id) => names.insert(name, id),
+            NameChange::Remove(name) => names.remove(&name),
+        };
+    }
+}

@@ -1,0 +1,298 @@
+//! Finds the segments that count, reads them oldest first, and makes safe what was read.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::LogOptions;
+use super::format::{SEGMENT_HEADER_LEN, SegmentHeader, VERSION};
+use super::ring::{Log, Sealed, segment_name};
+use super::scan::{Extent, Found, Scanned, scan};
+use super::spare::{READY, Spare, UNFINISHED};
+use super::tolerant::read_tolerant;
+use crate::disk::{Disk, File, QUARANTINE, write_all};
+
+/// Damaged places that are listed and saved one by one; beyond they are only counted.
+const LISTED_MAX: usize = 100;
+
+/// A damaged place of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Number of the segment.
+    pub segment: u64,
+    /// Where it begins, in bytes from the beginning of the segment.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: u64,
+}
+
+/// What the start found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogReport {
+    /// Segments read.
+    pub segments: usize,
+    /// Records read.
+    pub records: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes of the last commit that were cut because it was never finished, and so never acknowledged.
+    pub torn_bytes: u64,
+    /// The first hundred damaged places; each is saved as `quarantine/<segment>-<offset>` and served no more.
+    pub damaged: Vec<Damage>,
+    /// All damaged places.
+    pub damaged_count: u64,
+    /// Their bytes.
+    pub damaged_bytes: u64,
+    /// Bytes that the disk did not give out; they count as damaged as well if something was there.
+    pub unreadable_bytes: u64,
+}
+
+/// The log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A later version wrote it.
+    #[error(
+        "the data directory has format {found} and this version knows formats up to {VERSION}; \
+         run the version that wrote it, or name another data directory"
+    )]
+    Newer {
+        /// Its format.
+        found: u32,
+    },
+    /// The disk refuses.
+    #[error("the data directory cannot be read; check the disk and its permissions")]
+    Io(#[from] io::Error),
+}
+
+/// A segment's file before it is read.
+struct Candidate<F> {
+    number: u64,
+    file: F,
+    header: Option<SegmentHeader>,
+}
+
+/// What is known of the segment before the one just accepted.
+#[derive(Clone, Copy)]
+enum Before {
+    /// There is none accepted yet.
+    Newest,
+    /// This one, up to there.
+    Known(u64, u64),
+    /// The header that would say it is damaged.
+    Unknown,
+}
+
+impl<D: Disk> Log<D> {
+    /// Reads the log; `visit` gets every record that counts, oldest first, and says whether it means something.
+    pub(crate) fn open(
+        disk: D,
+        options: LogOptions,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(Self, LogReport), OpenError> {
+        let names = disk.list()?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+        numbers.sort_unstable();
+        let next_number = numbers.last().map_or(1, |last| last + 1);
+        let mut superfluous = Vec::new();
+        let mut candidates = Vec::new();
+        for number in numbers {
+            candidates.push(candidate(&disk, number)?);
+        }
+        let mut report = LogReport::default();
+        let mut sealed = VecDeque::new();
+        let mut buffer = Vec::new();
+        for (candidate, extent) in chain(candidates, &mut superfluous) {
+            let read = Reading {
+                disk: &disk,
+                report: &mut report,
+                visit: &mut *visit,
+            };
+            sealed.push_back(read.segment(&candidate, extent, &mut buffer)?);
+        }
+        for number in superfluous {
+            disk.remove(&segment_name(number))?;
+        }
+        let spare = find_spare(&disk, &names, &options)?;
+        disk.sync_dir()?;
+        let log = Self::new(disk, options, sealed, (next_number, spare));
+        Ok((log, report))
+    }
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".log")?.parse().ok()?;
+    (segment_name(number) == name).then_some(number)
+}
+
+fn candidate<D: Disk>(disk: &D, number: u64) -> Result<Candidate<D::File>, OpenError> {
+    let file = disk.open(&segment_name(number))?;
+    let mut bytes = Vec::new();
+    read_tolerant(&file, SEGMENT_HEADER_LEN as u64, &mut bytes);
+    let header = SegmentHeader::decode(&bytes);
+    match header {
+        Some(header) if header.version > VERSION => Err(OpenError::Newer {
+            found: header.version,
+        }),
+        _ => Ok(Candidate {
+            number,
+            file,
+            header,
+        }),
+    }
+}
+
+/// The segments that count, oldest first, each with how much of it does: those that the header of the next one names.
+fn chain<F: File>(
+    candidates: Vec<Candidate<F>>,
+    superfluous: &mut Vec<u64>,
+) -> Vec<(Candidate<F>, Extent)> {
+    let mut chain = Vec::new();
+    let mut before = Before::Newest;
+    for candidate in candidates.into_iter().rev() {
+        let number = candidate.number;
+        // A reused file that was renamed and never written.
+        let is_stale = candidate
+            .header
+            .is_some_and(|header| header.number != number);
+        let is_abandoned = matches!(before, Before::Known(known, _) if number > known);
+        if is_stale || is_abandoned || (candidate.header.is_none() && is_blank(&candidate)) {
+            superfluous.push(number);
+            continue;
+        }
+        let extent = match before {
+            Before::Newest => Extent::Open,
+            Before::Known(known, len) if known == number => Extent::Sealed(len),
+            Before::Known(..) | Before::Unknown => Extent::SealedSomewhere,
+        };
+        before = match candidate.header {
+            Some(header) => Before::Known(header.previous, header.previous_len),
+            None => Before::Unknown,
+        };
+        chain.push((candidate, extent));
+    }
+    chain.reverse();
+    chain
+}
+
+/// A file with a damaged header may hold groups; one that was never written holds none.
+fn is_blank<F: File>(candidate: &Candidate<F>) -> bool {
+    let mut bytes = Vec::new();
+    read_tolerant(
+        &candidate.file,
+        candidate.file.size().unwrap_or(0),
+        &mut bytes,
+    );
+    let place = (SEGMENT_HEADER_LEN, Extent::Open);
+    scan(&bytes, candidate.number, place, &mut |_| ()).groups == 0
+}
+
+fn find_spare<D: Disk>(
+    disk: &D,
+    names: &[String],
+    options: &LogOptions,
+) -> io::Result<Spare<D::File>> {
+    if names.iter().any(|name| name == UNFINISHED) {
+        disk.remove(UNFINISHED)?;
+    }
+    if !names.iter().any(|name| name == READY) {
+        return Ok(Spare::None);
+    }
+    if disk.open(READY)?.size()? == options.segment_bytes {
+        return Ok(Spare::Ready);
+    }
+    disk.remove(READY)?;
+    Ok(Spare::None)
+}
+
+struct Reading<'a, D> {
+    disk: &'a D,
+    report: &'a mut LogReport,
+    visit: &'a mut dyn FnMut(&[u8]) -> bool,
+}
+
+impl<D: Disk> Reading<'_, D> {
+    fn segment(
+        mut self,
+        candidate: &Candidate<D::File>,
+        extent: Extent,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Sealed> {
+        let size = candidate.file.size()?;
+        let unreadable = read_tolerant(&candidate.file, size, buffer);
+        self.report.unreadable_bytes += unreadable;
+        // Where sectors are missing, an end that looks torn may be one that was acknowledged.
+        let extent = match extent {
+            Extent::Open if unreadable > 0 => Extent::SealedSomewhere,
+            extent => extent,
+        };
+        let number = candidate.number;
+        let mut damage = Vec::new();
+        let mut records = 0;
+        let visit = &mut self.visit;
+        let scanned = scan(
+            buffer,
+            number,
+            (SEGMENT_HEADER_LEN, extent),
+            &mut |found| match found {
+                Found::Record { offset, payload } => {
+                    records += 1;
+                    if !visit(payload) {
+                        damage.push((offset, payload.len()));
+                    }
+                }
+                Found::Damaged { offset, len } => damage.push((offset, len)),
+            },
+        );
+        for (offset, len) in damage {
+            self.damaged(number, (offset, len), buffer);
+        }
+        if candidate.header.is_none() {
+            self.damaged(number, (0, SEGMENT_HEADER_LEN), buffer);
+        }
+        let len = self.end(number, extent, &scanned, buffer);
+        if extent == Extent::Open {
+            // What a process wrote before it was killed is there, but may not be safe yet.
+            candidate.file.sync()?;
+        }
+        self.report.segments += 1;
+        self.report.records += records;
+        self.report.bytes += len;
+        self.report.torn_bytes += scanned.torn_bytes as u64;
+        Ok(Sealed { number, len, size })
+    }
+
+    /// Where the segment's content ends; a file that is shorter than it was is damaged.
+    fn end(&mut self, number: u64, extent: Extent, scanned: &Scanned, buffer: &[u8]) -> u64 {
+        match extent {
+            Extent::Sealed(len) => {
+                let missing = usize::try_from(len).unwrap_or(usize::MAX);
+                if let Some(missing) = missing.checked_sub(buffer.len()).filter(|&len| len > 0) {
+                    self.damaged(number, (buffer.len(), missing), buffer);
+                }
+                len
+            }
+            Extent::SealedSomewhere | Extent::Open => scanned.end as u64,
+        }
+    }
+
+    fn damaged(&mut self, segment: u64, (offset, len): (usize, usize), bytes: &[u8]) {
+        self.report.damaged_count += 1;
+        self.report.damaged_bytes += len as u64;
+        if self.report.damaged.len() >= LISTED_MAX {
+            return;
+        }
+        self.report.damaged.push(Damage {
+            segment,
+            offset: offset as u64,
+            len: len as u64,
+        });
+        let damaged = bytes.get(offset..).unwrap_or_default();
+        let damaged = damaged.get(..len).unwrap_or(damaged);
+        let name = format!("{QUARANTINE}/{segment:020}-{offset:010}");
+        // The copy is for the curious; the place is reported with or without it.
+        let saved = self
+            .disk
+            .create(&name)
+            .and_then(|file| write_all(&file, damaged, 0));
+        saved.unwrap_or_default();
+    }
+}

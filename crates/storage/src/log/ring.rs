@@ -1,0 +1,339 @@
+//! The ring of segments: where a commit goes, and what happens when the disk refuses.
+
+use std::collections::VecDeque;
+use std::io;
+
+use super::LogOptions;
+use super::format::{
+    GROUP_ALIGN, GROUP_BYTES_MAX, GROUP_HEADER_LEN, RECORD_HEADER_LEN, SEGMENT_HEADER_LEN,
+    SegmentHeader, VERSION, append_group,
+};
+use super::reclaim::Victim;
+use super::spare::Spare;
+use crate::disk::{Disk, File, write_all};
+use crate::record::{Units, WORD_LEN};
+
+/// Bytes after which a large commit is synced before more of it is written.
+const SYNC_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A commit did not become safe.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The log is as large as it may be.
+    #[error("the log has reached disk_bytes_max; raise it, or let sessions and queues be removed")]
+    LimitReached,
+    /// The disk has no space left.
+    #[error("the disk of the data directory is full; free some space, writing goes on by itself")]
+    NoSpace(#[source] io::Error),
+    /// The disk failed.
+    #[error("the disk of the data directory failed; what waits is written anew until it succeeds")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace(error),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// What the log takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Bytes of its files, the spare one included.
+    pub(crate) used_bytes: u64,
+    /// Files with content.
+    pub(crate) segments: usize,
+    /// Segments that were reclaimed.
+    pub(crate) reclaimed: u64,
+}
+
+/// A segment that is no longer written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sealed {
+    pub(super) number: u64,
+    /// Where its content ends.
+    pub(super) len: u64,
+    /// Of its file.
+    pub(super) size: u64,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct Active<F> {
+    number: u64,
+    file: F,
+    /// Behind the last group that counts.
+    len: u64,
+    size: u64,
+    /// Everything in it is safe.
+    is_synced: bool,
+}
+
+/// The log of one data directory.
+#[derive(Debug)]
+pub(crate) struct Log<D: Disk> {
+    pub(super) disk: D,
+    pub(super) options: LogOptions,
+    /// Oldest first.
+    pub(super) sealed: VecDeque<Sealed>,
+    active: Option<Active<D::File>>,
+    next_number: u64,
+    pub(super) spare: Spare<D::File>,
+    pub(super) victim: Option<Victim<D::File>>,
+    pub(super) reclaimed: u64,
+    /// A segment was given back, and the folder has not been synced since.
+    pub(super) names_unsafe: bool,
+    frame: Vec<u8>,
+}
+
+/// Name of a segment's file.
+pub(super) fn segment_name(number: u64) -> String {
+    format!("{number:020}.log")
+}
+
+impl<D: Disk> Log<D> {
+    pub(super) fn new(
+        disk: D,
+        options: LogOptions,
+        sealed: VecDeque<Sealed>,
+        (next_number, spare): (u64, Spare<D::File>),
+    ) -> Self {
+        Self {
+            disk,
+            options,
+            sealed,
+            active: None,
+            next_number,
+            spare,
+            victim: None,
+            reclaimed: 0,
+            names_unsafe: false,
+            frame: Vec::new(),
+        }
+    }
+
+    /// What it takes on disk.
+    pub(crate) fn size(&self) -> Size {
+        Size {
+            used_bytes: self.content_bytes() + self.spare.size(&self.options),
+            segments: self.sealed.len() + usize::from(self.active.is_some()),
+            reclaimed: self.reclaimed,
+        }
+    }
+
+    /// Bytes of the files with content.
+    pub(super) fn content_bytes(&self) -> u64 {
+        let sealed: u64 = self.sealed.iter().map(|segment| segment.size).sum();
+        sealed + self.active.as_ref().map_or(0, |active| active.size)
+    }
+
+    /// The segment that is written is more than half full.
+    pub(crate) fn is_half_full(&self) -> bool {
+        let half = |active: &Active<_>| active.len > active.size / 2;
+        self.active.as_ref().is_none_or(half)
+    }
+
+    /// Bytes that could still be written to the disk.
+    pub(crate) fn disk_free_bytes(&self) -> io::Result<u64> {
+        self.disk.free_bytes()
+    }
+
+    /// Writes records and makes them safe; how many bytes of `records` are, and why not all.
+    ///
+    /// What is not safe has to be given again, all of it and in the same order; it may be found after a crash nevertheless.
+    pub(crate) fn write(&mut self, records: &[u8]) -> (usize, Result<(), WriteError>) {
+        let mut done = 0;
+        while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
+            match self.write_some(rest) {
+                Ok(len) => done += len,
+                Err(error) => {
+                    self.abandon();
+                    return (done, Err(error));
+                }
+            }
+        }
+        (done, Ok(()))
+    }
+
+    /// Says on disk that everything is safe, so that the end of a log that was closed is never taken for a torn one.
+    pub(crate) fn close(&mut self) -> Result<(), WriteError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        active.file.sync()?;
+        self.frame.clear();
+        let place = (active.number, active.len);
+        append_group(std::iter::empty(), place, true, &mut self.frame);
+        if active.len + self.frame.len() as u64 <= active.size {
+            write_all(&active.file, &self.frame, active.len)?;
+            active.file.sync()?;
+            active.len += self.frame.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes what fits into one segment; how many bytes of the records that was.
+    fn write_some(&mut self, records: &[u8]) -> Result<usize, WriteError> {
+        let first = first_unit(records);
+        let room = self
+            .active
+            .as_ref()
+            .map_or(0, |active| active.size - active.len);
+        if framed_len(first) > room {
+            self.roll(SEGMENT_HEADER_LEN as u64 + framed_len(first))?;
+        }
+        let sync = self.options.sync;
+        let Some(active) = &mut self.active else {
+            return Ok(0);
+        };
+        self.frame.clear();
+        if active.len == 0 {
+            let header = header_of(active.number, self.sealed.back());
+            self.frame.extend_from_slice(&header.encode());
+        }
+        let mut taken = 0;
+        let mut is_safe = active.is_synced;
+        loop {
+            let at = active.len + self.frame.len() as u64;
+            let part = group_part(&records[taken..], active.size - at);
+            if part == 0 {
+                break;
+            }
+            let units = Units(&records[taken..taken + part]).map(|(payload, _)| payload);
+            append_group(units, (active.number, at), is_safe, &mut self.frame);
+            is_safe = false;
+            taken += part;
+            if self.frame.len() >= SYNC_BYTES_MAX {
+                break;
+            }
+        }
+        write_all(&active.file, &self.frame, active.len)?;
+        active.is_synced = false;
+        if sync {
+            active.file.sync()?;
+            active.is_synced = true;
+        }
+        active.len += self.frame.len() as u64;
+        if self.frame.capacity() > 2 * SYNC_BYTES_MAX {
+            self.frame = Vec::new();
+        }
+        Ok(taken)
+    }
+
+    /// Goes on in a new segment with room for `bytes_min`.
+    fn roll(&mut self, bytes_min: u64) -> Result<(), WriteError> {
+        self.seal()?;
+        let size = bytes_min.max(self.options.segment_bytes);
+        if self.content_bytes() + size > self.options.disk_bytes_max {
+            return Err(WriteError::LimitReached);
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let name = segment_name(number);
+        let file = if size == self.options.segment_bytes {
+            self.spare.take(&self.disk, &name)?
+        } else {
+            None
+        };
+        let file = match file {
+            Some(file) => file,
+            None => self.disk.create(&name)?,
+        };
+        if let Err(error) = self.disk.sync_dir() {
+            self.discard(number);
+            return Err(error.into());
+        }
+        self.active = Some(Active {
+            number,
+            file,
+            len: 0,
+            size,
+            is_synced: true,
+        });
+        Ok(())
+    }
+
+    /// Ends the segment that is written.
+    fn seal(&mut self) -> Result<(), WriteError> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        if !active.is_synced {
+            active.file.sync()?;
+            active.is_synced = true;
+        }
+        self.abandon();
+        Ok(())
+    }
+
+    /// Nothing more is written to this segment: what it holds up to its length counts, what stands behind does not.
+    ///
+    /// After a failed sync nobody knows what is on disk, and a second sync that succeeds would prove nothing.
+    fn abandon(&mut self) {
+        let Some(active) = self.active.take() else {
+            return;
+        };
+        if active.len == 0 {
+            self.discard(active.number);
+            return;
+        }
+        self.sealed.push_back(Sealed {
+            number: active.number,
+            len: active.len,
+            size: active.size,
+        });
+    }
+
+    /// Removes a segment without content. If that fails, the next start finds that no other one names it.
+    fn discard(&self, number: u64) {
+        self.disk.remove(&segment_name(number)).unwrap_or_default();
+    }
+}
+
+fn header_of(number: u64, previous: Option<&Sealed>) -> SegmentHeader {
+    SegmentHeader {
+        version: VERSION,
+        number,
+        previous: previous.map_or(0, |segment| segment.number),
+        previous_len: previous.map_or(0, |segment| segment.len),
+    }
+}
+
+/// The records of the first unit.
+fn first_unit(records: &[u8]) -> &[u8] {
+    let mut len = 0;
+    for (payload, is_end) in Units(records) {
+        len += WORD_LEN + payload.len();
+        if is_end {
+            break;
+        }
+    }
+    records.get(..len).unwrap_or_default()
+}
+
+/// Bytes of the first units that fit into one group and into `room`.
+fn group_part(records: &[u8], room: u64) -> usize {
+    let mut part = 0;
+    let mut framed = (GROUP_HEADER_LEN + GROUP_ALIGN) as u64;
+    while let Some(rest) = records.get(part..).filter(|rest| !rest.is_empty()) {
+        let unit = first_unit(rest);
+        let unit_framed = framed_len(unit) - (GROUP_HEADER_LEN + GROUP_ALIGN) as u64;
+        let is_too_much = part > 0 && framed + unit_framed > GROUP_BYTES_MAX as u64;
+        if is_too_much || framed + unit_framed > room {
+            break;
+        }
+        framed += unit_framed;
+        part += unit.len();
+    }
+    part
+}
+
+/// Bytes that these records take at most as a group of their own.
+fn framed_len(records: &[u8]) -> u64 {
+    let count = Units(records).count();
+    let framed = records.len() + count * (RECORD_HEADER_LEN - WORD_LEN);
+    (framed + GROUP_HEADER_LEN + GROUP_ALIGN) as u64
+}

@@ -1,0 +1,200 @@
+//! Reads one segment: what is whole, what is damaged, what is the torn end of the last commit.
+
+use super::format::{GROUP_ALIGN, Group, RECORD_HEADER_LEN, record_at, seed};
+
+/// How much of a segment counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// A later segment says where it ends: everything before is safe.
+    Sealed(u64),
+    /// A later segment is there, but does not say where this one ends: every group that is found is safe.
+    SealedSomewhere,
+    /// It was being written: the last commit may be torn.
+    Open,
+}
+
+/// A part of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    /// A record.
+    Record {
+        /// Where it begins, with its frame.
+        offset: usize,
+        /// What it says.
+        payload: &'a [u8],
+    },
+    /// Bytes that should be records and are not.
+    Damaged {
+        /// Where they begin.
+        offset: usize,
+        /// How many.
+        len: usize,
+    },
+}
+
+/// How a scan ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scanned {
+    /// Behind the last group that counts.
+    pub(super) end: usize,
+    /// Bytes of the torn commit that was cut.
+    pub(super) torn_bytes: usize,
+    /// Groups found.
+    pub(super) groups: usize,
+}
+
+/// How many bytes a search for records behind damage checks at most, as a multiple of the damaged bytes: bytes that look like
+/// long records must not make the start take for ever.
+const SEARCH_FACTOR: usize = 64;
+
+/// Reads the groups of a segment from `start`, the place of one, on.
+pub(super) fn scan<'a>(
+    segment: &'a [u8],
+    number: u64,
+    (start, extent): (usize, Extent),
+    found: &mut dyn FnMut(Found<'a>),
+) -> Scanned {
+    let limit = match extent {
+        Extent::Sealed(len) => usize::try_from(len).unwrap_or(usize::MAX),
+        Extent::SealedSomewhere | Extent::Open => segment.len(),
+    };
+    let bytes = segment.get(..limit.min(segment.len())).unwrap_or_default();
+    let groups = groups(bytes, number, start);
+    let safe_until = match extent {
+        Extent::Sealed(_) => bytes.len(),
+        Extent::SealedSomewhere => groups.last().map_or(start, Group::next),
+        Extent::Open => {
+            let last_safe = groups.iter().rfind(|group| group.safe_before);
+            last_safe.map_or(start, |group| group.offset)
+        }
+    };
+    let mut reader = Reader {
+        bytes,
+        seed: seed(number),
+        found,
+    };
+    let mut scanned = Scanned {
+        end: start,
+        torn_bytes: 0,
+        groups: groups.len(),
+    };
+    for group in &groups {
+        if group.offset > scanned.end {
+            if scanned.end >= safe_until {
+                break;
+            }
+            reader.search(scanned.end, group.offset);
+        }
+        if group.offset < safe_until {
+            reader.safe_group(group);
+        } else if !reader.last_group(group) {
+            break;
+        }
+        scanned.end = group.next();
+    }
+    if scanned.end < safe_until {
+        reader.search(scanned.end, safe_until);
+        scanned.end = safe_until;
+    }
+    let last = groups.last().map_or(start, Group::next);
+    scanned.torn_bytes = last.saturating_sub(scanned.end);
+    scanned
+}
+
+/// Every group, those behind damage too.
+fn groups(bytes: &[u8], number: u64, start: usize) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut at = start;
+    while at < bytes.len() {
+        match Group::at(bytes, at, number, bytes.len()) {
+            Some(group) => {
+                at = group.next();
+                groups.push(group);
+            }
+            None => at += GROUP_ALIGN,
+        }
+    }
+    groups
+}
+
+struct Reader<'a, 'f> {
+    bytes: &'a [u8],
+    seed: u32,
+    found: &'f mut dyn FnMut(Found<'a>),
+}
+
+impl<'a> Reader<'a, '_> {
+    /// Gives out what is whole and reports the rest.
+    fn safe_group(&mut self, group: &Group) {
+        let mut at = group.start();
+        let end = group.end();
+        while at < end {
+            match self.record(at, end) {
+                Some(record) => {
+                    self.give(at, record.payload);
+                    at += record.framed_len();
+                }
+                None => at = self.skip(at, end),
+            }
+        }
+    }
+
+    /// Gives out a group of the last commit, or nothing of it if it is torn; whether it was whole.
+    fn last_group(&mut self, group: &Group) -> bool {
+        let mut records = Vec::new();
+        let mut at = group.start();
+        while at < group.end() {
+            let Some(record) = self.record(at, group.end()) else {
+                return false;
+            };
+            records.push((at, record.payload));
+            at += record.framed_len();
+        }
+        for (offset, payload) in records {
+            self.give(offset, payload);
+        }
+        true
+    }
+
+    /// A region without group header: records may be whole in it.
+    fn search(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            at = self.skip(at, end);
+            while let Some(record) = self.record(at, end) {
+                self.give(at, record.payload);
+                at += record.framed_len();
+            }
+        }
+    }
+
+    /// Reports damage up to the next whole record and returns where that is.
+    fn skip(&mut self, start: usize, end: usize) -> usize {
+        let mut budget = (end - start).saturating_mul(SEARCH_FACTOR);
+        let mut at = start + 1;
+        while at < end && self.record(at, end).is_none() {
+            let tried = self.length_at(at).filter(|len| at + len <= end);
+            budget = budget.saturating_sub(1 + tried.unwrap_or(0));
+            at = if budget == 0 { end } else { at + 1 };
+        }
+        (self.found)(Found::Damaged {
+            offset: start,
+            len: at - start,
+        });
+        at
+    }
+
+    fn give(&mut self, offset: usize, payload: &'a [u8]) {
+        (self.found)(Found::Record { offset, payload });
+    }
+
+    fn record(&self, at: usize, end: usize) -> Option<super::format::Record<'a>> {
+        // A record of nothing is none of ours, and a run of zeros must not look like many.
+        record_at(self.bytes.get(at..end)?, self.seed).filter(|record| !record.payload.is_empty())
+    }
+
+    fn length_at(&self, at: usize) -> Option<usize> {
+        let word = self.bytes.get(at..)?.first_chunk().copied()?;
+        (u32::from_le_bytes(word) as usize).checked_add(RECORD_HEADER_LEN)
+    }
+}

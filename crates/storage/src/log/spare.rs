@@ -1,0 +1,102 @@
+//! A file written in advance: a sync of overwritten bytes changes nothing of the file system's own, and takes half the time.
+
+use std::io;
+
+use super::LogOptions;
+use crate::disk::{Disk, File, write_all};
+
+pub(super) const READY: &str = "spare";
+pub(super) const UNFINISHED: &str = "spare.new";
+
+/// Steps in which it is written.
+const STEPS: u64 = 64;
+
+/// The next segment's file.
+#[derive(Debug)]
+pub(super) enum Spare<F> {
+    None,
+    /// Written up to here.
+    Unfinished(F, u64),
+    Ready,
+}
+
+impl<F: File> Spare<F> {
+    /// Bytes it takes.
+    pub(super) fn size(&self, options: &LogOptions) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Unfinished(_, written) => *written,
+            Self::Ready => options.segment_bytes,
+        }
+    }
+
+    /// Writes and syncs a little of it; true if it is ready.
+    pub(super) fn prepare<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        options: &LogOptions,
+    ) -> io::Result<bool> {
+        let result = self.prepare_step(disk, options.segment_bytes);
+        if result.is_err() {
+            // Its space is worth more than what was written of it.
+            *self = Self::None;
+            disk.remove(UNFINISHED).unwrap_or_default();
+        }
+        result
+    }
+
+    /// The file under its new name, if one is ready.
+    pub(super) fn take<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        name: &str,
+    ) -> io::Result<Option<F>> {
+        if !matches!(self, Self::Ready) {
+            return Ok(None);
+        }
+        *self = Self::None;
+        disk.rename(READY, name)?;
+        disk.open(name).map(Some)
+    }
+
+    /// A segment's file becomes the spare one, or is removed if there is one.
+    pub(super) fn put<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        name: &str,
+        fits: bool,
+    ) -> io::Result<()> {
+        if !fits || matches!(self, Self::Ready) {
+            return disk.remove(name);
+        }
+        disk.rename(name, READY)?;
+        if let Self::Unfinished(..) = std::mem::replace(self, Self::Ready) {
+            // What stays of it is removed at the next start.
+            disk.remove(UNFINISHED).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn prepare_step<D: Disk<File = F>>(&mut self, disk: &D, size: u64) -> io::Result<bool> {
+        let (file, written) = match self {
+            Self::Ready => return Ok(true),
+            Self::Unfinished(file, written) => (file, written),
+            Self::None => {
+                let file = disk.create(UNFINISHED)?;
+                *self = Self::Unfinished(file, 0);
+                return Ok(false);
+            }
+        };
+        let step = size.div_ceil(STEPS).min(size - *written);
+        let zeros = vec![0; usize::try_from(step).unwrap_or(0)];
+        write_all(file, &zeros, *written)?;
+        file.sync()?;
+        *written += step;
+        if *written < size {
+            return Ok(false);
+        }
+        disk.rename(UNFINISHED, READY)?;
+        *self = Self::Ready;
+        Ok(true)
+    }
+}

@@ -1,0 +1,238 @@
+//! The format on disk, byte by byte: a change here is a change of the format.
+
+use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
+use thrum_codec::{PacketId, QoS, Version};
+
+use super::encode::encode;
+use super::{
+    Awaiting, Change, Identifiers, Inflight, Message, Queued, Retained, Session, Subscription,
+    Will, decode,
+};
+
+/// Encodes to exactly these bytes and back, and no shorter prefix decodes to the same.
+fn check(change: &Change<'_>, parts: &[&[u8]]) {
+    let mut bytes = Vec::new();
+    encode(change, &mut bytes);
+    assert_eq!(bytes, parts.concat(), "{change:?}");
+    assert_eq!(decode(&bytes).as_ref(), Ok(change));
+    for len in 0..bytes.len() {
+        assert_ne!(decode(&bytes[..len]).as_ref(), Ok(change));
+    }
+}
+
+const NINE: [u8; 8] = [9, 0, 0, 0, 0, 0, 0, 0];
+const BIG: [u8; 8] = [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11];
+const BIG_NUMBER: u64 = 0x1122_3344_5566_7788;
+
+fn packet_id(value: u16) -> PacketId {
+    PacketId::new(value).unwrap()
+}
+
+#[test]
+fn sessions() {
+    let mut session = Session {
+        id: 9,
+        client_id: "c\u{fc}",
+        version: Version::V5,
+        expiry_secs: 0x0102_0304,
+        away_since: None,
+        packet_id_hint: 0x0506,
+    };
+    let rest = [&[6, 5], "c\u{fc}".as_bytes()].concat();
+    let expiry = [4, 3, 2, 1];
+    check(
+        &Change::Session(session),
+        &[&[1], &NINE, &[5], &expiry, &[255; 8], &rest],
+    );
+    session.away_since = Some(BIG_NUMBER);
+    session.version = Version::V31;
+    check(
+        &Change::Session(session),
+        &[&[1], &NINE, &[3], &expiry, &BIG, &rest],
+    );
+    check(&Change::SessionRemoved { session: 9 }, &[&[2], &NINE]);
+}
+
+#[test]
+fn subscriptions() {
+    let options = SubscriptionOptions {
+        qos: QoS::ExactlyOnce,
+        no_local: true,
+        retain_as_published: false,
+        retain_handling: RetainHandling::Never,
+    };
+    let subscription = Subscription {
+        session: 9,
+        filter: "$share/g/a/+",
+        options,
+        identifier: 7,
+    };
+    check(
+        &Change::Subscription(subscription),
+        &[&[3], &NINE, &[0b10_0110], &[7, 0, 0, 0], b"$share/g/a/+"],
+    );
+    let options = SubscriptionOptions {
+        retain_as_published: true,
+        retain_handling: RetainHandling::SendIfNew,
+        ..SubscriptionOptions::default()
+    };
+    let subscription = Subscription {
+        filter: "#",
+        options,
+        ..subscription
+    };
+    check(
+        &Change::Subscription(subscription),
+        &[&[3], &NINE, &[0b01_1000], &[7, 0, 0, 0], b"#"],
+    );
+    let removed = Change::SubscriptionRemoved {
+        session: 9,
+        filter: "#",
+    };
+    check(&removed, &[&[4], &NINE, b"#"]);
+}
+
+#[test]
+fn messages_and_wills() {
+    let message = Message {
+        id: 9,
+        publisher: 0,
+        published_at: BIG_NUMBER,
+        expires_at: Some(9),
+        qos: QoS::AtLeastOnce,
+        retain: true,
+        topic: "t/1",
+        properties: b"\x01",
+        payload: b"\x00pay",
+    };
+    let content = b"\x03\0\0\0\x01\0\0\0t/1\x01\0pay";
+    check(
+        &Change::Message(message),
+        &[&[5], &NINE, &[0; 8], &BIG, &[0b1101], &NINE, content],
+    );
+    let message = Message {
+        expires_at: None,
+        retain: false,
+        qos: QoS::AtMostOnce,
+        ..message
+    };
+    check(
+        &Change::Message(message),
+        &[&[5], &NINE, &[0; 8], &BIG, &[0], content],
+    );
+    let will = Will {
+        session: 9,
+        delay_secs: 5,
+        message_expiry_secs: Some(6),
+        qos: QoS::ExactlyOnce,
+        retain: false,
+        topic: "t/1",
+        properties: b"\x01",
+        payload: b"\x00pay",
+    };
+    let delay = [5, 0, 0, 0];
+    check(
+        &Change::Will(will),
+        &[&[11], &NINE, &delay, &[0b1010], &[6, 0, 0, 0], content],
+    );
+    let will = Will {
+        message_expiry_secs: None,
+        ..will
+    };
+    check(
+        &Change::Will(will),
+        &[&[11], &NINE, &delay, &[0b10], content],
+    );
+    check(&Change::WillRemoved { session: 9 }, &[&[12], &NINE]);
+}
+
+#[test]
+fn deliveries() {
+    let queued = Queued {
+        session: 9,
+        seq: BIG_NUMBER,
+        message: 9,
+        qos: QoS::AtLeastOnce,
+        retain: true,
+        identifiers: Identifiers::Listed(&[1, 0x0102]),
+        group: "$share/g/#",
+    };
+    let identifiers = [2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0];
+    check(
+        &Change::Queued(queued),
+        &[
+            &[6],
+            &NINE,
+            &BIG,
+            &NINE,
+            &[0b101],
+            &identifiers,
+            b"$share/g/#",
+        ],
+    );
+    let inflight = Inflight {
+        session: 9,
+        seq: BIG_NUMBER,
+        packet_id: packet_id(0x0102),
+        awaiting: Awaiting::PubComp,
+    };
+    check(
+        &Change::Inflight(inflight),
+        &[&[7], &NINE, &BIG, &[2, 1, 3]],
+    );
+    let removed = Change::DeliveryRemoved {
+        session: 9,
+        seq: BIG_NUMBER,
+    };
+    check(&removed, &[&[8], &NINE, &BIG]);
+    let (session, id) = (9, packet_id(65_535));
+    let received = Change::Received {
+        session,
+        packet_id: id,
+    };
+    check(&received, &[&[9], &NINE, &[255, 255]]);
+    let removed = Change::ReceivedRemoved {
+        session,
+        packet_id: id,
+    };
+    check(&removed, &[&[10], &NINE, &[255, 255]]);
+}
+
+#[test]
+fn retained_messages() {
+    let retained = Retained {
+        change: BIG_NUMBER,
+        topic: "a",
+        message: 9,
+    };
+    check(&Change::Retained(retained), &[&[13], &BIG, &NINE, b"a"]);
+    let removed = Change::RetainedRemoved {
+        change: BIG_NUMBER,
+        topic: "a",
+    };
+    check(&removed, &[&[14], &BIG, b"a"]);
+}
+
+#[test]
+fn bytes_that_mean_nothing_are_refused() {
+    for bytes in [
+        &b""[..],
+        &[0],
+        &[15, 0, 0],
+        &[2, 1, 2, 3],
+        // Text that is none.
+        &[&[14][..], &NINE, &[0xFF]].concat(),
+        // A message numbered 0.
+        &[&[13][..], &NINE, &[0; 8]].concat(),
+        // Packet identifier 0.
+        &[&[9][..], &NINE, &[0, 0]].concat(),
+        // Quality of service 3.
+        &[&[3][..], &NINE, &[3, 0, 0, 0, 0]].concat(),
+        // More identifiers than bytes.
+        &[&[6][..], &NINE, &NINE, &NINE, &[0, 255, 255, 255, 255]].concat(),
+        // Bytes behind the end.
+        &[&[2][..], &NINE, &[0]].concat(),
+    ] {
+        assert!(decode(bytes).is_err(), "{bytes:?}");
+    }
+}

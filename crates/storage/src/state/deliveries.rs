@@ -1,0 +1,200 @@
+//! Which deliveries a session has, in 16 bytes each.
+
+use std::collections::VecDeque;
+
+use crate::record::{Awaiting, MessageId, Seq};
+
+/// Places of deliveries that are over which are tolerated before they are swept out.
+const HOLES_SLACK: usize = 32;
+/// Places that stay allocated while nothing waits.
+const IDLE_CAPACITY_MAX: usize = 64;
+
+const STEP_SHIFT: u32 = 62;
+const MESSAGE: u64 = (1 << STEP_SHIFT) - 1;
+
+/// The message of a delivery and how far it got: a message as long as it is needed, and the last step in the two
+/// highest bits. All zero is a delivery that is over and only keeps its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Delivery(u64);
+
+impl Delivery {
+    const OVER: Self = Self(0);
+
+    pub(super) fn queued(message: MessageId) -> Self {
+        Self(message & MESSAGE)
+    }
+
+    /// Only PUBCOMP is awaited.
+    pub(super) fn released() -> Self {
+        Self::OVER.after(Awaiting::PubComp)
+    }
+
+    /// The delivery after a step.
+    pub(super) fn after(self, awaiting: Awaiting) -> Self {
+        let message = match awaiting {
+            Awaiting::PubAck | Awaiting::PubRec => self.0 & MESSAGE,
+            Awaiting::PubComp => 0,
+        };
+        Self(message | ((awaiting as u64) << STEP_SHIFT))
+    }
+
+    /// The message, while the delivery needs it.
+    pub(super) fn message(self) -> Option<MessageId> {
+        Some(self.0 & MESSAGE).filter(|&message| message != 0)
+    }
+
+    /// The last step: none while it is queued.
+    fn step(self) -> u64 {
+        self.0 >> STEP_SHIFT
+    }
+}
+
+/// Deliveries in ascending order; most come at the end and leave near the front.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    places: VecDeque<(Seq, Delivery)>,
+    holes: usize,
+}
+
+impl Deliveries {
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.holes
+    }
+
+    pub(super) fn get(&self, seq: Seq) -> Option<Delivery> {
+        let place = self.find(seq).ok()?;
+        self.at(place)
+    }
+
+    /// Adds one; false if it is there already, or was.
+    pub(super) fn insert(&mut self, seq: Seq, delivery: Delivery) -> bool {
+        let is_last = self.places.back().is_none_or(|&(last, _)| last < seq);
+        if is_last {
+            self.places.push_back((seq, delivery));
+            return true;
+        }
+        match self.find(seq) {
+            Ok(_) => false,
+            Err(place) => {
+                self.places.insert(place, (seq, delivery));
+                true
+            }
+        }
+    }
+
+    /// Takes a step; the delivery as it was, or none if there is no such or it is further.
+    pub(super) fn step(&mut self, seq: Seq, awaiting: Awaiting) -> Option<Delivery> {
+        let place = self.find(seq).ok()?;
+        let before = self.at(place)?;
+        if before.step() >= awaiting as u64 {
+            return None;
+        }
+        self.places.get_mut(place)?.1 = before.after(awaiting);
+        Some(before)
+    }
+
+    /// Whether this step is the last one that was taken.
+    pub(super) fn is_at(&self, seq: Seq, awaiting: Awaiting) -> bool {
+        self.get(seq)
+            .is_some_and(|delivery| delivery.step() == awaiting as u64)
+    }
+
+    /// Ends one, and tells what it was.
+    pub(super) fn remove(&mut self, seq: Seq) -> Option<Delivery> {
+        let place = self.find(seq).ok()?;
+        let before = self.at(place)?;
+        self.places.get_mut(place)?.1 = Delivery::OVER;
+        self.holes += 1;
+        self.trim();
+        Some(before)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Delivery> {
+        let there =
+            |&(_, delivery): &(Seq, Delivery)| (delivery != Delivery::OVER).then_some(delivery);
+        self.places.iter().filter_map(there)
+    }
+
+    fn find(&self, seq: Seq) -> Result<usize, usize> {
+        match self.places.front() {
+            Some(&(first, _)) if first == seq => Ok(0),
+            _ => self.places.binary_search_by_key(&seq, |&(at, _)| at),
+        }
+    }
+
+    fn at(&self, place: usize) -> Option<Delivery> {
+        let &(_, delivery) = self.places.get(place)?;
+        (delivery != Delivery::OVER).then_some(delivery)
+    }
+
+    fn trim(&mut self) {
+        while let Some((_, Delivery::OVER)) = self.places.front() {
+            self.places.pop_front();
+            self.holes -= 1;
+        }
+        if self.holes > self.len() + HOLES_SLACK {
+            self.places
+                .retain(|&(_, delivery)| delivery != Delivery::OVER);
+            self.holes = 0;
+        }
+        let capacity = self.places.capacity();
+        if capacity > IDLE_CAPACITY_MAX && self.places.len() < capacity / 4 {
+            self.places.shrink_to(self.places.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(seqs: impl IntoIterator<Item = u64>) -> Deliveries {
+        let mut deliveries = Deliveries::default();
+        for seq in seqs {
+            assert!(deliveries.insert(seq, Delivery::queued(seq + 100)));
+        }
+        deliveries
+    }
+
+    #[test]
+    fn a_delivery_takes_16_bytes() {
+        assert_eq!(size_of::<(Seq, Delivery)>(), 16);
+    }
+
+    #[test]
+    fn steps_go_forward_only() {
+        let mut deliveries = queue(1..4);
+        assert!(deliveries.step(2, Awaiting::PubRec).is_some());
+        assert!(deliveries.step(2, Awaiting::PubRec).is_none());
+        assert_eq!(deliveries.get(2).unwrap().message(), Some(102));
+        assert!(deliveries.step(2, Awaiting::PubComp).is_some());
+        assert!(deliveries.step(2, Awaiting::PubRec).is_none());
+        assert_eq!(deliveries.get(2).unwrap().message(), None);
+        assert!(deliveries.is_at(2, Awaiting::PubComp));
+        assert!(deliveries.remove(2).is_some());
+        assert!(deliveries.remove(2).is_none());
+    }
+
+    #[test]
+    fn removing_in_any_order_leaves_the_others() {
+        let mut deliveries = queue(0..1000);
+        for seq in (0..1000).filter(|seq| seq % 7 != 3) {
+            assert!(deliveries.remove((seq * 13) % 1000).is_some_and(|_| true) || seq % 7 == 3);
+        }
+        assert_eq!(deliveries.len(), deliveries.iter().count());
+        let left: Vec<u64> = (0..1000)
+            .filter(|&seq| deliveries.get(seq).is_some())
+            .collect();
+        assert_eq!(left.len(), deliveries.len());
+    }
+
+    #[test]
+    fn memory_of_a_long_queue_is_given_back() {
+        let mut deliveries = queue(0..100_000);
+        for seq in 0..99_990 {
+            deliveries.remove(seq);
+        }
+        assert!(deliveries.places.capacity() <= IDLE_CAPACITY_MAX.max(40));
+        assert_eq!(deliveries.len(), 10);
+    }
+}

@@ -1,0 +1,402 @@
+//! Which records are the current ones: what decides whether a record moves on when its segment is reclaimed.
+//!
+//! A record is never looked up by its place. Records that are written once (messages, deliveries) are current as long as
+//! their number is known; of those written again (sessions, subscriptions, wills) a fingerprint of the bytes tells.
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use hashbrown::HashMap;
+
+use super::deliveries::{Deliveries, Delivery};
+use crate::record::{Change, Inflight, MessageId, Queued, Retained, Seq, SessionId};
+
+/// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and group.
+const DELIVERY_BYTES: u64 = 46;
+/// Bytes that frame a record.
+const FRAME_BYTES: u64 = 8;
+
+/// What is left in memory of a record that may be written again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Print {
+    hash: u64,
+    /// With its frame; 0 if there is no record.
+    len: u64,
+}
+
+/// A session.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    pub(super) own: Print,
+    pub(super) will: Print,
+    /// By the filter's hash, ascending.
+    pub(super) subscriptions: Vec<(u64, Print)>,
+    pub(super) deliveries: Deliveries,
+    /// Packet identifiers, ascending.
+    pub(super) received: Vec<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Body {
+    /// 0 while only references are known.
+    len: u32,
+    references: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Topic {
+    change: u64,
+    /// None if it was removed: the entry keeps older changes from coming back until its record is passed.
+    message: Option<MessageId>,
+    len: u64,
+}
+
+/// The current records.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    hasher: RandomState,
+    sessions: HashMap<SessionId, Entry>,
+    messages: HashMap<MessageId, Body>,
+    topics: HashMap<u64, Topic>,
+    live_bytes: u64,
+}
+
+impl Index {
+    /// Bytes of the log that are needed, framed: exact for messages, taken from an average for deliveries.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Sessions and messages.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.sessions.len(), self.messages.len())
+    }
+
+    /// Notes a change; false if it changes nothing and need not be written.
+    pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) -> bool {
+        match *change {
+            Change::Session(session) => {
+                let print = self.print(payload);
+                let own = &mut self.sessions.entry(session.id).or_default().own;
+                swap(own, print, &mut self.live_bytes)
+            }
+            Change::SessionRemoved { session } => self.remove_session(session),
+            Change::Subscription(subscription) => {
+                let (filter, print) = (self.hash(subscription.filter), self.print(payload));
+                self.subscribe(subscription.session, filter, print)
+            }
+            Change::SubscriptionRemoved { session, filter } => self.unsubscribe(session, filter),
+            Change::Message(message) => self.add_body(message.id, Self::record_len(payload)),
+            Change::Queued(queued) => self.queue(&queued),
+            Change::Inflight(inflight) => self.step(inflight),
+            Change::DeliveryRemoved { session, seq } => self.remove_delivery(session, seq),
+            Change::Received { session, packet_id } => {
+                let received = &mut self.sessions.entry(session).or_default().received;
+                let place = received.binary_search(&packet_id.as_u16());
+                place
+                    .map_err(|place| received.insert(place, packet_id.as_u16()))
+                    .is_err()
+            }
+            Change::ReceivedRemoved { session, packet_id } => {
+                let Some(entry) = self.sessions.get_mut(&session) else {
+                    return false;
+                };
+                let place = entry.received.binary_search(&packet_id.as_u16());
+                place.map(|place| entry.received.remove(place)).is_ok()
+            }
+            Change::Will(will) => {
+                let print = self.print(payload);
+                let kept = &mut self.sessions.entry(will.session).or_default().will;
+                swap(kept, print, &mut self.live_bytes)
+            }
+            Change::WillRemoved { session } => {
+                let entry = self.sessions.get_mut(&session);
+                entry.is_some_and(|entry| {
+                    swap(&mut entry.will, Print::default(), &mut self.live_bytes)
+                })
+            }
+            Change::Retained(Retained {
+                change,
+                topic,
+                message,
+            }) => self.retain(change, topic, Some(message), Self::record_len(payload)),
+            Change::RetainedRemoved { change, topic } => {
+                self.retain(change, topic, None, Self::record_len(payload))
+            }
+        }
+    }
+
+    /// Whether a record of the oldest segment has to move on. What only waited for its record to be passed is forgotten.
+    pub(crate) fn is_current(&mut self, change: &Change<'_>, payload: &[u8]) -> bool {
+        let entry = |session| self.sessions.get(&session);
+        match *change {
+            Change::Session(session) => {
+                entry(session.id).is_some_and(|entry| entry.own == self.print(payload))
+            }
+            Change::Subscription(subscription) => {
+                let filter = self.hash(subscription.filter);
+                entry(subscription.session).is_some_and(|entry| {
+                    entry
+                        .subscriptions
+                        .binary_search(&(filter, self.print(payload)))
+                        .is_ok()
+                })
+            }
+            Change::Will(will) => {
+                entry(will.session).is_some_and(|entry| entry.will == self.print(payload))
+            }
+            Change::Message(message) => self.is_referenced(message.id),
+            Change::Queued(queued) => entry(queued.session)
+                .and_then(|entry| entry.deliveries.get(queued.seq))
+                .is_some_and(|delivery| delivery.message().is_some()),
+            Change::Inflight(inflight) => entry(inflight.session)
+                .is_some_and(|entry| entry.deliveries.is_at(inflight.seq, inflight.awaiting)),
+            Change::Received { session, packet_id } => entry(session)
+                .is_some_and(|entry| entry.received.binary_search(&packet_id.as_u16()).is_ok()),
+            Change::Retained(retained) => {
+                let topic = self.topics.get(&self.hash(retained.topic));
+                topic
+                    .is_some_and(|topic| topic.change == retained.change && topic.message.is_some())
+            }
+            Change::RetainedRemoved { change, topic } => {
+                self.forget_removed(change, self.hash(topic));
+                false
+            }
+            // Nothing older is left that a removal could be needed against.
+            Change::SessionRemoved { .. }
+            | Change::SubscriptionRemoved { .. }
+            | Change::DeliveryRemoved { .. }
+            | Change::ReceivedRemoved { .. }
+            | Change::WillRemoved { .. } => false,
+        }
+    }
+
+    /// Takes over a session as it was replayed; its messages follow.
+    pub(super) fn restore_session(&mut self, id: SessionId, entry: Entry) {
+        let subscriptions: u64 = entry.subscriptions.iter().map(|(_, print)| print.len).sum();
+        self.live_bytes += entry.own.len + entry.will.len + subscriptions;
+        self.live_bytes += entry.deliveries.len() as u64 * DELIVERY_BYTES;
+        self.sessions.insert(id, entry);
+    }
+
+    /// Takes over a message with its references.
+    pub(super) fn restore_message(&mut self, id: MessageId, len: u64, references: u32) {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        self.live_bytes += u64::from(len);
+        self.messages.insert(id, Body { len, references });
+    }
+
+    /// Takes over a topic; the message's reference is counted there.
+    pub(super) fn restore_topic(
+        &mut self,
+        topic: &str,
+        change: u64,
+        message: Option<MessageId>,
+        len: u64,
+    ) {
+        self.live_bytes += len;
+        let topic = self.hash(topic);
+        self.topics.insert(
+            topic,
+            Topic {
+                change,
+                message,
+                len,
+            },
+        );
+    }
+
+    /// Bytes a record takes in the log.
+    pub(super) fn record_len(payload: &[u8]) -> u64 {
+        payload.len() as u64 + FRAME_BYTES
+    }
+
+    /// Fingerprint of a record.
+    pub(super) fn print(&self, payload: &[u8]) -> Print {
+        Print {
+            hash: self.hasher.hash_one(payload),
+            len: Self::record_len(payload),
+        }
+    }
+
+    /// Hash of a filter or topic.
+    pub(super) fn hash(&self, text: &str) -> u64 {
+        self.hasher.hash_one(text)
+    }
+
+    fn remove_session(&mut self, session: SessionId) -> bool {
+        let Some(entry) = self.sessions.remove(&session) else {
+            return false;
+        };
+        let subscriptions: u64 = entry.subscriptions.iter().map(|(_, print)| print.len).sum();
+        self.free(entry.own.len + entry.will.len + subscriptions);
+        self.free(entry.deliveries.len() as u64 * DELIVERY_BYTES);
+        for delivery in entry.deliveries.iter() {
+            self.release(delivery);
+        }
+        true
+    }
+
+    fn subscribe(&mut self, session: SessionId, filter: u64, print: Print) -> bool {
+        let list = &mut self.sessions.entry(session).or_default().subscriptions;
+        let at = list.partition_point(|(other, _)| *other < filter);
+        match list.get_mut(at) {
+            Some((same, kept)) if *same == filter => swap(kept, print, &mut self.live_bytes),
+            _ => {
+                // Most sessions have one subscription: the first step of growth would be four.
+                list.reserve_exact(usize::from(list.is_empty()));
+                list.insert(at, (filter, print));
+                self.live_bytes += print.len;
+                true
+            }
+        }
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, filter: &str) -> bool {
+        let filter = self.hash(filter);
+        let Some(entry) = self.sessions.get_mut(&session) else {
+            return false;
+        };
+        let list = &mut entry.subscriptions;
+        let Ok(at) = list.binary_search_by_key(&filter, |(other, _)| *other) else {
+            return false;
+        };
+        let (_, print) = list.remove(at);
+        self.free(print.len);
+        true
+    }
+
+    fn add_body(&mut self, id: MessageId, len: u64) -> bool {
+        let body = self.messages.entry(id).or_default();
+        if body.len > 0 {
+            return false;
+        }
+        body.len = u32::try_from(len).unwrap_or(u32::MAX);
+        if body.references > 0 {
+            self.live_bytes += u64::from(body.len);
+        }
+        true
+    }
+
+    fn queue(&mut self, queued: &Queued<'_>) -> bool {
+        let deliveries = &mut self.sessions.entry(queued.session).or_default().deliveries;
+        let is_new = deliveries.insert(queued.seq, Delivery::queued(queued.message));
+        if is_new {
+            self.live_bytes += DELIVERY_BYTES;
+            self.refer(queued.message);
+        }
+        is_new
+    }
+
+    fn step(&mut self, inflight: Inflight) -> bool {
+        let Some(entry) = self.sessions.get_mut(&inflight.session) else {
+            return false;
+        };
+        let Some(before) = entry.deliveries.step(inflight.seq, inflight.awaiting) else {
+            return false;
+        };
+        if before.after(inflight.awaiting).message().is_none() {
+            self.release(before);
+        }
+        true
+    }
+
+    fn remove_delivery(&mut self, session: SessionId, seq: Seq) -> bool {
+        let Some(entry) = self.sessions.get_mut(&session) else {
+            return false;
+        };
+        let Some(delivery) = entry.deliveries.remove(seq) else {
+            return false;
+        };
+        self.free(DELIVERY_BYTES);
+        self.release(delivery);
+        true
+    }
+
+    fn retain(&mut self, change: u64, topic: &str, message: Option<MessageId>, len: u64) -> bool {
+        let key = self.hash(topic);
+        let after = Topic {
+            change,
+            message,
+            len,
+        };
+        let before = match self.topics.get_mut(&key) {
+            Some(topic) if topic.change >= change => return false,
+            Some(topic) => Some(std::mem::replace(topic, after)),
+            None => {
+                self.topics.insert(key, after);
+                None
+            }
+        };
+        self.live_bytes += len;
+        if let Some(message) = message {
+            self.refer(message);
+        }
+        if let Some(before) = before {
+            self.free(before.len);
+            if let Some(message) = before.message {
+                self.unrefer(message);
+            }
+        }
+        true
+    }
+
+    fn forget_removed(&mut self, change: u64, topic: u64) {
+        let is_it = |topic: &Topic| topic.change == change && topic.message.is_none();
+        if self.topics.get(&topic).is_some_and(is_it) {
+            let gone = self.topics.remove(&topic);
+            self.free(gone.map_or(0, |topic| topic.len));
+        }
+    }
+
+    fn is_referenced(&mut self, id: MessageId) -> bool {
+        match self.messages.get(&id) {
+            Some(body) if body.references > 0 => true,
+            Some(_) => {
+                self.messages.remove(&id);
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn refer(&mut self, id: MessageId) {
+        let body = self.messages.entry(id).or_default();
+        body.references += 1;
+        if body.references == 1 {
+            self.live_bytes += u64::from(body.len);
+        }
+    }
+
+    fn release(&mut self, delivery: Delivery) {
+        if let Some(message) = delivery.message() {
+            self.unrefer(message);
+        }
+    }
+
+    fn unrefer(&mut self, id: MessageId) {
+        let Some(body) = self.messages.get_mut(&id) else {
+            return;
+        };
+        body.references = body.references.saturating_sub(1);
+        if body.references == 0 {
+            let len = u64::from(body.len);
+            self.messages.remove(&id);
+            self.free(len);
+        }
+    }
+
+    fn free(&mut self, bytes: u64) {
+        self.live_bytes = self.live_bytes.saturating_sub(bytes);
+    }
+}
+
+/// Puts a fingerprint in the place of another; false if it is the same.
+fn swap(kept: &mut Print, print: Print, live_bytes: &mut u64) -> bool {
+    if *kept == print {
+        return false;
+    }
+    *live_bytes = live_bytes.saturating_sub(kept.len) + print.len;
+    *kept = print;
+    true
+}

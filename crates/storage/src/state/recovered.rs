@@ -1,0 +1,210 @@
+//! What the node finds at start.
+
+use thrum_codec::packet::SubscriptionOptions;
+use thrum_codec::{PacketId, QoS, Version};
+
+use crate::record::{Awaiting, Message, MessageId, Seq, SessionId, WallMillis, Will};
+
+/// The whole state, as the acknowledged changes left it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// By ascending number.
+    pub sessions: Vec<RecoveredSession>,
+    /// Every message that something refers to, once; the others speak of its place in this list.
+    pub messages: Vec<RecoveredMessage>,
+    /// By topic.
+    pub retained: Vec<RecoveredRetained>,
+    /// Highest number of a session seen; new ones go on behind it.
+    pub session_id_max: SessionId,
+    /// Highest number of a message seen; new ones go on behind it.
+    pub message_id_max: MessageId,
+    /// Highest number of a retained change seen; new ones go on behind it.
+    pub retained_change_max: u64,
+    /// What was left out because a part of it is missing.
+    pub orphans: Orphans,
+}
+
+/// What could not be given back because the record it rests on is damaged or was never acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// Sessions whose own record is missing: the client identifier is not known.
+    pub sessions: u64,
+    /// Deliveries without their message.
+    pub deliveries: u64,
+    /// Retained messages without their message.
+    pub retained: u64,
+}
+
+/// A session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredSession {
+    /// Its number.
+    pub id: SessionId,
+    /// Client identifier.
+    pub client_id: Box<str>,
+    /// Protocol version of its last connection.
+    pub version: Version,
+    /// Session expiry in seconds; `u32::MAX` is never.
+    pub expiry_secs: u32,
+    /// Since when it has no connection; `None` if it had one when the broker ended.
+    pub away_since: Option<WallMillis>,
+    /// As [`Session::packet_id_hint`](crate::Session::packet_id_hint).
+    pub packet_id_hint: u16,
+    /// By filter.
+    pub subscriptions: Vec<RecoveredSubscription>,
+    /// In their order: what was sent, and what waits behind it.
+    pub deliveries: Vec<RecoveredDelivery>,
+    /// Packet identifiers of `QoS` 2 messages taken over whose PUBREL has not come, ascending.
+    pub received: Vec<PacketId>,
+    /// Its will.
+    pub will: Option<RecoveredWill>,
+    /// Highest number of a delivery seen; new ones go on behind it.
+    pub seq_max: Seq,
+}
+
+/// A subscription.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredSubscription {
+    /// As [`Subscription::filter`](crate::Subscription::filter).
+    pub filter: Box<str>,
+    /// Options as granted.
+    pub options: SubscriptionOptions,
+    /// Subscription identifier; 0 is none.
+    pub identifier: u32,
+}
+
+/// A delivery.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredDelivery {
+    /// Its place in the session.
+    pub seq: Seq,
+    /// Place in [`Recovered::messages`]; none if only PUBCOMP is awaited.
+    pub message: Option<usize>,
+    /// With which identifier it was sent and what the client has to answer; none while it is queued.
+    pub inflight: Option<(PacketId, Awaiting)>,
+    /// Quality of service; [`QoS::ExactlyOnce`] if only PUBCOMP is awaited.
+    pub qos: QoS,
+    /// Retain flag.
+    pub retain: bool,
+    /// Subscription identifiers.
+    pub identifiers: Box<[u32]>,
+    /// The shared subscription it was chosen for.
+    pub group: Option<Box<str>>,
+}
+
+/// A message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredMessage {
+    /// Its number.
+    pub id: MessageId,
+    /// Session that published it; 0 is the node.
+    pub publisher: SessionId,
+    /// When it came.
+    pub published_at: WallMillis,
+    /// When it is no longer to be delivered.
+    pub expires_at: Option<WallMillis>,
+    /// Quality of service as published.
+    pub qos: QoS,
+    /// Retain flag as published.
+    pub retain: bool,
+    /// Topic, properties and payload.
+    pub content: Content,
+}
+
+/// A will.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredWill {
+    /// As [`Will::delay_secs`].
+    pub delay_secs: u32,
+    /// As [`Will::message_expiry_secs`].
+    pub message_expiry_secs: Option<u32>,
+    /// Quality of service.
+    pub qos: QoS,
+    /// Retain flag.
+    pub retain: bool,
+    /// Topic, properties and payload.
+    pub content: Content,
+}
+
+/// A retained message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecoveredRetained {
+    /// Topic name.
+    pub topic: Box<str>,
+    /// Place in [`Recovered::messages`].
+    pub message: usize,
+}
+
+/// Topic, properties and payload in one allocation.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Content {
+    bytes: Box<[u8]>,
+    topic_len: usize,
+    properties_len: usize,
+}
+
+impl Content {
+    fn new(topic: &str, properties: &[u8], payload: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(topic.len() + properties.len() + payload.len());
+        bytes.extend_from_slice(topic.as_bytes());
+        bytes.extend_from_slice(properties);
+        bytes.extend_from_slice(payload);
+        Self {
+            bytes: bytes.into_boxed_slice(),
+            topic_len: topic.len(),
+            properties_len: properties.len(),
+        }
+    }
+
+    /// Topic name.
+    pub fn topic(&self) -> &str {
+        let (topic, _) = self.bytes.split_at(self.topic_len);
+        // These bytes were a `str` when it was made.
+        std::str::from_utf8(topic).unwrap_or_default()
+    }
+
+    /// Properties as the owner gave them.
+    pub fn properties(&self) -> &[u8] {
+        self.bytes
+            .get(self.topic_len..self.topic_len + self.properties_len)
+            .unwrap_or_default()
+    }
+
+    /// Payload.
+    pub fn payload(&self) -> &[u8] {
+        self.bytes
+            .get(self.topic_len + self.properties_len..)
+            .unwrap_or_default()
+    }
+
+    /// The bytes of topic, properties and payload, and the lengths of the first two.
+    pub fn into_parts(self) -> (Box<[u8]>, usize, usize) {
+        (self.bytes, self.topic_len, self.properties_len)
+    }
+}
+
+impl From<&Message<'_>> for RecoveredMessage {
+    fn from(message: &Message<'_>) -> Self {
+        Self {
+            id: message.id,
+            publisher: message.publisher,
+            published_at: message.published_at,
+            expires_at: message.expires_at,
+            qos: message.qos,
+            retain: message.retain,
+            content: Content::new(message.topic, message.properties, message.payload),
+        }
+    }
+}
+
+impl From<&Will<'_>> for RecoveredWill {
+    fn from(will: &Will<'_>) -> Self {
+        Self {
+            delay_secs: will.delay_secs,
+            message_expiry_secs: will.message_expiry_secs,
+            qos: will.qos,
+            retain: will.retain,
+            content: Content::new(will.topic, will.properties, will.payload),
+        }
+    }
+}

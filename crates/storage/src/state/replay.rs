@@ -1,0 +1,436 @@
+//! From the records, oldest first, to the state.
+
+use hashbrown::HashMap;
+use thrum_codec::packet::SubscriptionOptions;
+use thrum_codec::{PacketId, QoS, Version};
+
+use super::deliveries::{Deliveries, Delivery};
+use super::index::{Entry, Index, Print};
+use super::recovered::{
+    Orphans, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredRetained, RecoveredSession,
+    RecoveredSubscription, RecoveredWill,
+};
+use crate::record::{
+    Awaiting, Change, MessageId, Queued, Retained, Seq, Session, SessionId, WallMillis,
+};
+
+/// Collected deliveries of a session that are put in order at the earliest.
+const FOLD_MIN: usize = 1024;
+
+/// What is known of a delivery: records of one may come in any order, and the furthest step counts.
+#[derive(Debug)]
+struct Seen {
+    seq: Seq,
+    step: Step,
+    queued: Option<Known>,
+    packet_id: Option<PacketId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Queued,
+    Sent(Awaiting),
+    Over,
+}
+
+/// Subscription identifiers and group, which most deliveries do not have.
+type Extras = (Box<[u32]>, Box<str>);
+
+#[derive(Debug)]
+struct Known {
+    message: MessageId,
+    qos: QoS,
+    retain: bool,
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Debug)]
+struct Own {
+    client_id: Box<str>,
+    version: Version,
+    expiry_secs: u32,
+    away_since: Option<WallMillis>,
+    packet_id_hint: u16,
+    print: Print,
+}
+
+#[derive(Debug, Default)]
+struct Collected {
+    own: Option<Own>,
+    subscriptions: HashMap<Box<str>, (SubscriptionOptions, u32, Print)>,
+    will: Option<(RecoveredWill, Print)>,
+    received: Vec<u16>,
+    deliveries: Vec<Seen>,
+    folded: usize,
+    seq_max: Seq,
+}
+
+#[derive(Debug)]
+struct Topic {
+    change: u64,
+    message: Option<MessageId>,
+    len: u64,
+}
+
+/// The state while its records are read.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    index: Index,
+    sessions: HashMap<SessionId, Collected>,
+    messages: Vec<(RecoveredMessage, u64)>,
+    places: HashMap<MessageId, usize>,
+    topics: HashMap<Box<str>, Topic>,
+    session_id_max: SessionId,
+    message_id_max: MessageId,
+    retained_change_max: u64,
+}
+
+impl Replay {
+    /// Takes the next record.
+    pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) {
+        match *change {
+            Change::Session(session) => self.session(&session, payload),
+            Change::SessionRemoved { session } => {
+                self.session_id_max = self.session_id_max.max(session);
+                self.sessions.remove(&session);
+            }
+            Change::Subscription(subscription) => {
+                let print = self.index.print(payload);
+                let options = (subscription.options, subscription.identifier, print);
+                let list = &mut self.collected(subscription.session).subscriptions;
+                list.insert(subscription.filter.into(), options);
+            }
+            Change::SubscriptionRemoved { session, filter } => {
+                self.collected(session).subscriptions.remove(filter);
+            }
+            Change::Message(message) => {
+                self.message_id_max = self.message_id_max.max(message.id);
+                // A session that published something may be gone, but its number must not mean another one.
+                self.session_id_max = self.session_id_max.max(message.publisher);
+                let place = self.messages.len();
+                self.places.entry(message.id).or_insert_with(|| {
+                    let len = Index::record_len(payload);
+                    self.messages.push((RecoveredMessage::from(&message), len));
+                    place
+                });
+            }
+            Change::Queued(queued) => self.queued(&queued),
+            Change::Inflight(inflight) => self.collected(inflight.session).see(Seen {
+                seq: inflight.seq,
+                step: Step::Sent(inflight.awaiting),
+                queued: None,
+                packet_id: Some(inflight.packet_id),
+            }),
+            Change::DeliveryRemoved { session, seq } => self.collected(session).see(Seen {
+                seq,
+                step: Step::Over,
+                queued: None,
+                packet_id: None,
+            }),
+            Change::Received { session, packet_id } => {
+                let received = &mut self.collected(session).received;
+                if let Err(place) = received.binary_search(&packet_id.as_u16()) {
+                    received.insert(place, packet_id.as_u16());
+                }
+            }
+            Change::ReceivedRemoved { session, packet_id } => {
+                let received = &mut self.collected(session).received;
+                if let Ok(place) = received.binary_search(&packet_id.as_u16()) {
+                    received.remove(place);
+                }
+            }
+            Change::Will(will) => {
+                let print = self.index.print(payload);
+                self.collected(will.session).will = Some(((&will).into(), print));
+            }
+            Change::WillRemoved { session } => self.collected(session).will = None,
+            Change::Retained(Retained {
+                change,
+                topic,
+                message,
+            }) => {
+                self.message_id_max = self.message_id_max.max(message);
+                self.retain(change, topic, Some(message), payload);
+            }
+            Change::RetainedRemoved { change, topic } => self.retain(change, topic, None, payload),
+        }
+    }
+
+    /// All records were read.
+    pub(crate) fn finish(mut self) -> (Index, Recovered) {
+        let mut references = vec![0; self.messages.len()];
+        let mut orphans = Orphans::default();
+        let mut sessions: Vec<_> = std::mem::take(&mut self.sessions).into_iter().collect();
+        sessions.sort_unstable_by_key(|(id, _)| *id);
+        let mut recovered_sessions = Vec::with_capacity(sessions.len());
+        for (id, collected) in sessions {
+            let finished = collected.finish(id, &self.places, &mut references, &self.index);
+            let Some((entry, session, lost)) = finished else {
+                orphans.sessions += 1;
+                continue;
+            };
+            orphans.deliveries += lost;
+            self.index.restore_session(id, entry);
+            recovered_sessions.push(session);
+        }
+        let mut retained = self.finish_topics(&mut references, &mut orphans);
+        let (messages, places) = self.finish_messages(&references);
+        let new_place = |place: usize| places.get(place).copied().unwrap_or(0);
+        for delivery in recovered_sessions
+            .iter_mut()
+            .flat_map(|one| &mut one.deliveries)
+        {
+            delivery.message = delivery.message.map(new_place);
+        }
+        for one in &mut retained {
+            one.message = new_place(one.message);
+        }
+        let recovered = Recovered {
+            sessions: recovered_sessions,
+            messages,
+            retained,
+            session_id_max: self.session_id_max,
+            message_id_max: self.message_id_max,
+            retained_change_max: self.retained_change_max,
+            orphans,
+        };
+        (self.index, recovered)
+    }
+
+    fn session(&mut self, session: &Session<'_>, payload: &[u8]) {
+        let own = Own {
+            client_id: session.client_id.into(),
+            version: session.version,
+            expiry_secs: session.expiry_secs,
+            away_since: session.away_since,
+            packet_id_hint: session.packet_id_hint,
+            print: self.index.print(payload),
+        };
+        self.collected(session.id).own = Some(own);
+    }
+
+    fn queued(&mut self, queued: &Queued<'_>) {
+        self.message_id_max = self.message_id_max.max(queued.message);
+        let identifiers: Box<[u32]> = queued.identifiers.iter().collect();
+        let is_plain = identifiers.is_empty() && queued.group.is_empty();
+        let extras = (!is_plain).then(|| Box::new((identifiers, queued.group.into())));
+        self.collected(queued.session).see(Seen {
+            seq: queued.seq,
+            step: Step::Queued,
+            queued: Some(Known {
+                message: queued.message,
+                qos: queued.qos,
+                retain: queued.retain,
+                extras,
+            }),
+            packet_id: None,
+        });
+    }
+
+    fn retain(&mut self, change: u64, topic: &str, message: Option<MessageId>, payload: &[u8]) {
+        self.retained_change_max = self.retained_change_max.max(change);
+        let len = Index::record_len(payload);
+        let after = Topic {
+            change,
+            message,
+            len,
+        };
+        match self.topics.get_mut(topic) {
+            Some(topic) if topic.change > change => {}
+            Some(topic) => *topic = after,
+            None => {
+                self.topics.insert(topic.into(), after);
+            }
+        }
+    }
+
+    fn collected(&mut self, session: SessionId) -> &mut Collected {
+        self.session_id_max = self.session_id_max.max(session);
+        self.sessions.entry(session).or_default()
+    }
+
+    fn finish_topics(
+        &mut self,
+        references: &mut [u32],
+        orphans: &mut Orphans,
+    ) -> Vec<RecoveredRetained> {
+        let mut topics: Vec<_> = std::mem::take(&mut self.topics).into_iter().collect();
+        topics.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let mut retained = Vec::with_capacity(topics.len());
+        for (
+            topic,
+            Topic {
+                change,
+                message,
+                len,
+            },
+        ) in topics
+        {
+            let place = message.and_then(|message| self.places.get(&message).copied());
+            let kept = message.filter(|_| place.is_some());
+            orphans.retained += u64::from(message.is_some() && place.is_none());
+            self.index.restore_topic(&topic, change, kept, len);
+            if let Some(place) = place {
+                count(references, place);
+                retained.push(RecoveredRetained {
+                    topic,
+                    message: place,
+                });
+            }
+        }
+        retained
+    }
+
+    /// The messages that something refers to, and where each of all messages went.
+    fn finish_messages(&mut self, references: &[u32]) -> (Vec<RecoveredMessage>, Vec<usize>) {
+        let mut kept = Vec::with_capacity(references.iter().filter(|&&count| count > 0).count());
+        let mut places = Vec::with_capacity(references.len());
+        let messages = std::mem::take(&mut self.messages);
+        for ((message, len), &references) in messages.into_iter().zip(references) {
+            places.push(kept.len());
+            if references > 0 {
+                self.index.restore_message(message.id, len, references);
+                kept.push(message);
+            }
+        }
+        (kept, places)
+    }
+}
+
+impl Collected {
+    fn see(&mut self, seen: Seen) {
+        self.seq_max = self.seq_max.max(seen.seq);
+        self.deliveries.push(seen);
+        if self.deliveries.len() > 2 * self.folded + FOLD_MIN {
+            self.fold();
+        }
+    }
+
+    /// One entry per delivery, in order, without those that are over: no record of such comes later.
+    fn fold(&mut self) {
+        self.deliveries.sort_by_key(|seen| seen.seq);
+        self.deliveries.dedup_by(|later, kept| {
+            let is_same = later.seq == kept.seq;
+            if is_same {
+                kept.step = kept.step.max(later.step);
+                kept.packet_id = kept.packet_id.or(later.packet_id);
+                kept.queued = kept.queued.take().or_else(|| later.queued.take());
+            }
+            is_same
+        });
+        self.deliveries.retain(|seen| seen.step != Step::Over);
+        self.folded = self.deliveries.len();
+    }
+
+    /// The session for index and node and the number of deliveries that are lost; none without its own record.
+    fn finish(
+        mut self,
+        id: SessionId,
+        places: &HashMap<MessageId, usize>,
+        references: &mut [u32],
+        index: &Index,
+    ) -> Option<(Entry, RecoveredSession, u64)> {
+        let own = self.own.take()?;
+        self.fold();
+        let mut lost = 0;
+        let mut kept = Deliveries::default();
+        let mut deliveries = Vec::with_capacity(self.deliveries.len());
+        for seen in self.deliveries {
+            let Some((delivery, recovered)) = seen.finish(places) else {
+                lost += 1;
+                continue;
+            };
+            if let Some(place) = recovered.message {
+                count(references, place);
+            }
+            kept.insert(recovered.seq, delivery);
+            deliveries.push(recovered);
+        }
+        let mut by_filter: Vec<_> = self.subscriptions.into_iter().collect();
+        by_filter.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let print =
+            |(filter, (_, _, print)): &(Box<str>, (_, _, Print))| (index.hash(filter), *print);
+        let mut prints: Vec<(u64, Print)> = by_filter.iter().map(print).collect();
+        prints.sort_unstable();
+        let (will, will_print) = self.will.unzip();
+        let entry = Entry {
+            own: own.print,
+            will: will_print.unwrap_or_default(),
+            subscriptions: prints,
+            deliveries: kept,
+            received: self.received.clone(),
+        };
+        let session = RecoveredSession {
+            id,
+            client_id: own.client_id,
+            version: own.version,
+            expiry_secs: own.expiry_secs,
+            away_since: own.away_since,
+            packet_id_hint: own.packet_id_hint,
+            subscriptions: by_filter.into_iter().map(subscription).collect(),
+            deliveries,
+            received: self
+                .received
+                .into_iter()
+                .filter_map(PacketId::new)
+                .collect(),
+            will,
+            seq_max: self.seq_max,
+        };
+        Some((entry, session, lost))
+    }
+}
+
+impl Seen {
+    /// For index and node; none if a part is missing.
+    fn finish(self, places: &HashMap<MessageId, usize>) -> Option<(Delivery, RecoveredDelivery)> {
+        let inflight = match self.step {
+            Step::Queued => None,
+            Step::Sent(awaiting) => Some((self.packet_id?, awaiting)),
+            Step::Over => return None,
+        };
+        if let Some((_, Awaiting::PubComp)) = inflight {
+            let released = RecoveredDelivery {
+                seq: self.seq,
+                message: None,
+                inflight,
+                qos: QoS::ExactlyOnce,
+                retain: false,
+                identifiers: Box::default(),
+                group: None,
+            };
+            return Some((Delivery::released(), released));
+        }
+        let known = self.queued?;
+        let place = places.get(&known.message).copied()?;
+        let queued = Delivery::queued(known.message);
+        let (identifiers, group) = known.extras.map_or_else(Default::default, |extras| *extras);
+        let recovered = RecoveredDelivery {
+            seq: self.seq,
+            message: Some(place),
+            inflight,
+            qos: known.qos,
+            retain: known.retain,
+            identifiers,
+            group: Some(group).filter(|group| !group.is_empty()),
+        };
+        let delivery = inflight.map_or(queued, |(_, awaiting)| queued.after(awaiting));
+        Some((delivery, recovered))
+    }
+}
+
+fn subscription(
+    (filter, (options, identifier, _)): (Box<str>, (SubscriptionOptions, u32, Print)),
+) -> RecoveredSubscription {
+    RecoveredSubscription {
+        filter,
+        options,
+        identifier,
+    }
+}
+
+fn count(references: &mut [u32], place: usize) {
+    if let Some(count) = references.get_mut(place) {
+        *count += 1;
+    }
+}

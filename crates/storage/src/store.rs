@@ -1,0 +1,345 @@
+//! The durable state of a node: changes in, one append and one sync per commit, the state back at start.
+
+use crate::disk::Disk;
+use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
+use crate::record::{Batch, Malformed, UNIT_END, WORD_LEN, decode};
+use crate::state::{Index, Recovered, Replay};
+
+/// Smallest segment, in bytes.
+const SEGMENT_BYTES_MIN: u64 = 4096;
+/// Segments that fit into the limit of the disk at least.
+const SEGMENTS_MIN: u64 = 8;
+/// Bytes of the oldest segment that a commit reads besides, and as a multiple of what it writes. Of the log at most three
+/// quarters are needed, so reading four bytes frees one; six keep ahead.
+const RECLAIM_BYTES: u64 = 64 * 1024;
+const RECLAIM_FACTOR: u64 = 6;
+
+/// When a commit is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When the disk has it: it survives the loss of power.
+    #[default]
+    Fsync,
+    /// When the operating system has it: it survives the end of the process, not that of the machine.
+    Os,
+}
+
+/// How a store works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// When a commit is safe. Default [`Durability::Fsync`].
+    pub durability: Durability,
+    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`. Default 64 MiB: large enough that files come and go
+    /// seldom, small enough to be read into memory at start.
+    pub segment_bytes: u64,
+    /// Most bytes of all files; up to three quarters of it can be state. At least 32 KiB. Default 16 GiB.
+    pub disk_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Fsync,
+            segment_bytes: 64 * 1024 * 1024,
+            disk_bytes_max: 16 * 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// Whether the node may promise anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Health {
+    /// Commits succeed and there is room.
+    #[default]
+    Healthy = 0,
+    /// Little room is left, on the disk or below `disk_bytes_max`: accept nothing that adds to the state. What takes away still
+    /// finds room.
+    Full = 1,
+    /// The last commit failed: nothing can be acknowledged until one succeeds.
+    Failing = 2,
+}
+
+/// A commit that became safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Changes of the node and records that moved.
+    pub records: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// What the store takes and does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of the log that are needed; for deliveries an average.
+    pub live_bytes: u64,
+    /// Bytes of the files, without the quarantine.
+    pub used_bytes: u64,
+    /// Their limit.
+    pub disk_bytes_max: u64,
+    /// Files of the log.
+    pub segments: usize,
+    /// Bytes that wait for a commit.
+    pub pending_bytes: usize,
+    /// Sessions with state.
+    pub sessions: usize,
+    /// Messages that something refers to.
+    pub messages: usize,
+    /// Segments reclaimed since the start.
+    pub reclaimed_segments: u64,
+    /// Records moved since the start.
+    pub moved_records: u64,
+    /// Places found damaged since the start, when their segment was reclaimed.
+    pub damaged_places: u64,
+    /// Reads, renames and removals that failed while reclaiming; they are tried again.
+    pub reclaim_failures: u64,
+}
+
+/// The store of one data directory. One thread uses it; [`Committer`](crate::Committer) is that thread.
+#[derive(Debug)]
+pub struct Store<D: Disk> {
+    log: Log<D>,
+    index: Index,
+    options: Options,
+    /// Records that are not safe yet, oldest first.
+    pending: Vec<u8>,
+    pending_records: u64,
+    /// The last commit failed.
+    failing: bool,
+    /// The spare segment cannot be written.
+    cramped: bool,
+    full: bool,
+    moved_records: u64,
+    damaged_places: u64,
+    reclaim_failures: u64,
+}
+
+impl<D: Disk> Store<D> {
+    /// Opens the data directory and reads the state. The time it takes grows with the log: about a second per gibibyte or
+    /// per million queued messages, whatever is more.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] if the disk refuses.
+    pub fn open(disk: D, options: Options) -> Result<(Self, Recovered, LogReport), OpenError> {
+        let disk_bytes_max = options.disk_bytes_max.max(SEGMENTS_MIN * SEGMENT_BYTES_MIN);
+        let largest = disk_bytes_max / SEGMENTS_MIN;
+        let options = Options {
+            segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, largest),
+            disk_bytes_max,
+            ..options
+        };
+        let log_options = LogOptions {
+            segment_bytes: options.segment_bytes,
+            disk_bytes_max,
+            sync: options.durability == Durability::Fsync,
+        };
+        let mut replay = Replay::default();
+        let (log, report) = Log::open(disk, log_options, &mut |payload| {
+            let change = decode(payload);
+            if let Ok(change) = &change {
+                replay.apply(change, payload);
+            }
+            change.is_ok()
+        })?;
+        let (index, recovered) = replay.finish();
+        let mut store = Self {
+            log,
+            index,
+            options,
+            pending: Vec::new(),
+            pending_records: 0,
+            failing: false,
+            cramped: false,
+            full: false,
+            moved_records: 0,
+            damaged_places: 0,
+            reclaim_failures: 0,
+        };
+        store.judge_room();
+        Ok((store, recovered, report))
+    }
+
+    /// Takes changes for the next commit. The end of the batch ends its last unit.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] never happens to what [`Batch::push`] wrote.
+    pub fn apply(&mut self, batch: &Batch) -> Result<(), Malformed> {
+        // Where the word of the open unit's last record stands.
+        let mut last = None;
+        for (payload, is_end) in batch.units() {
+            let change = decode(payload)?;
+            if self.index.apply(&change, payload) {
+                last = Some(self.pending.len());
+                push_record(payload, false, &mut self.pending);
+                self.pending_records += 1;
+            }
+            if is_end && let Some(at) = last.take() {
+                end_unit(at, &mut self.pending);
+            }
+        }
+        if let Some(at) = last {
+            end_unit(at, &mut self.pending);
+        }
+        Ok(())
+    }
+
+    /// Makes everything taken so far safe, with one append and one sync, and reclaims a little. Does nothing if nothing is to do.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]: nothing of it counts as safe then, all of it waits for the next commit, in a new segment
+    /// if the disk failed; so call again after a while. Changes can still be taken.
+    pub fn commit(&mut self) -> Result<Committed, WriteError> {
+        if !self.failing {
+            self.reclaim();
+        }
+        let records = self.pending_records;
+        let (done, result) = self.log.write(&self.pending);
+        self.pending.drain(..done);
+        self.failing = result.is_err();
+        if let Err(error) = result {
+            self.judge_room();
+            return Err(error);
+        }
+        self.pending_records = 0;
+        if self.log.retire().is_err() {
+            self.reclaim_failures += 1;
+        }
+        if self.log.is_half_full() {
+            self.prepare();
+        }
+        self.judge_room();
+        Ok(Committed {
+            records,
+            bytes: done as u64,
+        })
+    }
+
+    /// Does some of the work that makes later commits cheaper, for a time when nothing waits; true if more could follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::commit`].
+    pub fn tidy(&mut self) -> Result<bool, WriteError> {
+        if self.failing || self.log.wants_reclaim(self.index.live_bytes()) {
+            let failures = self.reclaim_failures;
+            self.commit()?;
+            return Ok(failures == self.reclaim_failures);
+        }
+        Ok(!self.prepare())
+    }
+
+    /// Whether anything waits for a commit.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Whether the node may promise anything.
+    pub fn health(&self) -> Health {
+        if self.failing {
+            Health::Failing
+        } else if self.full || self.cramped {
+            Health::Full
+        } else {
+            Health::Healthy
+        }
+    }
+
+    /// What it takes and does.
+    pub fn usage(&self) -> Usage {
+        let Size {
+            used_bytes,
+            segments,
+            reclaimed,
+        } = self.log.size();
+        let (sessions, messages) = self.index.counts();
+        Usage {
+            live_bytes: self.index.live_bytes(),
+            used_bytes,
+            disk_bytes_max: self.options.disk_bytes_max,
+            segments,
+            pending_bytes: self.pending.len(),
+            sessions,
+            messages,
+            reclaimed_segments: reclaimed,
+            moved_records: self.moved_records,
+            damaged_places: self.damaged_places,
+            reclaim_failures: self.reclaim_failures,
+        }
+    }
+
+    /// Commits what waits and ends in order, so that the next start can tell this end from a torn one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::commit`]; nothing is lost that was acknowledged.
+    pub fn close(mut self) -> Result<(), WriteError> {
+        self.commit()?;
+        self.log.close()
+    }
+
+    /// Moves what is needed of the oldest segment into the pending records, a step further.
+    fn reclaim(&mut self) {
+        if !self.log.wants_reclaim(self.index.live_bytes()) {
+            return;
+        }
+        let budget = RECLAIM_BYTES + RECLAIM_FACTOR * self.pending.len() as u64;
+        let (index, pending) = (&mut self.index, &mut self.pending);
+        let mut keep = |payload: &[u8]| {
+            let is_current = decode(payload).is_ok_and(|change| index.is_current(&change, payload));
+            if is_current {
+                push_record(payload, true, pending);
+            }
+            is_current
+        };
+        let damaged_places = &mut self.damaged_places;
+        let mut damaged = |_: Damage| *damaged_places += 1;
+        let budget = budget.min(self.options.segment_bytes);
+        match self.log.reclaim_step(budget, &mut keep, &mut damaged) {
+            Ok(step) => {
+                self.pending_records += step.kept;
+                self.moved_records += step.kept;
+            }
+            Err(_) => self.reclaim_failures += 1,
+        }
+    }
+
+    /// Writes on at the spare segment; true if there is nothing left to do, or nothing that can be done now.
+    fn prepare(&mut self) -> bool {
+        let prepared = self.log.prepare_spare();
+        self.cramped = prepared.is_err()
+            && self
+                .log
+                .disk_free_bytes()
+                .is_ok_and(|free| free < 2 * self.options.segment_bytes);
+        prepared.unwrap_or(true)
+    }
+
+    /// Sees whether there is room for more state.
+    fn judge_room(&mut self) {
+        let segment = self.options.segment_bytes;
+        let limit = (self.options.disk_bytes_max - 3 * segment) / 4 * 3;
+        let live = self.index.live_bytes();
+        // Full means full until it is well below again, or it would say so twice a second.
+        self.full = live > if self.full { limit / 20 * 19 } else { limit };
+        if self.cramped {
+            self.prepare();
+        }
+    }
+}
+
+fn push_record(payload: &[u8], is_end: bool, into: &mut Vec<u8>) {
+    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let word = len | if is_end { UNIT_END } else { 0 };
+    into.extend_from_slice(&word.to_le_bytes());
+    into.extend_from_slice(payload);
+}
+
+fn end_unit(at: usize, records: &mut [u8]) {
+    if let Some(word) = records.get_mut(at..at + WORD_LEN) {
+        let ended = u32::from_le_bytes([word[0], word[1], word[2], word[3]]) | UNIT_END;
+        word.copy_from_slice(&ended.to_le_bytes());
+    }
+}
