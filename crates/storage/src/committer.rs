@@ -246,22 +246,22 @@ impl<D: Disk> Writer<D> {
         let mut may_tidy = true;
         loop {
             let stopping = self.wait(may_tidy, &mut taken);
-            let has_work = !taken.is_empty() || self.store.has_pending();
-            if has_work {
+            if !taken.is_empty() || self.store.has_pending() {
                 self.apply(&mut taken);
-                let result = self.commit();
+                self.commit_or_retry(stopping)?;
                 may_tidy = true;
-                // Otherwise it is tried again.
-                match result {
-                    Err(error) if stopping => return Err(error),
-                    Ok(()) | Err(_) => {}
-                }
             } else if stopping {
                 return self.store.close();
             } else {
                 may_tidy = self.tidy();
             }
         }
+    }
+
+    /// An error ends the thread only when there is no time left to try again.
+    fn commit_or_retry(&mut self, stopping: bool) -> Result<(), WriteError> {
+        let result = self.commit();
+        if stopping { result } else { Ok(()) }
     }
 
     /// Waits for work and takes it; true if the committer is to stop.
@@ -317,11 +317,14 @@ impl<D: Disk> Writer<D> {
         match &result {
             Ok(committed) => {
                 self.shared.metrics.committed(*committed, watch.elapsed());
+                self.shared.metrics.usage(self.store.usage());
                 self.publish_tickets();
             }
-            Err(error) => self.failed(error),
+            Err(error) => {
+                self.failed(error);
+                self.shared.metrics.usage(self.store.usage());
+            }
         }
-        self.shared.metrics.usage(self.store.usage());
         self.publish_health();
         result.map(|_| ())
     }

@@ -14,6 +14,9 @@ const SEGMENTS_MIN: u64 = 8;
 const RECLAIM_BYTES: u64 = 64 * 1024;
 const RECLAIM_FACTOR: u64 = 6;
 
+/// Bytes of the next segment that a commit writes in advance when the present one is half full, as a multiple of its own.
+const SPARE_FACTOR: u64 = 3;
+
 /// When a commit is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -208,7 +211,7 @@ impl<D: Disk> Store<D> {
             self.reclaim_failures += 1;
         }
         if self.log.is_half_full() {
-            self.prepare();
+            self.prepare(SPARE_FACTOR * done as u64);
         }
         self.judge_room();
         Ok(Committed {
@@ -228,7 +231,7 @@ impl<D: Disk> Store<D> {
             self.commit()?;
             return Ok(failures == self.reclaim_failures);
         }
-        Ok(!self.prepare())
+        Ok(!self.prepare(0))
     }
 
     /// Whether anything waits for a commit.
@@ -306,9 +309,9 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Writes on at the spare segment; true if there is nothing left to do, or nothing that can be done now.
-    fn prepare(&mut self) -> bool {
-        let prepared = self.log.prepare_spare();
+    /// Writes on at the spare segment, at least `bytes`; true if there is nothing left to do, or nothing that can be done now.
+    fn prepare(&mut self, bytes: u64) -> bool {
+        let prepared = self.log.prepare_spare(bytes);
         self.cramped = prepared.is_err()
             && self
                 .log
@@ -325,7 +328,7 @@ impl<D: Disk> Store<D> {
         // Full means full until it is well below again, or it would say so twice a second.
         self.full = live > if self.full { limit / 20 * 19 } else { limit };
         if self.cramped {
-            self.prepare();
+            self.prepare(0);
         }
     }
 }

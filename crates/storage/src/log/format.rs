@@ -70,10 +70,10 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The group whose header stands at that offset of a segment, if one does and it ends before `limit`.
+    /// The group whose header stands at that offset of a segment, if one does and all of it, with what fills it up, is before `limit`.
     pub(super) fn at(segment: &[u8], offset: usize, number: u64, limit: usize) -> Option<Self> {
         let header = segment.get(offset..)?;
-        Self::decode(header, number, offset).filter(|group| group.end() <= limit)
+        Self::decode(header, number, offset).filter(|group| group.next() <= limit)
     }
 
     /// From the bytes of its header.

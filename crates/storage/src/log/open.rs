@@ -203,6 +203,21 @@ fn find_spare<D: Disk>(
     Ok(Spare::None)
 }
 
+/// Makes the end of the log safe, which may so far be in the page cache only.
+///
+/// It is written anew, not just synced: if a sync failed before the last process ended, its pages count as clean, and
+/// another sync would find nothing to do.
+fn make_safe<F: File>(file: &F, bytes: &[u8], scanned: &Scanned) -> io::Result<()> {
+    let start = match scanned.safe_until {
+        // The header came with the first group.
+        SEGMENT_HEADER_LEN => 0,
+        safe_until => safe_until,
+    };
+    let end = bytes.get(start..scanned.end).unwrap_or_default();
+    write_all(file, end, start as u64)?;
+    file.sync()
+}
+
 struct Reading<'a, D> {
     disk: &'a D,
     report: &'a mut LogReport,
@@ -250,8 +265,7 @@ impl<D: Disk> Reading<'_, D> {
         }
         let len = self.end(number, extent, &scanned, buffer);
         if extent == Extent::Open {
-            // What a process wrote before it was killed is there, but may not be safe yet.
-            candidate.file.sync()?;
+            make_safe(&candidate.file, buffer, &scanned)?;
         }
         self.report.segments += 1;
         self.report.records += records;

@@ -124,13 +124,13 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Writes on at the spare file; true when nothing is left to do.
-    pub(crate) fn prepare_spare(&mut self) -> io::Result<bool> {
+    /// Writes on at the spare file, at least `bytes`; true when nothing is left to do.
+    pub(crate) fn prepare_spare(&mut self, bytes: u64) -> io::Result<bool> {
         let planned = self.content_bytes() + self.options.segment_bytes;
         if planned > self.options.disk_bytes_max {
             return Ok(true);
         }
-        self.spare.prepare(&self.disk, &self.options)
+        self.spare.prepare(&self.disk, &self.options, bytes)
     }
 }
 

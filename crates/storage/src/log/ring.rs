@@ -167,11 +167,10 @@ impl<D: Disk> Log<D> {
         self.frame.clear();
         let place = (active.number, active.len);
         append_group(std::iter::empty(), place, true, &mut self.frame);
-        if active.len + self.frame.len() as u64 <= active.size {
-            write_all(&active.file, &self.frame, active.len)?;
-            active.file.sync()?;
-            active.len += self.frame.len() as u64;
-        }
+        // Its few bytes may lie behind the end of a full segment.
+        write_all(&active.file, &self.frame, active.len)?;
+        active.file.sync()?;
+        active.len += self.frame.len() as u64;
         Ok(())
     }
 
@@ -227,8 +226,13 @@ impl<D: Disk> Log<D> {
     fn roll(&mut self, bytes_min: u64) -> Result<(), WriteError> {
         self.seal()?;
         let size = bytes_min.max(self.options.segment_bytes);
-        if self.content_bytes() + size > self.options.disk_bytes_max {
-            return Err(WriteError::LimitReached);
+        let rest = self
+            .options
+            .disk_bytes_max
+            .checked_sub(self.content_bytes() + size);
+        let rest = rest.ok_or(WriteError::LimitReached)?;
+        if self.spare.size_beside(size, &self.options) > rest {
+            self.spare.discard(&self.disk)?;
         }
         let number = self.next_number;
         self.next_number += 1;

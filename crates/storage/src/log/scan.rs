@@ -37,6 +37,8 @@ pub(super) enum Found<'a> {
 pub(super) struct Scanned {
     /// Behind the last group that counts.
     pub(super) end: usize,
+    /// Up to here everything was safe when what follows was written.
+    pub(super) safe_until: usize,
     /// Bytes of the torn commit that was cut.
     pub(super) torn_bytes: usize,
     /// Groups found.
@@ -75,6 +77,7 @@ pub(super) fn scan<'a>(
     };
     let mut scanned = Scanned {
         end: start,
+        safe_until,
         torn_bytes: 0,
         groups: groups.len(),
     };

@@ -30,13 +30,31 @@ impl<F: File> Spare<F> {
         }
     }
 
-    /// Writes and syncs a little of it; true if it is ready.
+    /// Bytes it takes if it is not used for a new segment of that size.
+    pub(super) fn size_beside(&self, size: u64, options: &LogOptions) -> u64 {
+        match self {
+            Self::Ready if size == options.segment_bytes => 0,
+            other => other.size(options),
+        }
+    }
+
+    /// Gives its space back.
+    pub(super) fn discard<D: Disk<File = F>>(&mut self, disk: &D) -> io::Result<()> {
+        match std::mem::replace(self, Self::None) {
+            Self::None => Ok(()),
+            Self::Unfinished(..) => disk.remove(UNFINISHED),
+            Self::Ready => disk.remove(READY),
+        }
+    }
+
+    /// Writes and syncs a little of it, at least `bytes`; true if it is ready.
     pub(super) fn prepare<D: Disk<File = F>>(
         &mut self,
         disk: &D,
         options: &LogOptions,
+        bytes: u64,
     ) -> io::Result<bool> {
-        let result = self.prepare_step(disk, options.segment_bytes);
+        let result = self.prepare_step(disk, options.segment_bytes, bytes);
         if result.is_err() {
             // Its space is worth more than what was written of it.
             *self = Self::None;
@@ -77,17 +95,19 @@ impl<F: File> Spare<F> {
         Ok(())
     }
 
-    fn prepare_step<D: Disk<File = F>>(&mut self, disk: &D, size: u64) -> io::Result<bool> {
-        let (file, written) = match self {
-            Self::Ready => return Ok(true),
-            Self::Unfinished(file, written) => (file, written),
-            Self::None => {
-                let file = disk.create(UNFINISHED)?;
-                *self = Self::Unfinished(file, 0);
-                return Ok(false);
-            }
+    fn prepare_step<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        size: u64,
+        bytes: u64,
+    ) -> io::Result<bool> {
+        if let Self::None = self {
+            *self = Self::Unfinished(disk.create(UNFINISHED)?, 0);
+        }
+        let Self::Unfinished(file, written) = self else {
+            return Ok(true);
         };
-        let step = size.div_ceil(STEPS).min(size - *written);
+        let step = size.div_ceil(STEPS).max(bytes).min(size - *written);
         let zeros = vec![0; usize::try_from(step).unwrap_or(0)];
         write_all(file, &zeros, *written)?;
         file.sync()?;

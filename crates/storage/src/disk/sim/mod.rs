@@ -143,6 +143,11 @@ impl SimStorage {
         state.safe_names.insert(name.to_owned(), id);
     }
 
+    /// Calls work: the power has not failed since the last [`SimStorage::crash`].
+    pub fn has_power(&self) -> bool {
+        !self.state().crashed
+    }
+
     /// Calls that changed something, so far.
     pub fn changes(&self) -> u64 {
         self.state().changes
@@ -343,9 +348,7 @@ impl File for SimFile {
             return Ok(());
         };
         let mood = if fails { 2 } else { 1 };
-        for (offset, bytes) in std::mem::take(&mut content.dirty) {
-            state.save_some(&mut content.safe, offset, &bytes, mood);
-        }
+        state.save_some(&mut content, mood);
         state.files.insert(self.id, content);
         if fails {
             return Err(io::Error::other("sync error"));

@@ -60,9 +60,7 @@ impl State {
         let mood = self.below(4);
         let mut files = std::mem::take(&mut self.files);
         for content in files.values_mut() {
-            for (offset, bytes) in std::mem::take(&mut content.dirty) {
-                self.save_some(&mut content.safe, offset, &bytes, mood);
-            }
+            self.save_some(content, mood);
             content.seen.clone_from(&content.safe);
         }
         self.files = files;
@@ -109,23 +107,32 @@ impl State {
         self.names = self.safe_names.clone();
     }
 
-    /// Saves what the mood lets through: nothing, all, or a choice of sectors, some of them torn.
-    pub(super) fn save_some(&mut self, safe: &mut Vec<u8>, offset: usize, bytes: &[u8], mood: u64) {
-        match mood {
-            0 => return,
-            1 => return put(safe, offset, bytes),
-            _ => {}
+    /// Saves what the mood lets through: nothing (0), all (1), or a choice of sectors, some of them torn.
+    ///
+    /// A sector is written as it was at some moment: with the first of its writes, in their order, and none or a part of the next.
+    pub(super) fn save_some(&mut self, content: &mut Content, mood: u64) {
+        let mut sectors: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+        for (offset, bytes) in std::mem::take(&mut content.dirty) {
+            for (at, piece) in pieces(offset, &bytes) {
+                let list = sectors.entry(at / SECTOR).or_default();
+                list.push((at, piece.to_vec()));
+            }
         }
-        let mut at = 0;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let len = rest.len().min(SECTOR - (offset + at) % SECTOR);
-            let kept = match self.below(4) {
+        for list in sectors.into_values() {
+            let whole = match mood {
                 0 => 0,
-                1 => self.below_len(len + 1),
-                _ => len,
+                1 => list.len(),
+                _ => self.below_len(list.len() + 1),
             };
-            put(safe, offset + at, rest.get(..kept).unwrap_or_default());
-            at += len;
+            let tears = mood > 1 && self.below(2) == 0;
+            for (number, (at, piece)) in list.into_iter().enumerate() {
+                let kept = match number {
+                    number if number < whole => piece.len(),
+                    number if number == whole && tears => self.below_len(piece.len() + 1),
+                    _ => 0,
+                };
+                put(&mut content.safe, at, piece.get(..kept).unwrap_or_default());
+            }
         }
     }
 
@@ -133,6 +140,21 @@ impl State {
         let named = self.names.values().filter_map(|id| self.files.get(id));
         named.map(|content| content.seen.len() as u64).sum()
     }
+}
+
+/// Offset and bytes of a write within one sector.
+type Piece = (usize, Vec<u8>);
+
+/// Cuts a write at the borders of sectors.
+fn pieces(offset: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+        let start = offset + at;
+        let len = rest.len().min(SECTOR - start % SECTOR);
+        at += len;
+        rest.get(..len).map(|piece| (start, piece))
+    })
 }
 
 pub(super) fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {

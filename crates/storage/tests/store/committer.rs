@@ -1,0 +1,148 @@
+//! The thread: tickets, wakes, a queue with an end, and failures that pass.
+
+use std::sync::mpsc::{Receiver, channel};
+
+use thrum_codec::Version;
+use thrum_storage::disk::sim::{Faults, SimStorage};
+use thrum_storage::{Batch, Change, Committer, Health, QUEUE_BYTES_MAX, Session, Submitter, Wake};
+
+use crate::open;
+
+fn session(id: u64, client_id: &str) -> Batch {
+    let mut batch = Batch::default();
+    batch.push(&Change::Session(Session {
+        id,
+        client_id,
+        version: Version::V5,
+        expiry_secs: 60,
+        away_since: None,
+        packet_id_hint: 0,
+    }));
+    batch
+}
+
+/// A committer for that many workers, and where each is told that something is new.
+fn start(
+    storage: &SimStorage,
+    workers: usize,
+    queue_bytes_max: usize,
+) -> (Committer, Vec<(Submitter, Receiver<()>)>) {
+    let (store, ..) = open(storage);
+    let (wakes, heard): (Vec<Wake>, Vec<Receiver<()>>) = (0..workers)
+        .map(|_| {
+            let (sender, receiver) = channel();
+            let wake: Wake = Box::new(move || sender.send(()).unwrap_or_default());
+            (wake, receiver)
+        })
+        .unzip();
+    let (committer, submitters) = Committer::start(store, wakes, queue_bytes_max).unwrap();
+    (committer, submitters.into_iter().zip(heard).collect())
+}
+
+fn wait_for(heard: &Receiver<()>, mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        heard.recv().unwrap();
+    }
+}
+
+#[test]
+fn each_worker_learns_of_its_own_tickets() {
+    let storage = SimStorage::new(1);
+    let (committer, workers) = start(&storage, 3, QUEUE_BYTES_MAX);
+    std::thread::scope(|scope| {
+        for (worker, (mut submitter, heard)) in workers.into_iter().enumerate() {
+            scope.spawn(move || {
+                for number in 1..=200 {
+                    let id = (worker * 1000 + number) as u64;
+                    let mut batch = session(id, "c");
+                    assert_eq!(submitter.submit(&mut batch), Some(number as u64));
+                    assert!(batch.is_empty());
+                    if number % 10 == 0 {
+                        wait_for(&heard, || submitter.durable() == number as u64);
+                    }
+                }
+                assert_eq!(submitter.last(), 200);
+            });
+        }
+    });
+    let metrics = committer.metrics();
+    assert_eq!(metrics.records, 600);
+    assert_eq!(metrics.commit_times.iter().sum::<u64>(), metrics.commits);
+    assert_eq!(metrics.usage.sessions, 600);
+    assert_eq!(metrics.queue_bytes, 0);
+    storage.crash();
+    drop(committer);
+    let (_, recovered, _) = open(&storage);
+    assert_eq!(recovered.sessions.len(), 600);
+}
+
+#[test]
+fn stopping_writes_what_waits() {
+    let storage = SimStorage::new(2);
+    let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);
+    for id in 1..=500 {
+        assert!(workers[0].0.submit(&mut session(id, "c")).is_some());
+    }
+    committer.stop().unwrap();
+    assert_eq!(workers[0].0.durable(), 500);
+    storage.crash();
+    let (_, recovered, _) = open(&storage);
+    assert_eq!(recovered.sessions.len(), 500);
+}
+
+#[test]
+fn a_disk_that_fails_moves_no_ticket_and_fills_the_queue_until_it_works_again() {
+    let storage = SimStorage::new(3);
+    let (committer, mut workers) = start(&storage, 1, 10_000);
+    let (submitter, heard) = &mut workers[0];
+    storage.set_faults(Faults {
+        write_errors: 1000,
+        ..Faults::default()
+    });
+    assert_eq!(submitter.submit(&mut session(1, "c")), Some(1));
+    wait_for(heard, || submitter.health() == Health::Failing);
+    let failure = submitter.failure().unwrap();
+    assert!(failure.contains("write error"), "{failure}");
+    let mut id = 1;
+    let mut stayed = loop {
+        id += 1;
+        let mut batch = session(id, &"c".repeat(1000));
+        if submitter.submit(&mut batch).is_none() {
+            break batch;
+        }
+    };
+    assert!(id < 20, "the queue ends: {id}");
+    assert_eq!(submitter.durable(), 0);
+    assert!(!stayed.is_empty(), "what found no room is still there");
+    assert!(committer.metrics().queue_full > 0);
+    storage.set_faults(Faults::default());
+    wait_for(heard, || submitter.durable() == id - 1);
+    wait_for(heard, || submitter.health() == Health::Healthy);
+    assert_eq!(submitter.failure(), None);
+    assert_eq!(submitter.submit(&mut stayed), Some(id));
+    committer.stop().unwrap();
+    storage.crash();
+    let (_, recovered, _) = open(&storage);
+    assert_eq!(recovered.sessions.len() as u64, id);
+}
+
+#[test]
+fn stopping_while_the_disk_fails_says_so() {
+    let storage = SimStorage::new(4);
+    let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);
+    storage.set_faults(Faults {
+        sync_errors: 1000,
+        ..Faults::default()
+    });
+    assert!(workers[0].0.submit(&mut session(1, "c")).is_some());
+    assert!(committer.stop().is_err());
+    assert_eq!(workers[0].0.durable(), 0);
+}
+
+#[test]
+fn an_empty_batch_needs_no_commit() {
+    let storage = SimStorage::new(5);
+    let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);
+    assert_eq!(workers[0].0.submit(&mut Batch::default()), Some(0));
+    committer.stop().unwrap();
+}

@@ -1,0 +1,162 @@
+//! Crashes at any write: what comes back is a state between the last acknowledged one and the last applied one.
+
+use thrum_storage::Batch;
+use thrum_storage::disk::sim::{Faults, SimStorage};
+
+use crate::model::Model;
+use crate::open;
+use crate::script::Script;
+
+/// Runs of the simulation; each takes a few milliseconds.
+const SEEDS: u64 = 1000;
+const GENERATIONS: u32 = 5;
+const UNITS: u32 = 120;
+
+/// What a process did with the store before it ended.
+#[derive(Default)]
+struct Life {
+    units: Vec<Batch>,
+    /// How many of them were acknowledged.
+    acknowledged: usize,
+}
+
+fn faults(storage: &SimStorage) -> Faults {
+    Faults {
+        crash_at: (storage.random(4) > 0).then(|| 1 + storage.random(300)),
+        short: 100,
+        read_errors: 0,
+        write_errors: if storage.random(3) == 0 { 20 } else { 0 },
+        sync_errors: if storage.random(3) == 0 { 50 } else { 0 },
+        space_bytes: 0,
+        delay_micros_max: 1000,
+    }
+}
+
+fn live(
+    script: &mut Script<'_>,
+    store: &mut thrum_storage::Store<thrum_storage::disk::sim::SimDisk>,
+) -> Life {
+    let storage = script.random;
+    let mut life = Life::default();
+    for _ in 0..UNITS {
+        for _ in 0..storage.random(4) {
+            let unit = script.unit();
+            store.apply(&unit).unwrap();
+            life.units.push(unit);
+        }
+        if storage.random(8) == 0 && store.tidy().is_ok() && !store.has_pending() {
+            life.acknowledged = life.units.len();
+        }
+        if storage.random(2) == 0 && store.commit().is_ok() {
+            life.acknowledged = life.units.len();
+        }
+        if !storage.has_power() {
+            break;
+        }
+    }
+    life
+}
+
+fn state_after(units: usize, base: &Model, life: &Life) -> Model {
+    let mut model = base.clone();
+    for change in life.units[..units].iter().flat_map(Batch::changes) {
+        model.apply(&change.unwrap().0);
+    }
+    model.settled()
+}
+
+/// The state after how many units of the life is this one?
+fn find(found: &Model, base: &Model, life: &Life) -> Option<Model> {
+    let mut model = base.clone();
+    for (number, unit) in life.units.iter().enumerate() {
+        if number >= life.acknowledged && model.settled() == *found {
+            return Some(model);
+        }
+        for change in unit.changes() {
+            model.apply(&change.unwrap().0);
+        }
+    }
+    (model.settled() == *found).then_some(model)
+}
+
+fn run(seed: u64) {
+    let storage = SimStorage::new(seed);
+    let mut script = Script::new(&storage);
+    let mut base = Model::default();
+    let mut life = Life::default();
+    for generation in 0..GENERATIONS {
+        storage.set_faults(Faults {
+            short: 300,
+            ..Faults::default()
+        });
+        let (mut store, recovered, report) = open(&storage);
+        let found = Model::from(&recovered);
+        let Some(model) = find(&found, &base, &life) else {
+            let (first, last) = (
+                state_after(life.acknowledged, &base, &life),
+                script.model.settled(),
+            );
+            panic!(
+                "seed {seed}, generation {generation}: {} of {} units acknowledged, {report:?}\n\
+                 against the last acknowledged state: {}\nagainst the last applied state: {}",
+                life.acknowledged,
+                life.units.len(),
+                found.differences(&first),
+                found.differences(&last),
+            );
+        };
+        assert_eq!(report.damaged_count, 0, "seed {seed}: {report:?}");
+        assert_eq!(recovered.orphans, Default::default(), "seed {seed}");
+        script.resume(model, &recovered);
+        base = script.model.clone();
+        storage.set_faults(faults(&storage));
+        life = live(&mut script, &mut store);
+        match storage.random(4) {
+            0 if storage.has_power() => {
+                if store.close().is_ok() {
+                    life.acknowledged = life.units.len();
+                } else {
+                    storage.crash();
+                }
+            }
+            1 if storage.has_power() => storage.kill(),
+            _ => storage.crash(),
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_units_are_whole() {
+    for seed in 0..SEEDS {
+        run(seed);
+    }
+}
+
+#[test]
+fn a_crash_while_starting_changes_nothing() {
+    for seed in 0..100 {
+        let storage = SimStorage::new(seed);
+        let mut script = Script::new(&storage);
+        let (mut store, ..) = open(&storage);
+        storage.set_faults(Faults {
+            crash_at: Some(40 + seed),
+            ..Faults::default()
+        });
+        let life = live(&mut script, &mut store);
+        storage.crash();
+        for calls in 1..4 {
+            storage.set_faults(Faults {
+                crash_at: Some(calls),
+                ..Faults::default()
+            });
+            let opened = thrum_storage::Store::open(storage.open().unwrap(), crate::options());
+            drop(opened);
+            storage.crash();
+        }
+        let (_, recovered, _) = open(&storage);
+        assert!(
+            find(&Model::from(&recovered), &Model::default(), &life).is_some(),
+            "seed {seed}"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The store against a simulated disk: what was acknowledged is there, what was never applied is not.
+
+mod committer;
+mod crash;
+mod damage;
+mod model;
+mod refusal;
+mod script;
+mod space;
+
+use thrum_storage::disk::sim::{SimDisk, SimStorage};
+use thrum_storage::{LogReport, Options, Recovered, Store};
+
+/// Small, so that segments are many.
+const SEGMENT_BYTES: u64 = 4096;
+
+fn options() -> Options {
+    Options {
+        segment_bytes: SEGMENT_BYTES,
+        disk_bytes_max: 256 * SEGMENT_BYTES,
+        ..Options::default()
+    }
+}
+
+fn open(storage: &SimStorage) -> (Store<SimDisk>, Recovered, LogReport) {
+    Store::open(storage.open().unwrap(), options()).unwrap()
+}

@@ -1,0 +1,268 @@
+//! The naive model: maps that do what each change says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thrum_codec::packet::SubscriptionOptions;
+use thrum_codec::{PacketId, QoS};
+use thrum_storage::{Awaiting, Change, Content, Recovered};
+
+/// Text of a message and everything said about it.
+pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelSession {
+    /// Client identifier, level, expiry, away since, hint.
+    pub(crate) own: Option<(String, String, u32, Option<u64>, u16)>,
+    pub(crate) subscriptions: BTreeMap<String, (u8, bool, bool, u8, u32)>,
+    pub(crate) deliveries: BTreeMap<u64, ModelDelivery>,
+    pub(crate) received: BTreeSet<u16>,
+    pub(crate) will: Option<(u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModelDelivery {
+    pub(crate) message: Option<u64>,
+    pub(crate) inflight: Option<(u16, Awaiting)>,
+    pub(crate) qos: u8,
+    pub(crate) retain: bool,
+    pub(crate) identifiers: Vec<u32>,
+    pub(crate) group: String,
+}
+
+/// Everything that must survive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) sessions: BTreeMap<u64, ModelSession>,
+    pub(crate) messages: BTreeMap<u64, Text>,
+    /// Topic to change and message.
+    pub(crate) retained: BTreeMap<String, (u64, Option<u64>)>,
+}
+
+impl Model {
+    pub(crate) fn apply(&mut self, change: &Change<'_>) {
+        match *change {
+            Change::Session(s) => {
+                let own = (
+                    s.client_id.to_owned(),
+                    format!("{:?}", s.version),
+                    s.expiry_secs,
+                    s.away_since,
+                    s.packet_id_hint,
+                );
+                self.session(s.id).own = Some(own);
+            }
+            Change::SessionRemoved { session } => {
+                self.sessions.remove(&session);
+            }
+            Change::Subscription(s) => {
+                let wanted = options(s.options, s.identifier);
+                self.session(s.session)
+                    .subscriptions
+                    .insert(s.filter.to_owned(), wanted);
+            }
+            Change::SubscriptionRemoved { session, filter } => {
+                self.session(session).subscriptions.remove(filter);
+            }
+            Change::Message(m) => {
+                let text = (
+                    m.publisher,
+                    m.published_at,
+                    m.expires_at,
+                    m.qos as u8,
+                    m.retain,
+                    m.topic.to_owned(),
+                    m.properties.to_vec(),
+                    m.payload.to_vec(),
+                );
+                self.messages.insert(m.id, text);
+            }
+            Change::Queued(q) => {
+                let delivery = ModelDelivery {
+                    message: Some(q.message),
+                    inflight: None,
+                    qos: q.qos as u8,
+                    retain: q.retain,
+                    identifiers: q.identifiers.iter().collect(),
+                    group: q.group.to_owned(),
+                };
+                self.session(q.session).deliveries.insert(q.seq, delivery);
+            }
+            Change::Inflight(i) => {
+                if let Some(delivery) = self.session(i.session).deliveries.get_mut(&i.seq) {
+                    delivery.inflight = Some((i.packet_id.as_u16(), i.awaiting));
+                    if i.awaiting == Awaiting::PubComp {
+                        *delivery = released(i.packet_id);
+                    }
+                }
+            }
+            Change::DeliveryRemoved { session, seq } => {
+                self.session(session).deliveries.remove(&seq);
+            }
+            Change::Received { session, packet_id } => {
+                self.session(session).received.insert(packet_id.as_u16());
+            }
+            Change::ReceivedRemoved { session, packet_id } => {
+                self.session(session).received.remove(&packet_id.as_u16());
+            }
+            Change::Will(w) => {
+                self.session(w.session).will = Some((
+                    w.delay_secs,
+                    w.message_expiry_secs,
+                    w.qos as u8,
+                    w.retain,
+                    w.topic.to_owned(),
+                    w.properties.to_vec(),
+                    w.payload.to_vec(),
+                ));
+            }
+            Change::WillRemoved { session } => self.session(session).will = None,
+            Change::Retained(r) => self.retain(r.topic, r.change, Some(r.message)),
+            Change::RetainedRemoved { change, topic } => self.retain(topic, change, None),
+        }
+    }
+
+    /// What is left when nothing is kept that nothing refers to.
+    pub(crate) fn settled(&self) -> Self {
+        let mut settled = self.clone();
+        settled.retained.retain(|_, (_, message)| message.is_some());
+        for retained in settled.retained.values_mut() {
+            retained.0 = 0;
+        }
+        let referred: BTreeSet<u64> = settled.references().collect();
+        settled.messages.retain(|id, _| referred.contains(id));
+        settled
+    }
+
+    pub(crate) fn references(&self) -> impl Iterator<Item = u64> {
+        let sessions = self.sessions.values();
+        let deliveries = sessions.flat_map(|session| session.deliveries.values());
+        let retained = self.retained.values().filter_map(|(_, message)| *message);
+        deliveries
+            .filter_map(|delivery| delivery.message)
+            .chain(retained)
+    }
+
+    /// What one has and the other has not, in short.
+    pub(crate) fn differences(&self, other: &Self) -> String {
+        let mut text = String::new();
+        for (has, lacks, name) in [(self, other, "found"), (other, self, "missing")] {
+            for (id, session) in &has.sessions {
+                if lacks.sessions.get(id) != Some(session) {
+                    text += &format!("{name} session {id}: {session:?}\n");
+                }
+            }
+            for id in has
+                .messages
+                .keys()
+                .filter(|id| !lacks.messages.contains_key(id))
+            {
+                text += &format!("{name} message {id}\n");
+            }
+            for (topic, retained) in &has.retained {
+                if lacks.retained.get(topic) != Some(retained) {
+                    text += &format!("{name} retained {topic} {retained:?}\n");
+                }
+            }
+        }
+        text
+    }
+
+    fn session(&mut self, id: u64) -> &mut ModelSession {
+        self.sessions.entry(id).or_default()
+    }
+
+    fn retain(&mut self, topic: &str, change: u64, message: Option<u64>) {
+        let kept = self.retained.entry(topic.to_owned()).or_default();
+        if kept.0 < change {
+            *kept = (change, message);
+        }
+    }
+}
+
+impl From<&Recovered> for Model {
+    fn from(recovered: &Recovered) -> Self {
+        let mut model = Self::default();
+        for message in &recovered.messages {
+            let text = (
+                message.publisher,
+                message.published_at,
+                message.expires_at,
+                message.qos as u8,
+                message.retain,
+                message.content.topic().to_owned(),
+                message.content.properties().to_vec(),
+                message.content.payload().to_vec(),
+            );
+            assert!(model.messages.insert(message.id, text).is_none());
+        }
+        let id = |place: usize| recovered.messages[place].id;
+        for one in &recovered.retained {
+            let topic = recovered.messages[one.message].content.topic();
+            assert_eq!(topic, &*one.topic);
+            let retained = (0, Some(id(one.message)));
+            model.retained.insert(one.topic.to_string(), retained);
+        }
+        for session in &recovered.sessions {
+            let kept = model.session(session.id);
+            kept.own = Some((
+                session.client_id.to_string(),
+                format!("{:?}", session.version),
+                session.expiry_secs,
+                session.away_since,
+                session.packet_id_hint,
+            ));
+            for one in &session.subscriptions {
+                let wanted = options(one.options, one.identifier);
+                kept.subscriptions.insert(one.filter.to_string(), wanted);
+            }
+            for one in &session.deliveries {
+                let delivery = ModelDelivery {
+                    message: one.message.map(id),
+                    inflight: one.inflight.map(|(id, awaiting)| (id.as_u16(), awaiting)),
+                    qos: one.qos as u8,
+                    retain: one.retain,
+                    identifiers: one.identifiers.to_vec(),
+                    group: one.group.as_deref().unwrap_or_default().to_owned(),
+                };
+                assert!(kept.deliveries.insert(one.seq, delivery).is_none());
+                assert!(one.seq <= session.seq_max);
+            }
+            kept.received = session.received.iter().map(|id| id.as_u16()).collect();
+            kept.will = session.will.as_ref().map(|will| {
+                let Content { .. } = &will.content;
+                (
+                    will.delay_secs,
+                    will.message_expiry_secs,
+                    will.qos as u8,
+                    will.retain,
+                    will.content.topic().to_owned(),
+                    will.content.properties().to_vec(),
+                    will.content.payload().to_vec(),
+                )
+            });
+        }
+        model
+    }
+}
+
+fn options(options: SubscriptionOptions, identifier: u32) -> (u8, bool, bool, u8, u32) {
+    (
+        options.qos as u8,
+        options.no_local,
+        options.retain_as_published,
+        options.retain_handling as u8,
+        identifier,
+    )
+}
+
+/// Only PUBCOMP is awaited: the rest is no longer known.
+fn released(packet_id: PacketId) -> ModelDelivery {
+    ModelDelivery {
+        message: None,
+        inflight: Some((packet_id.as_u16(), Awaiting::PubComp)),
+        qos: QoS::ExactlyOnce as u8,
+        retain: false,
+        identifiers: Vec::new(),
+        group: String::new(),
+    }
+}
