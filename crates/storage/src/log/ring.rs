@@ -222,6 +222,15 @@ impl<D: Disk> Log<D> {
         Ok(taken)
     }
 
+    /// Makes safe what has only been written.
+    pub(super) fn sync_active(&mut self) -> io::Result<()> {
+        if let Some(active) = self.active.as_mut().filter(|active| !active.is_synced) {
+            active.file.sync()?;
+            active.is_synced = true;
+        }
+        Ok(())
+    }
+
     /// Goes on in a new segment with room for `bytes_min`.
     fn roll(&mut self, bytes_min: u64) -> Result<(), WriteError> {
         self.seal()?;
@@ -262,13 +271,7 @@ impl<D: Disk> Log<D> {
 
     /// Ends the segment that is written.
     fn seal(&mut self) -> Result<(), WriteError> {
-        let Some(active) = &mut self.active else {
-            return Ok(());
-        };
-        if !active.is_synced {
-            active.file.sync()?;
-            active.is_synced = true;
-        }
+        self.sync_active()?;
         self.abandon();
         Ok(())
     }

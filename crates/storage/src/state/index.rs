@@ -9,21 +9,11 @@ use foldhash::quality::RandomState;
 use hashbrown::HashMap;
 
 use super::deliveries::{Deliveries, Delivery};
+use super::print::{Print, record_len, swap};
 use crate::record::{Change, Inflight, MessageId, Queued, Retained, Seq, SessionId};
 
 /// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and group.
 const DELIVERY_BYTES: u64 = 46;
-/// Bytes that frame a record.
-const FRAME_BYTES: u64 = 8;
-
-/// What is left in memory of a record that may be written again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Print {
-    hash: u64,
-    /// With its frame; 0 if there is no record.
-    len: u64,
-}
-
 /// A session.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
@@ -86,7 +76,7 @@ impl Index {
                 self.subscribe(subscription.session, filter, print)
             }
             Change::SubscriptionRemoved { session, filter } => self.unsubscribe(session, filter),
-            Change::Message(message) => self.add_body(message.id, Self::record_len(payload)),
+            Change::Message(message) => self.add_body(message.id, record_len(payload)),
             Change::Queued(queued) => self.queue(&queued),
             Change::Inflight(inflight) => self.step(inflight),
             Change::DeliveryRemoved { session, seq } => self.remove_delivery(session, seq),
@@ -119,9 +109,9 @@ impl Index {
                 change,
                 topic,
                 message,
-            }) => self.retain(change, topic, Some(message), Self::record_len(payload)),
+            }) => self.retain(change, topic, Some(message), record_len(payload)),
             Change::RetainedRemoved { change, topic } => {
-                self.retain(change, topic, None, Self::record_len(payload))
+                self.retain(change, topic, None, record_len(payload))
             }
         }
     }
@@ -206,17 +196,9 @@ impl Index {
         );
     }
 
-    /// Bytes a record takes in the log.
-    pub(super) fn record_len(payload: &[u8]) -> u64 {
-        payload.len() as u64 + FRAME_BYTES
-    }
-
     /// Fingerprint of a record.
     pub(super) fn print(&self, payload: &[u8]) -> Print {
-        Print {
-            hash: self.hasher.hash_one(payload),
-            len: Self::record_len(payload),
-        }
+        Print::new(self.hasher.hash_one(payload), payload)
     }
 
     /// Hash of a filter or topic.
@@ -389,14 +371,4 @@ impl Index {
     fn free(&mut self, bytes: u64) {
         self.live_bytes = self.live_bytes.saturating_sub(bytes);
     }
-}
-
-/// Puts a fingerprint in the place of another; false if it is the same.
-fn swap(kept: &mut Print, print: Print, live_bytes: &mut u64) -> bool {
-    if *kept == print {
-        return false;
-    }
-    *live_bytes = live_bytes.saturating_sub(kept.len) + print.len;
-    *kept = print;
-    true
 }

@@ -1,7 +1,9 @@
 //! The durable state: as the log needs it while it runs, and as the node gets it at start.
 
+mod collected;
 mod deliveries;
 mod index;
+mod print;
 mod recovered;
 mod replay;
 

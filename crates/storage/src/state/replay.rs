@@ -1,69 +1,12 @@
 //! From the records, oldest first, to the state.
 
 use hashbrown::HashMap;
-use thrum_codec::packet::SubscriptionOptions;
-use thrum_codec::{PacketId, QoS, Version};
 
-use super::deliveries::{Deliveries, Delivery};
-use super::index::{Entry, Index, Print};
-use super::recovered::{
-    Orphans, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredRetained, RecoveredSession,
-    RecoveredSubscription, RecoveredWill,
-};
-use crate::record::{
-    Awaiting, Change, MessageId, Queued, Retained, Seq, Session, SessionId, WallMillis,
-};
-
-/// Collected deliveries of a session that are put in order at the earliest.
-const FOLD_MIN: usize = 1024;
-
-/// What is known of a delivery: records of one may come in any order, and the furthest step counts.
-#[derive(Debug)]
-struct Seen {
-    seq: Seq,
-    step: Step,
-    queued: Option<Known>,
-    packet_id: Option<PacketId>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    Queued,
-    Sent(Awaiting),
-    Over,
-}
-
-/// Subscription identifiers and group, which most deliveries do not have.
-type Extras = (Box<[u32]>, Box<str>);
-
-#[derive(Debug)]
-struct Known {
-    message: MessageId,
-    qos: QoS,
-    retain: bool,
-    extras: Option<Box<Extras>>,
-}
-
-#[derive(Debug)]
-struct Own {
-    client_id: Box<str>,
-    version: Version,
-    expiry_secs: u32,
-    away_since: Option<WallMillis>,
-    packet_id_hint: u16,
-    print: Print,
-}
-
-#[derive(Debug, Default)]
-struct Collected {
-    own: Option<Own>,
-    subscriptions: HashMap<Box<str>, (SubscriptionOptions, u32, Print)>,
-    will: Option<(RecoveredWill, Print)>,
-    received: Vec<u16>,
-    deliveries: Vec<Seen>,
-    folded: usize,
-    seq_max: Seq,
-}
+use super::collected::{Collected, Known, Own, Seen, Step, count};
+use super::index::Index;
+use super::print::record_len;
+use super::recovered::{Orphans, Recovered, RecoveredMessage, RecoveredRetained};
+use crate::record::{Change, MessageId, Queued, Retained, Session, SessionId};
 
 #[derive(Debug)]
 struct Topic {
@@ -109,7 +52,7 @@ impl Replay {
                 self.session_id_max = self.session_id_max.max(message.publisher);
                 let place = self.messages.len();
                 self.places.entry(message.id).or_insert_with(|| {
-                    let len = Index::record_len(payload);
+                    let len = record_len(payload);
                     self.messages.push((RecoveredMessage::from(&message), len));
                     place
                 });
@@ -229,7 +172,7 @@ impl Replay {
 
     fn retain(&mut self, change: u64, topic: &str, message: Option<MessageId>, payload: &[u8]) {
         self.retained_change_max = self.retained_change_max.max(change);
-        let len = Index::record_len(payload);
+        let len = record_len(payload);
         let after = Topic {
             change,
             message,
@@ -294,143 +237,5 @@ impl Replay {
             }
         }
         (kept, places)
-    }
-}
-
-impl Collected {
-    fn see(&mut self, seen: Seen) {
-        self.seq_max = self.seq_max.max(seen.seq);
-        self.deliveries.push(seen);
-        if self.deliveries.len() > 2 * self.folded + FOLD_MIN {
-            self.fold();
-        }
-    }
-
-    /// One entry per delivery, in order, without those that are over: no record of such comes later.
-    fn fold(&mut self) {
-        self.deliveries.sort_by_key(|seen| seen.seq);
-        self.deliveries.dedup_by(|later, kept| {
-            let is_same = later.seq == kept.seq;
-            if is_same {
-                kept.step = kept.step.max(later.step);
-                kept.packet_id = kept.packet_id.or(later.packet_id);
-                kept.queued = kept.queued.take().or_else(|| later.queued.take());
-            }
-            is_same
-        });
-        self.deliveries.retain(|seen| seen.step != Step::Over);
-        self.folded = self.deliveries.len();
-    }
-
-    /// The session for index and node and the number of deliveries that are lost; none without its own record.
-    fn finish(
-        mut self,
-        id: SessionId,
-        places: &HashMap<MessageId, usize>,
-        references: &mut [u32],
-        index: &Index,
-    ) -> Option<(Entry, RecoveredSession, u64)> {
-        let own = self.own.take()?;
-        self.fold();
-        let mut lost = 0;
-        let mut kept = Deliveries::default();
-        let mut deliveries = Vec::with_capacity(self.deliveries.len());
-        for seen in self.deliveries {
-            let Some((delivery, recovered)) = seen.finish(places) else {
-                lost += 1;
-                continue;
-            };
-            if let Some(place) = recovered.message {
-                count(references, place);
-            }
-            kept.insert(recovered.seq, delivery);
-            deliveries.push(recovered);
-        }
-        let mut by_filter: Vec<_> = self.subscriptions.into_iter().collect();
-        by_filter.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let print =
-            |(filter, (_, _, print)): &(Box<str>, (_, _, Print))| (index.hash(filter), *print);
-        let mut prints: Vec<(u64, Print)> = by_filter.iter().map(print).collect();
-        prints.sort_unstable();
-        let (will, will_print) = self.will.unzip();
-        let entry = Entry {
-            own: own.print,
-            will: will_print.unwrap_or_default(),
-            subscriptions: prints,
-            deliveries: kept,
-            received: self.received.clone(),
-        };
-        let session = RecoveredSession {
-            id,
-            client_id: own.client_id,
-            version: own.version,
-            expiry_secs: own.expiry_secs,
-            away_since: own.away_since,
-            packet_id_hint: own.packet_id_hint,
-            subscriptions: by_filter.into_iter().map(subscription).collect(),
-            deliveries,
-            received: self
-                .received
-                .into_iter()
-                .filter_map(PacketId::new)
-                .collect(),
-            will,
-            seq_max: self.seq_max,
-        };
-        Some((entry, session, lost))
-    }
-}
-
-impl Seen {
-    /// For index and node; none if a part is missing.
-    fn finish(self, places: &HashMap<MessageId, usize>) -> Option<(Delivery, RecoveredDelivery)> {
-        let inflight = match self.step {
-            Step::Queued => None,
-            Step::Sent(awaiting) => Some((self.packet_id?, awaiting)),
-            Step::Over => return None,
-        };
-        if let Some((_, Awaiting::PubComp)) = inflight {
-            let released = RecoveredDelivery {
-                seq: self.seq,
-                message: None,
-                inflight,
-                qos: QoS::ExactlyOnce,
-                retain: false,
-                identifiers: Box::default(),
-                group: None,
-            };
-            return Some((Delivery::released(), released));
-        }
-        let known = self.queued?;
-        let place = places.get(&known.message).copied()?;
-        let queued = Delivery::queued(known.message);
-        let (identifiers, group) = known.extras.map_or_else(Default::default, |extras| *extras);
-        let recovered = RecoveredDelivery {
-            seq: self.seq,
-            message: Some(place),
-            inflight,
-            qos: known.qos,
-            retain: known.retain,
-            identifiers,
-            group: Some(group).filter(|group| !group.is_empty()),
-        };
-        let delivery = inflight.map_or(queued, |(_, awaiting)| queued.after(awaiting));
-        Some((delivery, recovered))
-    }
-}
-
-fn subscription(
-    (filter, (options, identifier, _)): (Box<str>, (SubscriptionOptions, u32, Print)),
-) -> RecoveredSubscription {
-    RecoveredSubscription {
-        filter,
-        options,
-        identifier,
-    }
-}
-
-fn count(references: &mut [u32], place: usize) {
-    if let Some(count) = references.get_mut(place) {
-        *count += 1;
     }
 }

@@ -6,7 +6,7 @@ use thrum_storage::{Recovered, Store};
 
 use crate::model::Model;
 use crate::script::Script;
-use crate::{open, options};
+use crate::{open, options, segments};
 
 /// A log that was closed in order, and what is in it.
 fn written(seed: u64) -> (SimStorage, Model, u64) {
@@ -44,11 +44,7 @@ fn check_nothing_is_invented(recovered: &Recovered, model: &Model) {
 fn a_flipped_bit_costs_one_record_at_most() {
     for seed in 0..300 {
         let (storage, model, records) = written(seed);
-        let logs: Vec<_> = storage
-            .files()
-            .into_iter()
-            .filter(|(name, _)| name.ends_with(".log"))
-            .collect();
+        let logs = segments(&storage);
         let (name, bytes) = &logs[usize::try_from(storage.random(logs.len() as u64)).unwrap()];
         let offset = usize::try_from(storage.random(bytes.len() as u64)).unwrap();
         storage.rot(name, offset, 1 << storage.random(8));
@@ -74,11 +70,7 @@ fn a_flipped_bit_costs_one_record_at_most() {
 #[test]
 fn a_damaged_record_is_saved_in_quarantine_and_the_rest_served() {
     let (storage, model, _) = written(7);
-    let (name, bytes) = storage
-        .files()
-        .into_iter()
-        .find(|(name, _)| name.ends_with(".log"))
-        .unwrap();
+    let (name, bytes) = segments(&storage).remove(0);
     let at = bytes
         .windows(9)
         .position(|text| text.starts_with(b"client-"))
@@ -195,7 +187,7 @@ proptest! {
     #[test]
     fn a_log_with_a_piece_replaced_is_read(seed in 0_u64..20, piece in prop::collection::vec(any::<u8>(), 1..600), at in any::<prop::sample::Index>()) {
         let (storage, model, _) = written(seed);
-        let logs: Vec<_> = storage.files().into_iter().filter(|(name, _)| name.ends_with(".log")).collect();
+        let logs = segments(&storage);
         let (name, mut bytes) = logs[at.index(logs.len())].clone();
         let start = at.index(bytes.len());
         for (place, byte) in bytes[start..].iter_mut().zip(&piece) {

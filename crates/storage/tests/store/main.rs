@@ -1,4 +1,8 @@
 //! The store against a simulated disk: what was acknowledged is there, what was never applied is not.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends with what it did not expect"
+)]
 
 mod committer;
 mod crash;
@@ -24,4 +28,10 @@ fn options() -> Options {
 
 fn open(storage: &SimStorage) -> (Store<SimDisk>, Recovered, LogReport) {
     Store::open(storage.open().unwrap(), options()).unwrap()
+}
+
+/// Names and contents of the segments, oldest first.
+fn segments(storage: &SimStorage) -> Vec<(String, Vec<u8>)> {
+    let files = storage.files().into_iter();
+    files.filter(|(name, _)| name.contains(".log")).collect()
 }

@@ -9,6 +9,9 @@ use thrum_storage::{Awaiting, Change, Content, Recovered};
 /// Text of a message and everything said about it.
 pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8>);
 
+/// Text of a will and everything said about it.
+pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelSession {
     /// Client identifier, level, expiry, away since, hint.
@@ -16,7 +19,7 @@ pub(crate) struct ModelSession {
     pub(crate) subscriptions: BTreeMap<String, (u8, bool, bool, u8, u32)>,
     pub(crate) deliveries: BTreeMap<u64, ModelDelivery>,
     pub(crate) received: BTreeSet<u16>,
-    pub(crate) will: Option<(u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>)>,
+    pub(crate) will: Option<WillText>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +42,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    #[expect(clippy::too_many_lines, reason = "one arm for each change")]
     pub(crate) fn apply(&mut self, change: &Change<'_>) {
         match *change {
             Change::Session(s) => {
@@ -88,10 +92,12 @@ impl Model {
                 self.session(q.session).deliveries.insert(q.seq, delivery);
             }
             Change::Inflight(i) => {
-                if let Some(delivery) = self.session(i.session).deliveries.get_mut(&i.seq) {
-                    delivery.inflight = Some((i.packet_id.as_u16(), i.awaiting));
-                    if i.awaiting == Awaiting::PubComp {
-                        *delivery = released(i.packet_id);
+                let delivery = self.session(i.session).deliveries.get_mut(&i.seq);
+                match (delivery, i.awaiting) {
+                    (None, _) => {}
+                    (Some(delivery), Awaiting::PubComp) => *delivery = released(i.packet_id),
+                    (Some(delivery), awaiting) => {
+                        delivery.inflight = Some((i.packet_id.as_u16(), awaiting));
                     }
                 }
             }
@@ -144,27 +150,19 @@ impl Model {
 
     /// What one has and the other has not, in short.
     pub(crate) fn differences(&self, other: &Self) -> String {
-        let mut text = String::new();
+        let mut lines = Vec::new();
         for (has, lacks, name) in [(self, other, "found"), (other, self, "missing")] {
-            for (id, session) in &has.sessions {
-                if lacks.sessions.get(id) != Some(session) {
-                    text += &format!("{name} session {id}: {session:?}\n");
-                }
-            }
-            for id in has
-                .messages
-                .keys()
-                .filter(|id| !lacks.messages.contains_key(id))
-            {
-                text += &format!("{name} message {id}\n");
-            }
-            for (topic, retained) in &has.retained {
-                if lacks.retained.get(topic) != Some(retained) {
-                    text += &format!("{name} retained {topic} {retained:?}\n");
-                }
-            }
+            let sessions = has.sessions.iter();
+            let sessions = sessions.filter(|(id, session)| lacks.sessions.get(id) != Some(session));
+            lines.extend(sessions.map(|(id, session)| format!("{name} session {id}: {session:?}")));
+            let messages = has.messages.keys();
+            let messages = messages.filter(|id| !lacks.messages.contains_key(id));
+            lines.extend(messages.map(|id| format!("{name} message {id}")));
+            let topics = has.retained.iter();
+            let topics = topics.filter(|(topic, kept)| lacks.retained.get(*topic) != Some(kept));
+            lines.extend(topics.map(|(topic, kept)| format!("{name} retained {topic}: {kept:?}")));
         }
-        text
+        lines.join("\n")
     }
 
     fn session(&mut self, id: u64) -> &mut ModelSession {

@@ -8,7 +8,7 @@ use thrum_storage::{Batch, Change, OpenError, Options, Session, Store};
 
 use crate::model::Model;
 use crate::script::Script;
-use crate::{open, options};
+use crate::{open, options, segments};
 
 /// A folder of its own for one test.
 fn folder(name: &str) -> PathBuf {
@@ -76,11 +76,7 @@ fn a_later_format_is_refused_and_left_alone() {
     }));
     store.apply(&batch).unwrap();
     store.close().unwrap();
-    let (name, mut bytes) = storage
-        .files()
-        .into_iter()
-        .find(|(name, _)| name.ends_with(".log"))
-        .unwrap();
+    let (name, mut bytes) = segments(&storage).remove(0);
     bytes[8] = 2;
     bytes[12..16].fill(0);
     let check = crc32c::crc32c(&bytes[..40]);

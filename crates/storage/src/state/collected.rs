@@ -1,0 +1,202 @@
+//! One session while its records are read: they come in any order, copies of old ones last.
+
+use hashbrown::HashMap;
+use thrum_codec::packet::SubscriptionOptions;
+use thrum_codec::{PacketId, QoS, Version};
+
+use super::deliveries::{Deliveries, Delivery};
+use super::index::{Entry, Index};
+use super::print::Print;
+use super::recovered::{RecoveredDelivery, RecoveredSession, RecoveredSubscription, RecoveredWill};
+use crate::record::{Awaiting, MessageId, Seq, SessionId, WallMillis};
+
+/// Collected deliveries of a session that are put in order at the earliest.
+const FOLD_MIN: usize = 1024;
+
+/// What is known of a delivery: records of one may come in any order, and the furthest step counts.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) seq: Seq,
+    pub(super) step: Step,
+    pub(super) queued: Option<Known>,
+    pub(super) packet_id: Option<PacketId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    Queued,
+    Sent(Awaiting),
+    Over,
+}
+
+/// Subscription identifiers and group, which most deliveries do not have.
+pub(super) type Extras = (Box<[u32]>, Box<str>);
+
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) message: MessageId,
+    pub(super) qos: QoS,
+    pub(super) retain: bool,
+    pub(super) extras: Option<Box<Extras>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) client_id: Box<str>,
+    pub(super) version: Version,
+    pub(super) expiry_secs: u32,
+    pub(super) away_since: Option<WallMillis>,
+    pub(super) packet_id_hint: u16,
+    pub(super) print: Print,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) own: Option<Own>,
+    pub(super) subscriptions: HashMap<Box<str>, (SubscriptionOptions, u32, Print)>,
+    pub(super) will: Option<(RecoveredWill, Print)>,
+    pub(super) received: Vec<u16>,
+    pub(super) deliveries: Vec<Seen>,
+    pub(super) folded: usize,
+    pub(super) seq_max: Seq,
+}
+
+impl Collected {
+    /// Notes what a record says of a delivery.
+    pub(super) fn see(&mut self, seen: Seen) {
+        self.seq_max = self.seq_max.max(seen.seq);
+        self.deliveries.push(seen);
+        if self.deliveries.len() > 2 * self.folded + FOLD_MIN {
+            self.fold();
+        }
+    }
+
+    /// One entry per delivery, in order, without those that are over: no record of such comes later.
+    fn fold(&mut self) {
+        self.deliveries.sort_by_key(|seen| seen.seq);
+        self.deliveries.dedup_by(|later, kept| {
+            let is_same = later.seq == kept.seq;
+            if is_same {
+                kept.step = kept.step.max(later.step);
+                kept.packet_id = kept.packet_id.or(later.packet_id);
+                kept.queued = kept.queued.take().or_else(|| later.queued.take());
+            }
+            is_same
+        });
+        self.deliveries.retain(|seen| seen.step != Step::Over);
+        self.folded = self.deliveries.len();
+    }
+
+    /// The session for index and node and the number of deliveries that are lost; none without its own record.
+    pub(super) fn finish(
+        mut self,
+        id: SessionId,
+        places: &HashMap<MessageId, usize>,
+        references: &mut [u32],
+        index: &Index,
+    ) -> Option<(Entry, RecoveredSession, u64)> {
+        let own = self.own.take()?;
+        self.fold();
+        let mut lost = 0;
+        let mut kept = Deliveries::default();
+        let mut deliveries = Vec::with_capacity(self.deliveries.len());
+        for seen in self.deliveries {
+            let Some((delivery, recovered)) = seen.finish(places) else {
+                lost += 1;
+                continue;
+            };
+            if let Some(place) = recovered.message {
+                count(references, place);
+            }
+            kept.insert(recovered.seq, delivery);
+            deliveries.push(recovered);
+        }
+        let mut by_filter: Vec<_> = self.subscriptions.into_iter().collect();
+        by_filter.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let print =
+            |(filter, (_, _, print)): &(Box<str>, (_, _, Print))| (index.hash(filter), *print);
+        let mut prints: Vec<(u64, Print)> = by_filter.iter().map(print).collect();
+        prints.sort_unstable();
+        let (will, will_print) = self.will.unzip();
+        let entry = Entry {
+            own: own.print,
+            will: will_print.unwrap_or_default(),
+            subscriptions: prints,
+            deliveries: kept,
+            received: self.received.clone(),
+        };
+        let session = RecoveredSession {
+            id,
+            client_id: own.client_id,
+            version: own.version,
+            expiry_secs: own.expiry_secs,
+            away_since: own.away_since,
+            packet_id_hint: own.packet_id_hint,
+            subscriptions: by_filter.into_iter().map(subscription).collect(),
+            deliveries,
+            received: self
+                .received
+                .into_iter()
+                .filter_map(PacketId::new)
+                .collect(),
+            will,
+            seq_max: self.seq_max,
+        };
+        Some((entry, session, lost))
+    }
+}
+
+impl Seen {
+    /// For index and node; none if a part is missing.
+    fn finish(self, places: &HashMap<MessageId, usize>) -> Option<(Delivery, RecoveredDelivery)> {
+        let inflight = match self.step {
+            Step::Queued => None,
+            Step::Sent(awaiting) => Some((self.packet_id?, awaiting)),
+            Step::Over => return None,
+        };
+        if let Some((_, Awaiting::PubComp)) = inflight {
+            let released = RecoveredDelivery {
+                seq: self.seq,
+                message: None,
+                inflight,
+                qos: QoS::ExactlyOnce,
+                retain: false,
+                identifiers: Box::default(),
+                group: None,
+            };
+            return Some((Delivery::released(), released));
+        }
+        let known = self.queued?;
+        let place = places.get(&known.message).copied()?;
+        let queued = Delivery::queued(known.message);
+        let (identifiers, group) = known.extras.map_or_else(Default::default, |extras| *extras);
+        let recovered = RecoveredDelivery {
+            seq: self.seq,
+            message: Some(place),
+            inflight,
+            qos: known.qos,
+            retain: known.retain,
+            identifiers,
+            group: Some(group).filter(|group| !group.is_empty()),
+        };
+        let delivery = inflight.map_or(queued, |(_, awaiting)| queued.after(awaiting));
+        Some((delivery, recovered))
+    }
+}
+
+fn subscription(
+    (filter, (options, identifier, _)): (Box<str>, (SubscriptionOptions, u32, Print)),
+) -> RecoveredSubscription {
+    RecoveredSubscription {
+        filter,
+        options,
+        identifier,
+    }
+}
+
+/// One more reference to the message at that place.
+pub(super) fn count(references: &mut [u32], place: usize) {
+    if let Some(count) = references.get_mut(place) {
+        *count += 1;
+    }
+}
