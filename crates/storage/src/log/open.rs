@@ -149,12 +149,9 @@ fn chain<F: File>(
     let mut before = Before::Newest;
     for candidate in candidates.into_iter().rev() {
         let number = candidate.number;
-        // A reused file that was renamed and never written.
-        let is_stale = candidate
-            .header
-            .is_some_and(|header| header.number != number);
+        let is_named = matches!(before, Before::Known(known, _) if number == known);
         let is_abandoned = matches!(before, Before::Known(known, _) if number > known);
-        if is_stale || is_abandoned || (candidate.header.is_none() && is_blank(&candidate)) {
+        if is_abandoned || (!is_named && is_empty(&candidate)) {
             superfluous.push(number);
             continue;
         }
@@ -173,16 +170,17 @@ fn chain<F: File>(
     chain
 }
 
-/// A file with a damaged header may hold groups; one that was never written holds none.
-fn is_blank<F: File>(candidate: &Candidate<F>) -> bool {
+/// Whether nothing in the file counts: it was renamed to be reused and never written, or its first commit is torn. A file whose
+/// header was damaged later holds a first group, or one that says that what was before it was safe.
+fn is_empty<F: File>(candidate: &Candidate<F>) -> bool {
+    if let Some(header) = candidate.header {
+        return header.number != candidate.number;
+    }
     let mut bytes = Vec::new();
-    read_tolerant(
-        &candidate.file,
-        candidate.file.size().unwrap_or(0),
-        &mut bytes,
-    );
+    let size = candidate.file.size().unwrap_or(0);
+    read_tolerant(&candidate.file, size, &mut bytes);
     let place = (SEGMENT_HEADER_LEN, Extent::Open);
-    scan(&bytes, candidate.number, place, &mut |_| ()).groups == 0
+    scan(&bytes, candidate.number, place, &mut |_| ()).end == SEGMENT_HEADER_LEN
 }
 
 fn find_spare<D: Disk>(

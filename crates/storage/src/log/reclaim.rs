@@ -96,7 +96,11 @@ impl<D: Disk> Log<D> {
     pub(crate) fn retire(&mut self) -> io::Result<bool> {
         // The next one must not go while this one could come back: its removals are what keeps this one's records dead.
         self.sync_names()?;
-        if self.victim.as_ref().is_none_or(|victim| victim.at < victim.len) {
+        if self
+            .victim
+            .as_ref()
+            .is_none_or(|victim| victim.at < victim.len)
+        {
             return Ok(false);
         }
         // Without a sync per commit the copies may be in the page cache only.

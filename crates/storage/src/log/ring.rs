@@ -287,6 +287,10 @@ impl<D: Disk> Log<D> {
             self.discard(active.number);
             return;
         }
+        if !self.options.sync && !active.is_synced {
+            // What was written before should be safe before something behind it can be; nobody was promised more.
+            active.file.sync().unwrap_or_default();
+        }
         self.sealed.push_back(Sealed {
             number: active.number,
             len: active.len,

@@ -41,8 +41,6 @@ pub(super) struct Scanned {
     pub(super) safe_until: usize,
     /// Bytes of the torn commit that was cut.
     pub(super) torn_bytes: usize,
-    /// Groups found.
-    pub(super) groups: usize,
 }
 
 /// How many bytes a search for records behind damage checks at most, as a multiple of the damaged bytes: bytes that look like
@@ -79,7 +77,6 @@ pub(super) fn scan<'a>(
         end: start,
         safe_until,
         torn_bytes: 0,
-        groups: groups.len(),
     };
     for group in &groups {
         if group.offset > scanned.end {

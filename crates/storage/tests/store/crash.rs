@@ -94,7 +94,11 @@ fn seeds() -> Range<u64> {
 fn run(seed: u64) {
     // Without a sync per commit nothing is promised but order, and a sync that fails breaks even that.
     let is_synced = !seed.is_multiple_of(5);
-    let durability = if is_synced { Durability::Fsync } else { Durability::Os };
+    let durability = if is_synced {
+        Durability::Fsync
+    } else {
+        Durability::Os
+    };
     let options = Options {
         durability,
         ..options()
@@ -139,7 +143,7 @@ fn run(seed: u64) {
         }
         if storage.has_power() && storage.random(4) == 0 {
             storage.kill();
-        } else if !is_closed || storage.random(2) == 0 {
+        } else if !is_closed || !storage.has_power() || storage.random(2) == 0 {
             life.acknowledged *= usize::from(is_synced || is_closed);
             storage.crash();
         }
