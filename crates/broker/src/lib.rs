@@ -26,9 +26,9 @@ mod replay;
 mod retained;
 mod route_cache;
 mod settings;
-mod socket_option;
 mod subscribe;
 mod sys_topics;
+mod system;
 mod timer;
 mod worker;
 

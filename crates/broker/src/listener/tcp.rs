@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket_option;
+use crate::system;
 
 /// Connections that may wait to be accepted, on each worker's socket; the system may lower it.
 const BACKLOG: i32 = 4096;
@@ -30,7 +30,7 @@ pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpLis
             socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
             // A client speaks first: the worker is woken once, for the connection and its CONNECT.
-            socket_option::defer_accept(&socket, DEFER_SECONDS)?;
+            system::defer_accept(&socket, DEFER_SECONDS)?;
             Ok(TcpListener::from_std(socket.into()))
         })
         .collect()

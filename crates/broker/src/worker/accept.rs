@@ -115,6 +115,7 @@ impl Worker {
         self.next_serial = self.next_serial.wrapping_add(1);
         if let Some(key) = self.register(Connection::new(stream, peer, gate, serial)) {
             self.local.row().add(Counter::ConnectionsOpened, 1);
+            self.crowd_grew();
             let deadline = self.local.now.plus(self.local.settings.connect_timeout);
             self.timers
                 .insert(deadline, Target::Connection { key, serial });

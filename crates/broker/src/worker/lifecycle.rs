@@ -127,6 +127,7 @@ impl Worker {
         if self.node.workers() > 1 {
             self.ended.push(client.session.into_client_id());
         }
+        self.crowd_shrank();
     }
 
     /// From here on another worker may begin a session for the clients whose session ended in this turn. Not
@@ -170,6 +171,7 @@ impl Worker {
         out.clear();
         self.local.recycle(out);
         self.local.row().add(Counter::ConnectionsClosed, 1);
+        self.crowd_shrank();
     }
 
     /// Too slow with CONNECT, or drained for long enough.

@@ -168,6 +168,16 @@ impl Local {
         self.clients.remove(slot as usize)
     }
 
+    /// Gives back the room of those that are gone; no slot changes.
+    pub(super) fn shrink(&mut self) {
+        self.connections.shrink_to_fit();
+        self.clients.shrink_to_fit();
+        let (hasher, clients) = (&self.hasher, &self.clients);
+        self.by_id
+            .shrink_to_fit(|slot| hasher.hash_one(clients[*slot as usize].session.client_id()));
+        self.dirty.shrink_to_fit();
+    }
+
     /// A client and the buffer that its session writes into.
     #[inline]
     pub(crate) fn client_and_output(&mut self, slot: u32) -> (&mut Client, &mut Output) {

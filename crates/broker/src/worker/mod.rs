@@ -11,6 +11,7 @@ mod local;
 mod output;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use std::collections::HashMap;
 use std::io;
@@ -38,6 +39,7 @@ use crate::route_cache::RouteCache;
 use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
+use crate::system;
 use crate::timer::TimerWheel;
 
 /// The eventfd that other threads wake the worker with.
@@ -70,6 +72,8 @@ pub(crate) enum Target {
     Sys,
     /// Housekeeping.
     House,
+    /// Give memory back.
+    Trim,
 }
 
 /// Registers the worker's listening sockets with its poll.
@@ -128,6 +132,7 @@ pub(crate) struct Worker {
     client_logs: (Time, u32),
     pub(crate) sys: SysTopics,
     stopping: bool,
+    crowd: trim::Crowd,
 }
 
 impl Worker {
@@ -171,6 +176,7 @@ impl Worker {
             client_logs: (now, 0),
             sys: SysTopics::new(),
             stopping: false,
+            crowd: trim::Crowd::default(),
             local,
             node,
         }
@@ -329,6 +335,7 @@ impl Worker {
                 };
                 self.timers.insert(self.local.now.plus(next), Target::Sys);
             }
+            Target::Trim => self.trim(),
             Target::House => {
                 self.node.retained.sweep(self.local.now);
                 self.watch_memory();
@@ -369,7 +376,7 @@ impl Worker {
 
     fn watch_memory(&mut self) {
         let limit = self.local.settings.memory_bytes;
-        let pressed = limit > 0 && resident_bytes().is_some_and(|bytes| bytes > limit);
+        let pressed = limit > 0 && system::resident_bytes().is_some_and(|bytes| bytes > limit);
         let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
         if pressed {
             self.local.row().add(Counter::LimitMemory, 1);
@@ -383,13 +390,4 @@ impl Worker {
             tracing::info!("memory is below limits.memory again");
         }
     }
-}
-
-/// Resident memory of this process in bytes.
-fn resident_bytes() -> Option<u64> {
-    /// Linux reports in pages; every platform of ours has 4 KiB ones by default.
-    const PAGE: u64 = 4096;
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * PAGE)
 }

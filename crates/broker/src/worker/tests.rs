@@ -16,8 +16,9 @@ use thrum_codec::properties::{
     ConnectProperties, PublishProperties, SubscribeProperties, WillProperties,
 };
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
+use thrum_protocol::server::{Handshake, Session};
 
-use super::Worker;
+use super::{Client, Worker};
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::listener::Gate;
@@ -242,4 +243,36 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_same_turn() {
     workers[0].hand_out();
     workers[1].takes_a_turn();
     assert_eq!(messages(&mut subscriber), [b"will"]);
+}
+
+#[test]
+fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
+    const CROWD: u32 = 20_000;
+    let [mut worker, _] = two_workers();
+    let limits = Arc::clone(&worker.local.settings.session);
+    for number in 0..CROWD {
+        let connect = connect(&format!("c{number}"), None);
+        let frame = frame::split(&connect, u32::MAX).unwrap().unwrap();
+        let Packet::Connect(connect) = decode(frame, VERSION).unwrap() else {
+            panic!("it is a CONNECT");
+        };
+        let handshake = Handshake::new(&connect, "", &limits).unwrap();
+        let session = Session::new(u64::from(number) + 1, &handshake, &limits);
+        worker.local.insert(Client::new(session));
+        worker.crowd_grew();
+    }
+    for slot in 1..CROWD {
+        worker.local.remove(slot);
+        worker.crowd_shrank();
+    }
+    let mut fired = Vec::new();
+    let later = worker.local.now.plus(Duration::from_secs(10));
+    worker.timers.advance(later, &mut fired);
+    assert!(worker.local.clients.capacity() >= CROWD as usize);
+    for target in fired {
+        worker.timer(target);
+    }
+    assert!(worker.local.clients.capacity() < 100);
+    assert_eq!(worker.local.find("c0"), Some(0));
+    assert_eq!(worker.local.find("c1"), None);
 }

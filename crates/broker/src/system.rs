@@ -1,4 +1,4 @@
-//! An option of sockets for which the libraries in use have no call; the only unsafe code of this crate.
+//! What the system knows or does for which the libraries in use have no call; the only unsafe code of this crate.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,6 +23,19 @@ pub(crate) fn defer_accept(_socket: impl AsFd, _seconds: u8) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns free memory to the system, as far as whole pages are free.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn give_back_memory() {
+    #[expect(unsafe_code, reason = "no library has a call for it")]
+    // SAFETY: it takes no pointer and may be called at any time from any thread.
+    let gave_back = unsafe { libc::malloc_trim(0) };
+    tracing::debug!(gave_back, "free memory was returned to the system");
+}
+
+/// Other allocators do it by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_back_memory() {}
+
 #[expect(unsafe_code, reason = "neither rustix nor socket2 knows this option")]
 fn set(
     socket: impl AsFd,
@@ -41,4 +54,13 @@ fn set(
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Resident memory of this process in bytes.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    /// Linux reports in pages; every platform of ours has 4 KiB ones by default.
+    const PAGE: u64 = 4096;
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * PAGE)
 }
