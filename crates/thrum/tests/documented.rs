@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
@@ -19,6 +19,8 @@ const DOCUMENTS: [&str; 15] = [
     "docs/guide/report-template.md",
     "docs/results/README.md",
     "docs/results/2026-11-22-two-cores.md",
+    "docs/results/2026-11-22-catalogue.md",
+    "docs/performance.md",
     "docs/guide/sys-topics.md",
     "docs/spec/README.md",
 ];
