@@ -361,3 +361,15 @@ fn second_connect_is_a_protocol_error_and_lets_the_will_go() {
         assert_eq!(watcher.take().payload, b"will");
     }
 }
+
+/// The connection may be accepted only with its first bytes, but not lost for their lateness.
+#[test]
+fn client_that_says_nothing_at_first_is_served_afterwards() {
+    for version in Version::ALL {
+        let mut wire = Wire::open(broker(), version);
+        clock::sleep(Duration::from_millis(2500));
+        wire.send(&Connect::new(version).bytes());
+        assert_eq!(wire.packet("CONNACK").connack(version).code, 0);
+        wire.expect_nothing_before_pingresp();
+    }
+}
