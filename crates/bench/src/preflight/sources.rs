@@ -13,6 +13,11 @@ use crate::units::count;
 /// are not free again yet.
 const PORTS_USED_PERCENT: u32 = 90;
 
+/// Ports of one source address that the kernel finds at once. It gives out those of one parity first, and looks at all
+/// of them again for each connection once they are gone: 14,116 connections to one address, then a pause of 100 ms
+/// that the generator would report as the broker's time to connect.
+const PORTS_AT_ONCE_PERCENT: u32 = 45;
+
 /// Source addresses 127.0.0.1 to 127.0.0.254.
 const LOOPBACK_SOURCES_MAX: u32 = 254;
 
@@ -170,12 +175,9 @@ fn spread(
     clients: u32,
     (low, high): (u16, u16),
 ) -> Result<Vec<IpAddr>, SourceError> {
-    let needed = clients.div_ceil(usable(low, high));
-    if needed <= 1 {
-        return Ok(Vec::new());
-    }
     let is_v4_loopback = matches!(target, IpAddr::V4(address) if address.is_loopback());
-    if !is_v4_loopback || needed > LOOPBACK_SOURCES_MAX {
+    let needed = clients.div_ceil(usable(low, high));
+    if needed > 1 && (!is_v4_loopback || needed > LOOPBACK_SOURCES_MAX) {
         return Err(SourceError::Ports {
             clients,
             needed,
@@ -183,7 +185,11 @@ fn spread(
             high,
         });
     }
-    let addresses = (1..=u8::MAX).take(as_index(needed));
+    let at_ease = clients.div_ceil((ports(low, high) * PORTS_AT_ONCE_PERCENT / 100).max(1));
+    if !is_v4_loopback || at_ease <= 1 {
+        return Ok(Vec::new());
+    }
+    let addresses = (1..u8::MAX).take(as_index(at_ease.min(LOOPBACK_SOURCES_MAX)));
     Ok(addresses
         .map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
         .collect())
@@ -223,8 +229,17 @@ mod tests {
     #[test]
     fn many_clients_on_loopback_get_several_sources() {
         let sources = spread(LOOPBACK, 100_000, RANGE).unwrap();
-        assert_eq!(sources.len(), 4);
-        assert_eq!(sources[3], IpAddr::V4(Ipv4Addr::new(127, 0, 0, 4)));
+        assert_eq!(sources.len(), 8);
+        assert_eq!(sources[7], IpAddr::V4(Ipv4Addr::new(127, 0, 0, 8)));
+    }
+
+    #[test]
+    fn half_of_an_addresss_ports_are_enough_for_one_source_elsewhere_and_not_on_loopback() {
+        assert_eq!(spread(LOOPBACK, 12_704, RANGE), Ok(Vec::new()));
+        assert_eq!(spread(LOOPBACK, 12_705, RANGE).unwrap().len(), 2);
+        let elsewhere = "10.0.0.5".parse().unwrap();
+        assert_eq!(spread(elsewhere, 25_000, RANGE), Ok(Vec::new()));
+        assert_eq!(spread(LOOPBACK, 6_000_000, RANGE).unwrap().len(), 254);
     }
 
     #[test]
