@@ -174,7 +174,7 @@ impl Worker {
             random_state: node.identity
                 ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             client_logs: (now, 0),
-            sys: SysTopics::new(),
+            sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
             local,
