@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode};
-use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId};
+use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Taken};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 use thrum_routing::shared::{Choice, Cursor, Group};
@@ -349,11 +349,11 @@ impl Worker {
     }
 
     /// Gives messages of shared groups to other members. [MQTT-4.8.2-4]
-    pub(crate) fn redispatch(&mut self, messages: Vec<(GroupId, Arc<Message>)>) {
-        for (group, message) in messages {
+    pub(crate) fn redispatch(&mut self, messages: Vec<Taken>) {
+        for taken in messages {
             let mut frames = std::mem::take(&mut self.frames);
-            let mut outgoing = Outgoing::from_message(&message, &mut frames);
-            self.redispatch_one(group, &mut outgoing);
+            let mut outgoing = Outgoing::from_message(&taken.message, &mut frames);
+            self.redispatch_one(taken.group, &mut outgoing);
             self.frames = frames;
         }
     }
