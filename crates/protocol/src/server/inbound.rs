@@ -71,6 +71,22 @@ impl Session {
         }
     }
 
+    /// In place of [`Session::publish_done`]: the node cannot take the message, and the client's version has no way to be
+    /// told. Nothing is answered and the exchange is forgotten, so that the client may begin it again; the caller ends
+    /// the connection.
+    pub fn publish_withdrawn(&mut self, qos: QoS, packet_id: Option<PacketId>) {
+        let Some(packet_id) = packet_id else { return };
+        match qos {
+            QoS::AtMostOnce => return,
+            QoS::AtLeastOnce => self.routing = self.routing.saturating_sub(1),
+            QoS::ExactlyOnce => {
+                self.received.remove(packet_id);
+                self.note(Step::ReceivedRemoved { packet_id });
+            }
+        }
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+    }
+
     /// SUBACK.
     pub fn suback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2] [MQTT3-2.3.1-7]

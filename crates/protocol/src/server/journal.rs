@@ -101,12 +101,12 @@ pub(super) struct Journal {
 
 impl Journal {
     /// On, behind the places that were given before.
-    pub(super) fn behind(seq_last: Seq) -> Self {
-        Self {
+    pub(super) fn behind(seq_last: Seq) -> Box<Self> {
+        Box::new(Self {
             is_on: true,
             seq_last,
             steps: None,
-        }
+        })
     }
 
     #[inline(never)]
@@ -122,9 +122,7 @@ impl Session {
     /// off when the session is resumed with an expiry of 0.
     pub fn set_durable(&mut self, durable: bool) {
         if durable {
-            let journal = self
-                .journal
-                .get_or_insert_with(|| Box::new(Journal::behind(UNNOTED)));
+            let journal = self.journal.get_or_insert_with(|| Journal::behind(UNNOTED));
             journal.is_on = true;
         } else if let Some(journal) = &mut self.journal {
             journal.is_on = false;

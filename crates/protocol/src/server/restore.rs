@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use thrum_codec::{PacketId, QoS, Version};
 
-use super::held::{Held, Identifiers};
+use super::held::Held;
 use super::journal::{Journal, UNNOTED};
 use super::session::Link;
 use super::will::Will;
-use super::{Awaiting, GroupId, Seq, Session, Step};
+use super::{Awaiting, DeliveryOptions, GroupId, Seq, Session, Step};
 use crate::packet_ids::PacketIds;
 use crate::{Limits, Message, Time};
 
@@ -97,7 +97,7 @@ impl Session {
         let mut deliveries = stored.deliveries;
         deliveries.sort_by_key(|delivery| delivery.seq);
         let seq_last = deliveries.last().map_or(UNNOTED, |last| last.seq);
-        session.journal = Some(Box::new(Journal::behind(seq_last.max(stored.seq_max))));
+        session.journal = Some(Journal::behind(seq_last.max(stored.seq_max)));
         let replaced = replaced(&deliveries);
         for delivery in deliveries {
             let seq = delivery.seq;
@@ -110,32 +110,24 @@ impl Session {
 
     /// None if it cannot be completed.
     fn restore_delivery(&mut self, delivery: StoredDelivery) -> Option<()> {
-        let StoredDelivery { seq, qos, .. } = delivery;
-        match delivery.inflight {
-            None => self.queue.push(hold(delivery, qos)?),
-            Some((packet_id, Awaiting::PubComp)) => self.inflight.push_released(packet_id, seq),
-            Some((packet_id, Awaiting::PubRec)) => {
-                let held = hold(delivery, QoS::ExactlyOnce)?;
-                self.inflight.push(packet_id, held);
-            }
-            Some((packet_id, Awaiting::PubAck)) => {
-                let held = hold(delivery, QoS::AtLeastOnce)?;
-                self.inflight.push(packet_id, held);
-            }
+        let StoredDelivery { seq, inflight, .. } = delivery;
+        let hold = |qos: QoS| {
+            let options = DeliveryOptions {
+                qos,
+                retain: delivery.retain,
+                identifiers: &delivery.identifiers,
+                group: delivery.group,
+            };
+            Some(Held::new(delivery.message.as_ref()?, &options, seq))
+        };
+        match inflight {
+            None => self.queue.push(hold(delivery.qos)?),
+            Some((id, Awaiting::PubAck)) => self.inflight.push(id, hold(QoS::AtLeastOnce)?),
+            Some((id, Awaiting::PubRec)) => self.inflight.push(id, hold(QoS::ExactlyOnce)?),
+            Some((id, Awaiting::PubComp)) => self.inflight.push_released(id, seq),
         }
         Some(())
     }
-}
-
-fn hold(delivery: StoredDelivery, qos: QoS) -> Option<Held> {
-    Some(Held {
-        message: delivery.message?,
-        seq: delivery.seq,
-        identifiers: Identifiers::new(&delivery.identifiers),
-        group: delivery.group,
-        qos,
-        retain: delivery.retain,
-    })
 }
 
 /// Places of the deliveries whose packet identifier a later one has: they were answered, but the record of that is
