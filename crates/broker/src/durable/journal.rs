@@ -7,7 +7,7 @@ use thrum_codec::Version;
 use thrum_protocol::server::{self, Session, Step};
 use thrum_protocol::{Message, Time};
 use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Queued};
-use thrum_storage::{Submitter, Ticket};
+use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 
 use super::{MessageIds, Origin};
 use crate::interest::Interest;
@@ -93,6 +93,11 @@ impl Journal {
 
     pub(crate) fn health(&self) -> Health {
         self.submitter.health()
+    }
+
+    /// The counters of the storage thread.
+    pub(crate) fn metrics(&self) -> MetricsSnapshot {
+        self.submitter.metrics()
     }
 
     /// Why the storage thread cannot write.
