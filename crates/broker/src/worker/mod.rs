@@ -10,6 +10,8 @@ mod lifecycle;
 mod local;
 mod output;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 mod trim;
 
