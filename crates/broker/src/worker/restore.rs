@@ -23,6 +23,22 @@ impl Worker {
         }
         self.listeners = listeners;
         self.give_out_parked();
+        self.end_what_is_over();
+    }
+
+    /// What was due before the start happens before a client can come back: its will is not taken back by that.
+    fn end_what_is_over(&mut self) {
+        let now = self.local.now;
+        let is_over = |client: &Client| client.session.next_deadline().is_some_and(|at| at <= now);
+        let clients = self.local.clients.iter();
+        let over: Vec<(usize, u64)> = clients
+            .filter(|(_, client)| is_over(client))
+            .map(|(slot, client)| (slot, client.session.id()))
+            .collect();
+        for (slot, id) in over {
+            self.session_timer(u32::try_from(slot).unwrap_or(u32::MAX), id);
+            self.local.end_unit();
+        }
     }
 
     /// Takes its sessions over. Messages that belong to no session are given out by [`Worker::give_out_parked`],

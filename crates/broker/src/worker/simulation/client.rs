@@ -302,7 +302,12 @@ impl Client {
         events: &mut Vec<Event>,
     ) -> Result<(), String> {
         if ack.reason != ReasonCode::Success {
-            return Err(format!("the connection was refused: {ack:?}"));
+            self.is_dismissed = true;
+            events.push(Event::Refused {
+                client: self.number,
+                reason: ack.reason,
+            });
+            return Ok(());
         }
         self.phase = Phase::Connected;
         events.push(Event::Connected {

@@ -1,6 +1,7 @@
 //! The end of a run: everything heals, what is owed is paid, and nothing is left.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
@@ -17,6 +18,7 @@ impl World {
     pub(super) fn finale(&mut self) -> Result<(), Failure> {
         self.everyone_is_there()?;
         self.note(Event::Drained);
+        for seat in &self.machine.seats { eprintln!("seat {:?} unsettled {} stuck {}", seat.worker.durable, seat.worker.is_unsettled(), seat.worker.is_stuck()); }
         self.inspect()?;
         self.everyone_leaves()?;
         self.nothing_is_left()
@@ -58,6 +60,7 @@ impl World {
         self.leave_clean(0..watcher)?;
         self.pass(LONG)?;
         self.settle()?;
+        self.is_watched = false;
         self.leave_clean(watcher..watcher + 1)?;
         self.pass(LONG)?;
         self.settle()
@@ -101,25 +104,41 @@ impl World {
         ));
     }
 
-    fn nothing_is_left(&self) -> Result<(), Failure> {
+    fn nothing_is_left(&mut self) -> Result<(), Failure> {
         let mut left = Vec::new();
         let mut count = |what: &str, number: u64| {
             if number > 0 {
                 left.push(format!("{number} {what}"));
             }
         };
-        let total = |counter| self.node.metrics.total(counter);
+        let node = Arc::clone(&self.machine.node);
+        let total = |counter| node.metrics.total(counter);
         count("sessions counted", total(Counter::Sessions));
         count("clients counted", total(Counter::ClientsConnected));
         count("subscriptions counted", total(Counter::Subscriptions));
         count("memberships counted", total(Counter::SharedSubscriptions));
-        count("sockets", self.node.open_sockets());
-        let (retained, bytes) = self.node.retained.size();
+        count("sockets", node.open_sockets());
+        let (retained, bytes) = node.retained.size();
         count("retained messages", retained as u64);
         count("bytes of retained messages", bytes as u64);
-        count("client identifiers", self.node.registry.len() as u64);
-        count("filters of the node", self.node.interest.len() as u64);
-        for seat in &self.seats {
+        count(
+            "client identifiers",
+            node.registry.len() as u64,
+        );
+        count(
+            "filters of the node",
+            node.interest.len() as u64,
+        );
+        if let Some(disk) = &self.disk {
+            let found = self.machine.close(disk);
+            count("sessions on the disk", found.sessions.len() as u64);
+            count("messages on the disk", found.messages.len() as u64);
+            count("topics on the disk", found.retained.len() as u64);
+            let orphans = found.orphans;
+            let orphans = orphans.sessions + orphans.deliveries + orphans.retained;
+            count("orphans on the disk", orphans);
+        }
+        for seat in &self.machine.seats {
             let worker = &seat.worker;
             count("connections", worker.local.connections.len() as u64);
             count("sessions", worker.local.clients.len() as u64);

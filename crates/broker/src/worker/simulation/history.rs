@@ -76,6 +76,11 @@ pub(super) enum Event {
         client: ClientNumber,
         session_present: bool,
     },
+    /// CONNACK came, with an error.
+    Refused {
+        client: ClientNumber,
+        reason: ReasonCode,
+    },
     Gone {
         client: ClientNumber,
         how: Ending,

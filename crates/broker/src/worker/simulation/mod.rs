@@ -3,11 +3,14 @@
 
 mod checker;
 mod client;
+mod disk;
 mod finale;
 mod history;
 mod link;
+mod machine;
 mod plan;
 mod random;
+mod seat;
 mod steps;
 mod world;
 
@@ -21,7 +24,7 @@ use world::{Failure, World};
 /// simulation`.
 const SEEDS: Range<u64> = 0..1000;
 /// Events before a complaint that are shown with it.
-const SHOWN: usize = 60;
+const SHOWN: usize = 100;
 
 fn run(seed: u64) -> Result<World, Failure> {
     let mut world = World::new(seed);
@@ -33,6 +36,15 @@ fn run(seed: u64) -> Result<World, Failure> {
         world.settle()?;
         for _ in 0..world.plan.steps {
             world.step()?;
+            if std::env::var("STOP").is_ok_and(|at| world.history.len() > at.parse().unwrap()) {
+                for seat in &world.machine.seats {
+                    for (slot, client) in &seat.worker.local.clients {
+                        let connection = client.connection_slot().map(|key| &seat.worker.local.connections[key]);
+                        println!("{slot} {} {:?} {:?}\n{:?}", client.session.client_id(), client.session.backlog(), client.session, connection);
+                    }
+                    println!("{:?} {:?}", seat.worker.durable, seat.worker.local.depending);
+                }
+            }
         }
         world.finale()
     };
@@ -49,8 +61,9 @@ fn run(seed: u64) -> Result<World, Failure> {
         .map(|(number, entry)| format!("{number} {} {:?}", entry.at, entry.event))
         .collect();
     Err(format!(
-        "seed {seed}, event {place}: {complaint}\n{}\nRepeat it: THRUM_SIM_SEEDS={seed}..{} cargo test -p thrum-broker --lib \
+        "seed {seed}, event {place}: {complaint}\n{}\n{}\nRepeat it: THRUM_SIM_SEEDS={seed}..{} cargo test -p thrum-broker --lib \
          simulation",
+        world.plan,
         lines.join("\n"),
         seed + 1
     ))

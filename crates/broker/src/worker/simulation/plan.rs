@@ -32,10 +32,14 @@ pub(super) enum Act {
     Leap,
     Storm,
     Settle,
+    Commit,
+    Tidy,
+    DiskTrouble,
+    Crash,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 17] = [
+const ACTS: [(Act, usize); 21] = [
     (Act::Publish, 14),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -53,6 +57,10 @@ const ACTS: [(Act, usize); 17] = [
     (Act::Leap, 1),
     (Act::Storm, 1),
     (Act::Settle, 2),
+    (Act::Commit, 12),
+    (Act::Tidy, 2),
+    (Act::DiskTrouble, 1),
+    (Act::Crash, 2),
 ];
 
 #[derive(Debug)]
@@ -64,6 +72,10 @@ pub(super) struct Plan {
     /// The node's sockets take little.
     pub(super) has_small_sockets: bool,
     pub(super) mailbox_messages: usize,
+    /// The node keeps its state on a disk.
+    pub(super) has_disk: bool,
+    /// Little waits for the disk at a time.
+    pub(super) has_short_queue: bool,
     pub(super) allowances: Allowances,
     weights: Vec<usize>,
 }
@@ -82,6 +94,8 @@ impl Plan {
         }
         config.shared.strategy = random.pick(&Strategy::ALL);
         config.sys.interval = Duration::ZERO;
+        let has_disk = random.percent(65);
+        let disk_refuses = random.percent(40);
         let clients = 2 + random.below(5);
         let mut weights: Vec<usize> = ACTS.iter().map(|(_, weight)| *weight).collect();
         // Each run has its own habits.
@@ -101,12 +115,39 @@ impl Plan {
             steps: 150 + random.below(200),
             has_small_sockets: random.percent(40),
             mailbox_messages: random.pick(&[1, 3, 1000]),
-            allowances: Allowances { queues_overflow },
+            has_disk,
+            has_short_queue: random.percent(20),
+            allowances: Allowances {
+                queues_overflow,
+                disk_refuses: has_disk && disk_refuses,
+            },
             weights,
         }
     }
 
     pub(super) fn next_act(&self, random: &mut Random) -> Act {
         ACTS[random.weighted(&self.weights)].0
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let limits = &self.config.limits;
+        write!(
+            formatter,
+            "{} workers, clients {:?}, {}, inflight {}, queue {}, output {} bytes, mailbox {}, small sockets {}, disk {} \
+             (short queue {}), {:?}",
+            self.workers,
+            self.versions,
+            self.config.shared.strategy,
+            limits.client.inflight,
+            limits.client.queue,
+            limits.output_bytes,
+            self.mailbox_messages,
+            self.has_small_sockets,
+            self.has_disk,
+            self.has_short_queue,
+            self.allowances,
+        )
     }
 }

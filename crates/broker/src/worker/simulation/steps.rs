@@ -49,14 +49,14 @@ impl World {
                 self.carry_down(client)?;
             }
             Act::Turn => {
-                let all = self.seats.len();
+                let all = self.machine.seats.len();
                 let seat = self.random.below(all);
-                self.seats[seat].takes_a_turn();
+                self.machine.seats[seat].takes_a_turn();
             }
             Act::HalfTurn => {
-                let all = self.seats.len();
+                let all = self.machine.seats.len();
                 let seat = self.random.below(all);
-                self.seats[seat].takes_half_a_turn();
+                self.machine.seats[seat].takes_half_a_turn();
             }
             Act::Flow => {
                 self.flow()?;
@@ -83,8 +83,14 @@ impl World {
             Act::Leap => self.leap()?,
             Act::Storm => self.storm(),
             Act::Settle => self.settle()?,
+            Act::Commit => {
+                self.machine.commit();
+            }
+            Act::Tidy => self.machine.tidy(),
+            Act::DiskTrouble => self.trouble_disk(),
+            Act::Crash => self.crash()?,
         }
-        Ok(())
+        self.restart_after_power_loss()
     }
 
     fn publish(&mut self, client: ClientNumber) {
@@ -97,10 +103,16 @@ impl World {
             };
             let retain = kind >= 8;
             let number = self.number();
+            let qos = if retain {
+                // A topic has one quality of service: a message with QoS 1 that is repeated may come after a later one with QoS 2.
+                [QoS::AtLeastOnce, QoS::ExactlyOnce][client % 2]
+            } else {
+                any_qos(&mut self.random)
+            };
             let message = Message {
                 number,
                 topic,
-                qos: any_qos(&mut self.random),
+                qos,
                 retain,
                 is_empty: retain && self.random.percent(20),
                 expiry_secs: self.random.percent(5).then_some(3),

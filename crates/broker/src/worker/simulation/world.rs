@@ -1,26 +1,20 @@
 //! One node with its workers, its clients and the network between them, all in the hands of one thread.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mio::{Events, Poll};
 use thrum_codec::{QoS, Version};
+use thrum_storage::disk::sim::SimStorage;
 
-use super::super::{HOUSEKEEPING, Target, Worker};
 use super::client::{Client, Phase, Wish};
 use super::history::{ClientNumber, Ending, Entry, Event, MessageNumber, Millis};
 use super::link::{Carried, Link, piece};
+use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
-use crate::clock::Clock;
-use crate::listener::Gate;
-use crate::mailbox::{Capacity, Mail};
-use crate::node::{Node, WorkerId};
-use crate::settings::Settings;
 
 /// The first of January 2026.
 const START: Millis = 1_767_225_600_000;
@@ -39,26 +33,16 @@ pub(super) struct World {
     pub(super) random: Random,
     pub(super) plan: Plan,
     pub(super) millis: Arc<AtomicU64>,
-    pub(super) node: Arc<Node>,
-    pub(super) seats: Vec<Seat>,
+    pub(super) disk: Option<SimStorage>,
+    pub(super) machine: Machine,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
     /// Connections of which only the node does not know that they are dead: of which client, and its how manieth.
     pub(super) silent: Vec<(ClientNumber, u32, Link)>,
     pub(super) history: Vec<Entry>,
     pub(super) next_number: MessageNumber,
-}
-
-/// A worker and what waits for its next turn.
-#[derive(Debug)]
-pub(super) struct Seat {
-    pub(super) worker: Worker,
-    arriving: Vec<mio::net::TcpStream>,
-    /// It has taken in and not yet handed out.
-    is_in_turn: bool,
-    events: Events,
-    mail: Vec<Mail>,
-    fired: Vec<Target>,
+    /// The watcher comes back whenever it has lost its connection.
+    pub(super) is_watched: bool,
 }
 
 impl World {
@@ -66,19 +50,8 @@ impl World {
         let mut random = Random::new(seed);
         let plan = Plan::new(&mut random);
         let millis = Arc::new(AtomicU64::new(START + random.next() % 1000));
-        let settings = Arc::new(Settings::new(&plan.config));
-        let workers = usize::from(plan.workers);
-        let strategy = plan.config.shared.strategy;
-        let mut node = Node::new(workers, &settings, strategy, vec![Gate::new(0)]);
-        node.clock = Clock::manual(&millis);
-        node.identity = random.next();
-        let node = Arc::new(node);
-        let capacity = Capacity {
-            messages: plan.mailbox_messages,
-            bytes: 1 << 20,
-        };
-        let seats = (0..plan.workers).map(|number| Seat::new(number, &node, &settings, capacity));
-        let seats = seats.collect();
+        let disk = plan.has_disk.then(|| SimStorage::new(random.next()));
+        let machine = Machine::start(&plan, &millis, random.next(), disk.as_ref());
         let watcher = plan.versions.len();
         let versions = plan.versions.iter().copied().chain([Version::V5]);
         let clients = versions
@@ -89,19 +62,20 @@ impl World {
             random,
             plan,
             millis,
-            node,
-            seats,
+            disk,
+            machine,
             clients,
             silent: Vec::new(),
             history: Vec::new(),
             next_number: 1,
+            is_watched: true,
         };
         world.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
         world
     }
 
     pub(super) fn watcher(&self) -> ClientNumber {
-        self.clients.len() - 1
+        self.plan.versions.len()
     }
 
     pub(super) fn now(&self) -> Millis {
@@ -127,10 +101,8 @@ impl World {
             rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
         }
         let stream = std::net::TcpStream::from(OwnedFd::from(theirs));
-        let seat = self.random.below(self.seats.len());
-        self.seats[seat]
-            .arriving
-            .push(mio::net::TcpStream::from_std(stream));
+        let seat = self.random.below(self.machine.seats.len());
+        self.machine.seats[seat].arrives(mio::net::TcpStream::from_std(stream));
         let event = self.clients[client].connect(Link::new(ours), wish);
         self.note(event);
     }
@@ -186,9 +158,10 @@ impl World {
         for client in 0..self.clients.len() {
             moved |= self.carry_all_up(client);
         }
-        for seat in &mut self.seats {
+        for seat in &mut self.machine.seats {
             moved |= seat.takes_a_turn();
         }
+        moved |= self.machine.commit_or_tidy();
         for client in 0..self.clients.len() {
             moved |= self.carry_all_down(client)?;
         }
@@ -217,8 +190,13 @@ impl World {
         Ok(moved)
     }
 
-    /// Everything moves until nothing more can happen at this moment.
+    /// Everything moves until nothing more can happen at this moment. The disk works while it does.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        self.heal_disk();
+        let watcher = self.watcher();
+        if self.is_watched && !has_connection(&self.clients[watcher]) {
+            self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
+        }
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             quiet = if self.flow()? { 0 } else { quiet + 1 };
@@ -233,7 +211,7 @@ impl World {
     /// All workers take their turns until they have nothing more to do.
     pub(super) fn turns(&mut self) {
         for _ in 0..QUIET_ROUNDS {
-            for seat in &mut self.seats {
+            for seat in &mut self.machine.seats {
                 seat.takes_a_turn();
             }
         }
@@ -245,70 +223,6 @@ impl World {
         let millis = u64::try_from(time.as_millis()).unwrap();
         self.millis.fetch_add(millis, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-impl Seat {
-    fn new(number: u16, node: &Arc<Node>, settings: &Arc<Settings>, capacity: Capacity) -> Self {
-        let id = WorkerId::new(number);
-        let poll = Poll::new().unwrap();
-        node.open_mailbox(id, &poll, capacity).unwrap();
-        let mut worker = Worker::new(id, Arc::clone(node), settings, poll, vec![]);
-        if number == 0 {
-            let soon = worker.local.now.plus(HOUSEKEEPING);
-            worker.timers.insert(soon, Target::House);
-        }
-        Self {
-            worker,
-            arriving: Vec::new(),
-            is_in_turn: false,
-            events: Events::with_capacity(64),
-            mail: Vec::new(),
-            fired: Vec::new(),
-        }
-    }
-
-    /// A whole turn, or what is left of one; true if there was or is something to do.
-    pub(super) fn takes_a_turn(&mut self) -> bool {
-        if self.is_in_turn {
-            self.hands_out();
-        }
-        let had_work = self.takes_in();
-        self.hands_out();
-        had_work || self.worker.wait() == Some(Duration::ZERO)
-    }
-
-    /// The first half of a turn if the worker is between two, else the second.
-    pub(super) fn takes_half_a_turn(&mut self) {
-        if self.is_in_turn {
-            self.hands_out();
-        } else {
-            self.takes_in();
-        }
-    }
-
-    fn takes_in(&mut self) -> bool {
-        self.is_in_turn = true;
-        let Self {
-            worker,
-            events,
-            mail,
-            fired,
-            ..
-        } = self;
-        worker.poll.poll(events, Some(Duration::ZERO)).unwrap();
-        worker.take_in(events, mail, fired);
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let had_work = !events.is_empty() || !self.arriving.is_empty();
-        for stream in self.arriving.drain(..) {
-            self.worker.open(stream, peer, 0);
-        }
-        had_work
-    }
-
-    fn hands_out(&mut self) {
-        self.is_in_turn = false;
-        self.worker.hand_out();
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) struct Deliveries {
     subscriptions: [Vec<Subscription>; CLIENTS_MAX],
     messages: BTreeMap<MessageNumber, Published>,
     received: BTreeMap<(ClientNumber, MessageNumber), Copies>,
-    /// The last message of a publisher on a topic that a client got, of QoS 0 and of the others.
-    newest: BTreeMap<(ClientNumber, ClientNumber, &'static str, bool), MessageNumber>,
+    /// The newest message that came on each line.
+    newest: BTreeMap<Line, MessageNumber>,
     /// Who has ever been in a group.
     members: BTreeSet<ClientNumber>,
     restarts: u32,
@@ -30,6 +30,16 @@ struct Subscription {
     granted: Option<(QoS, u32)>,
     /// UNSUBACK came at this place.
     removed: Option<usize>,
+}
+
+/// Where messages keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    receiver: ClientNumber,
+    epoch: u32,
+    publisher: ClientNumber,
+    topic: &'static str,
+    has_guarantee: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +61,8 @@ struct Copies {
     /// Without DUP.
     first: u32,
     again: u32,
+    /// Of the session that got the last one.
+    epoch: u32,
 }
 
 /// What a client got.
@@ -229,7 +241,7 @@ impl Deliveries {
             return Err(format!("message {number} was accepted and never sent"));
         };
         if outcome.is_error() {
-            return if self.allowances.queues_overflow {
+            return if self.allowances.queues_overflow || self.allowances.disk_refuses {
                 Ok(())
             } else {
                 Err(format!("message {number} was refused: {outcome:?}"))
@@ -256,6 +268,12 @@ impl Deliveries {
             .received
             .entry((arrival.client, arrival.number))
             .or_default();
+        let epoch = sessions.epoch(arrival.client);
+        if self.restarts > 0 && copies.epoch != epoch {
+            // To a session that knows nothing of the last one, a crash may give it again.
+            *copies = Copies::default();
+        }
+        copies.epoch = epoch;
         let is_first = copies.first + copies.again == 0;
         copies.first += u32::from(!arrival.dup);
         copies.again += u32::from(arrival.dup);
@@ -300,13 +318,16 @@ impl Deliveries {
         let is_shared = SHARED.contains(&arrival.topic);
         match (published.message.qos, arrival.qos) {
             (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
-                if is_shared && all() > 1 =>
+                if is_shared && all() > 1 + self.restarts =>
             {
                 Some("a group got it twice")
             }
-            (QoS::ExactlyOnce, QoS::ExactlyOnce | QoS::AtMostOnce) | (QoS::AtMostOnce, _)
+            (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
                 if copies.first + copies.again > 1 =>
             {
+                Some("it came twice")
+            }
+            (QoS::ExactlyOnce, QoS::AtMostOnce) if copies.first > 1 + self.restarts => {
                 Some("it came twice")
             }
             (QoS::ExactlyOnce, QoS::AtLeastOnce)
@@ -325,14 +346,14 @@ impl Deliveries {
 
     fn in_order(&mut self, arrival: &Arrival, sessions: &Sessions) -> Result<(), Complaint> {
         let published = &self.messages[&arrival.number];
-        let has_guarantee = arrival.qos != QoS::AtMostOnce;
-        let key = (
-            arrival.client,
-            published.publisher,
-            arrival.topic,
-            has_guarantee,
-        );
-        let newest = self.newest.entry(key).or_default();
+        let line = Line {
+            receiver: arrival.client,
+            epoch: sessions.epoch(arrival.client),
+            publisher: published.publisher,
+            topic: arrival.topic,
+            has_guarantee: arrival.qos != QoS::AtMostOnce,
+        };
+        let newest = self.newest.entry(line).or_default();
         let previous = *newest;
         *newest = previous.max(arrival.number);
         if arrival.number > previous {
@@ -342,7 +363,8 @@ impl Deliveries {
         let is_owed = published
             .owed_to
             .contains(&(arrival.client, sessions.epoch(arrival.client)));
-        let was_repeated = published.message.qos == QoS::AtLeastOnce && published.copies > 1;
+        let may_be_routed_again = published.message.qos == QoS::AtLeastOnce || self.restarts > 0;
+        let was_repeated = may_be_routed_again && published.copies > 1;
         if was_repeated && !is_owed {
             return Ok(());
         }

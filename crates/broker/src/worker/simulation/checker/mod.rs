@@ -23,6 +23,8 @@ const SLACK: Millis = 128;
 pub(super) struct Allowances {
     /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
     pub(super) queues_overflow: bool,
+    /// The disk fails at times and has no room at others: the node may refuse what it would have to keep.
+    pub(super) disk_refuses: bool,
 }
 
 /// Why a history is not one of a node that keeps its promises.
@@ -40,7 +42,7 @@ struct Checker {
 /// Checks a whole history; a complaint names the place where it became certain.
 pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (usize, Complaint)> {
     let mut checker = Checker {
-        sessions: Sessions::default(),
+        sessions: Sessions::new(allowances),
         deliveries: Deliveries::new(allowances),
         retained: Retained::default(),
         wills: Wills::new(allowances),

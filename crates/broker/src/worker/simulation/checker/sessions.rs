@@ -1,10 +1,11 @@
 //! Whether a session may exist and whether it must, so that "session present" can be checked.
 
 use super::super::history::{CLIENTS_MAX, ClientNumber, Ending, Event, Millis};
-use super::{Complaint, SLACK};
+use super::{Allowances, Complaint, SLACK};
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
+    allowances: Allowances,
     clients: [Session; CLIENTS_MAX],
 }
 
@@ -33,7 +34,8 @@ struct Session {
     gone_after: Millis,
     /// Ends of connections that the node may not have seen: the longest expiry of them.
     noticing_secs: Option<u32>,
-    longest_expiry_secs: u32,
+    /// The same of ends that a restart took for noticed, and that nobody has written down.
+    unwritten_secs: Option<u32>,
     /// CONNECT packets that may reach the node later than others that were sent after them.
     stragglers: Option<Stragglers>,
     /// Changes when what was promised to the session is void.
@@ -43,6 +45,13 @@ struct Session {
 }
 
 impl Sessions {
+    pub(super) fn new(allowances: Allowances) -> Self {
+        Self {
+            allowances,
+            ..Self::default()
+        }
+    }
+
     /// Promises to a session hold as long as its epoch stays the same.
     pub(super) fn epoch(&self, client: ClientNumber) -> u32 {
         self.clients[client].epoch
@@ -74,7 +83,6 @@ impl Sessions {
                 let session = &mut self.clients[client];
                 session.epoch += u32::from(clean_start);
                 session.attempts += 1;
-                session.longest_expiry_secs = session.longest_expiry_secs.max(expiry_secs);
                 session.current = Some(Attempt {
                     since: at,
                     clean_start,
@@ -88,6 +96,9 @@ impl Sessions {
             } => {
                 let connected = self.clients[client].connected(at, session_present);
                 connected.map_err(|what| format!("client {client}: {what}"))?;
+            }
+            Event::Refused { client, reason } if !self.allowances.disk_refuses => {
+                return Err(format!("client {client} was refused: {reason:?}"));
             }
             Event::Gone { client, how } => self.clients[client].lost(at, how),
             Event::Settled => self
@@ -129,6 +140,7 @@ impl Session {
         self.exists_until = lasting_since(attempt.since, attempt.expiry_secs);
         self.gone_after = Millis::MAX;
         self.noticing_secs = None;
+        self.unwritten_secs = None;
         Ok(())
     }
 
@@ -194,10 +206,15 @@ impl Session {
         }
     }
 
-    /// What was on its way to the disk may be undone: a session may be away since now.
+    /// The end of a connection that the node has not written down counts from now, and after each restart again.
     fn restarted(&mut self, at: Millis) {
-        if self.longest_expiry_secs > 0 {
-            self.gone_after = self.gone_after.max(end_of(at, self.longest_expiry_secs));
+        if self.stragglers.is_some_and(|stragglers| stragglers.is_one_clean) {
+            self.exists_until = None;
+        }
+        self.unwritten_secs = self.unwritten_secs.max(self.noticing_secs);
+        self.settled(at);
+        if let Some(expiry_secs) = self.unwritten_secs.filter(|secs| *secs > 0) {
+            self.gone_after = self.gone_after.max(end_of(at, expiry_secs));
         }
     }
 }

@@ -262,18 +262,23 @@ impl Will {
         };
     }
 
-    /// The silent connection was closed: if it is this will's, its time begins.
+    /// The silent connection was closed: if it is this will's, its time begins, if it has not begun.
     fn buried(&mut self, at: Millis) {
-        if self.is_current {
+        if self.is_current && self.fate == Fate::Waiting {
             self.connection_ends(at, Ending::Cut, true);
             return;
         }
         let due = at + self.wait(self.expiry_secs);
-        if let Fate::Challenged { from, .. } | Fate::Open { from } = self.fate {
-            self.fate = Fate::Open {
+        self.fate = match self.fate {
+            Fate::Challenged { from, .. } | Fate::Open { from } => Fate::Open {
                 from: from.min(due),
-            };
-        }
+            },
+            Fate::Due { from, latest } => Fate::Due {
+                from: from.min(due),
+                latest,
+            },
+            fate => fate,
+        };
     }
 
     fn settled(&mut self, at: Millis) -> Result<(), Complaint> {
@@ -330,18 +335,13 @@ impl Will {
 
     /// Who was connected is away since now; what was not yet on the disk may be undone.
     fn restarted(&mut self, at: Millis) {
-        let is_durable = self.expiry_secs > 0;
         let wait = self.wait(self.expiry_secs);
         self.fate = match self.fate {
-            Fate::Ended { from, must, .. } => Fate::Ended {
+            Fate::Ended { from, .. } | Fate::Due { from, .. } => Fate::Ended {
                 from,
                 wait,
-                must: must && is_durable,
-            },
-            Fate::Due { from, .. } => Fate::Ended {
-                from,
-                wait,
-                must: is_durable,
+                // FINDING 3
+                must: false,
             },
             Fate::Parting => Fate::Open { from: at },
             Fate::Closing { from } => Fate::Open { from },
