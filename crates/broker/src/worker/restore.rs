@@ -47,7 +47,9 @@ impl Worker {
         let Some((journal, part)) = part else {
             return self;
         };
-        self.local.journal = Some(Box::new(journal));
+        let mut journal = Box::new(journal);
+        journal.set_now(self.local.now);
+        self.local.journal = Some(journal);
         for restored in part.sessions {
             self.restore_session(restored);
         }
@@ -66,6 +68,7 @@ impl Worker {
             mut stored,
             shared,
             subscriptions,
+            was_connected,
         } = restored;
         let slot = self.local.next_slot();
         let session = SessionRef {
@@ -90,6 +93,11 @@ impl Worker {
         }
         for subscription in &subscriptions {
             self.resubscribe(slot, subscription);
+        }
+        if was_connected {
+            // Or it would be away since the next start after the next crash, and never expire.
+            self.write_session(slot, Some(self.local.now));
+            self.local.end_unit();
         }
         self.arm(slot);
     }
@@ -123,10 +131,13 @@ impl Worker {
         }
     }
 
-    /// Gives messages whose session had ended to members of their groups.
+    /// Publishes wills, and gives messages whose session had ended to members of their groups: a crash stopped both.
     pub(crate) fn give_out_parked(&mut self) {
         for restored in std::mem::take(&mut self.durable.found_parked) {
             let session = restored.stored.id;
+            if let Some(will) = restored.stored.will {
+                self.publish_will(will.into_message(self.local.now));
+            }
             let mut deliveries = restored.stored.deliveries;
             for (place, filter) in restored.shared {
                 deliveries[place].group = self.group_of(&filter);
