@@ -18,7 +18,14 @@ impl World {
     pub(super) fn finale(&mut self) -> Result<(), Failure> {
         self.everyone_is_there()?;
         self.note(Event::Drained);
-        for seat in &self.machine.seats { eprintln!("seat {:?} unsettled {} stuck {}", seat.worker.durable, seat.worker.is_unsettled(), seat.worker.is_stuck()); }
+        for seat in &self.machine.seats {
+            eprintln!(
+                "seat {:?} unsettled {} stuck {}",
+                seat.worker.durable,
+                seat.worker.is_unsettled(),
+                seat.worker.is_stuck()
+            );
+        }
         self.inspect()?;
         self.everyone_leaves()?;
         self.nothing_is_left()
@@ -121,14 +128,8 @@ impl World {
         let (retained, bytes) = node.retained.size();
         count("retained messages", retained as u64);
         count("bytes of retained messages", bytes as u64);
-        count(
-            "client identifiers",
-            node.registry.len() as u64,
-        );
-        count(
-            "filters of the node",
-            node.interest.len() as u64,
-        );
+        count("client identifiers", node.registry.len() as u64);
+        count("filters of the node", node.interest.len() as u64);
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
             count("sessions on the disk", found.sessions.len() as u64);

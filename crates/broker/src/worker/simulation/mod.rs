@@ -39,10 +39,21 @@ fn run(seed: u64) -> Result<World, Failure> {
             if std::env::var("STOP").is_ok_and(|at| world.history.len() > at.parse().unwrap()) {
                 for seat in &world.machine.seats {
                     for (slot, client) in &seat.worker.local.clients {
-                        let connection = client.connection_slot().map(|key| &seat.worker.local.connections[key]);
-                        println!("{slot} {} {:?} {:?}\n{:?}", client.session.client_id(), client.session.backlog(), client.session, connection);
+                        let connection = client
+                            .connection_slot()
+                            .map(|key| &seat.worker.local.connections[key]);
+                        println!(
+                            "{slot} {} {:?} {:?}\n{:?}",
+                            client.session.client_id(),
+                            client.session.backlog(),
+                            client.session,
+                            connection
+                        );
                     }
-                    println!("{:?} {:?}", seat.worker.durable, seat.worker.local.depending);
+                    println!(
+                        "{:?} {:?}",
+                        seat.worker.durable, seat.worker.local.depending
+                    );
                 }
             }
         }

@@ -208,7 +208,10 @@ impl Session {
 
     /// The end of a connection that the node has not written down counts from now, and after each restart again.
     fn restarted(&mut self, at: Millis) {
-        if self.stragglers.is_some_and(|stragglers| stragglers.is_one_clean) {
+        if self
+            .stragglers
+            .is_some_and(|stragglers| stragglers.is_one_clean)
+        {
             self.exists_until = None;
         }
         self.unwritten_secs = self.unwritten_secs.max(self.noticing_secs);
