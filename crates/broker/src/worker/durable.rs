@@ -359,7 +359,12 @@ impl Worker {
         if let Some(journal) = &mut self.local.journal {
             let session = self.node.next_session_id();
             journal.parking(session);
-            journal.parked_will(session, will);
+            let place = Origin {
+                session,
+                seq: 1,
+                ends: false,
+            };
+            journal.parked(place, will, "");
             self.durable.parked.push(session);
         }
     }

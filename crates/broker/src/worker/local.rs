@@ -114,6 +114,8 @@ pub(crate) struct Local {
     pub(crate) dirty: Vec<u32>,
     /// What must survive a crash, on a node with storage.
     pub(crate) journal: Option<Box<Journal>>,
+    /// The message at hand was published before a crash: sessions that hold it do not get it again.
+    pub(crate) is_repeated: bool,
     /// Connections whose output of this turn rests on the journal, or on other workers.
     pub(crate) depending: Vec<u32>,
     pool: Vec<Output>,
@@ -134,6 +136,7 @@ impl Local {
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
             journal: None,
+            is_repeated: false,
             depending: Vec::new(),
             pool: Vec::new(),
             nowhere: Output::new(),
@@ -251,6 +254,9 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
+        if self.is_repeated && self.holds(slot, outgoing) {
+            return Delivered::Queued;
+        }
         self.lend(slot);
         let (client, out) = self.client_and_output(slot);
         let connection = client.connection;

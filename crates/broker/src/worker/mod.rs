@@ -290,6 +290,7 @@ impl Worker {
     fn open_mail(&mut self, mail: Mail) {
         match mail {
             Mail::Publish(message) => self.publish_from_worker(&message),
+            Mail::PublishAgain(message) => self.publish_again_from_worker(&message),
             Mail::Shared(delivery) => {
                 self.passing_on(|worker| worker.shared_from_worker(&delivery))
             }

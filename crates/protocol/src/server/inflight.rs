@@ -244,7 +244,6 @@ impl Inflight {
     }
 
     /// Every unanswered message.
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (PacketId, Awaiting, Option<&Kept>)> {
         self.entries
             .iter()

@@ -86,7 +86,6 @@ impl Queue {
     }
 
     /// Every message, in its order.
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
         self.0.iter().flat_map(|waiting| &waiting.messages)
     }

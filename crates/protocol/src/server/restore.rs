@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use thrum_codec::{PacketId, QoS, Version};
 
 use super::held::Held;
+use super::inflight::Kept;
 use super::journal::{Journal, UNNOTED};
 use super::session::Link;
 use super::will::Will;
@@ -69,16 +70,6 @@ pub struct StoredWill {
     pub message_expiry: Option<u32>,
 }
 
-impl StoredWill {
-    /// The message to publish at this moment, by nobody: its session is gone.
-    pub fn into_message(self, now: Time) -> Message {
-        let mut message = self.message;
-        let expires_at = self.message_expiry.map(|seconds| now.plus_secs(seconds));
-        message.publish_as(0, expires_at);
-        message
-    }
-}
-
 /// A will as it is to be written down.
 #[derive(Clone, Copy, Debug)]
 pub struct WillView<'a> {
@@ -116,6 +107,17 @@ impl Session {
             }
         }
         session
+    }
+
+    /// Whether a stored message waits here or is under way: one that may come a second time after a crash.
+    pub fn holds(&self, stored_id: u64) -> bool {
+        let is_it = |held: &Held| held.message.stored_id() == stored_id;
+        let is_under_way = |kept: Option<&Kept>| match kept {
+            Some(Kept::Message(held)) => is_it(held),
+            Some(Kept::Nothing | Kept::Released(_)) | None => false,
+        };
+        let mut inflight = self.inflight.iter();
+        inflight.any(|(_, _, kept)| is_under_way(kept)) || self.queue.iter().any(is_it)
     }
 
     /// None if it cannot be completed.
