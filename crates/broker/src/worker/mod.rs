@@ -292,7 +292,7 @@ impl Worker {
             Mail::Publish(message) => self.publish_from_worker(&message),
             Mail::PublishAgain(message) => self.publish_again_from_worker(&message),
             Mail::Shared(delivery) => {
-                self.passing_on(|worker| worker.shared_from_worker(&delivery))
+                self.passing_on(|worker| worker.shared_from_worker(&delivery));
             }
             Mail::Confirm { from, number } => self.durable.answers.push((from, number)),
             Mail::Confirmed { from, number } => {
