@@ -1,5 +1,7 @@
 //! The start of a worker on a node with storage: the sessions of the time before.
 
+use std::sync::Arc;
+
 use mio::{Interest, Token};
 use thrum_codec::topic::TopicFilter;
 use thrum_protocol::server::{Session, Taken};
@@ -136,7 +138,8 @@ impl Worker {
         for restored in std::mem::take(&mut self.durable.found_parked) {
             let session = restored.stored.id;
             if let Some(will) = restored.stored.will {
-                self.publish_will(will.into_message(self.local.now));
+                // It stays where it is parked until the others have it.
+                self.publish_message(&Arc::new(will.into_message(self.local.now)));
             }
             let mut deliveries = restored.stored.deliveries;
             for (place, filter) in restored.shared {
