@@ -39,6 +39,23 @@ pub struct RealDisk {
     _lock: fs::File,
 }
 
+/// Creates a folder and those above it; when this returns, the loss of power takes none of them.
+fn create_folders(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    create_folders(parent)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => created?,
+    }
+    fs::File::open(parent)?.sync_all()
+}
+
 impl RealDisk {
     /// Takes the folder, and creates it if there is none.
     ///
@@ -50,7 +67,7 @@ impl RealDisk {
             path: path.to_owned(),
             source,
         };
-        fs::create_dir_all(path.join(QUARANTINE)).map_err(refused)?;
+        create_folders(&path.join(QUARANTINE)).map_err(refused)?;
         let lock = fs::File::options()
             .create(true)
             .write(true)
