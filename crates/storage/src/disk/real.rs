@@ -44,16 +44,24 @@ fn create_folders(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let parent = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    create_folders(parent)?;
+    create_folders(parent(path))?;
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         created => created?,
     }
-    fs::File::open(parent)?.sync_all()
+    sync_name(path)
+}
+
+/// Makes the name of a folder safe.
+fn sync_name(path: &Path) -> io::Result<()> {
+    fs::File::open(parent(path))?.sync_all()
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
 }
 
 impl RealDisk {
@@ -68,6 +76,8 @@ impl RealDisk {
             source,
         };
         create_folders(&path.join(QUARANTINE)).map_err(refused)?;
+        // An earlier start may have ended between creating it and this.
+        sync_name(path).map_err(refused)?;
         let lock = fs::File::options()
             .create(true)
             .write(true)
