@@ -18,14 +18,6 @@ impl World {
     pub(super) fn finale(&mut self) -> Result<(), Failure> {
         self.everyone_is_there()?;
         self.note(Event::Drained);
-        for seat in &self.machine.seats {
-            eprintln!(
-                "seat {:?} unsettled {} stuck {}",
-                seat.worker.durable,
-                seat.worker.is_unsettled(),
-                seat.worker.is_stuck()
-            );
-        }
         self.inspect()?;
         self.everyone_leaves()?;
         self.nothing_is_left()
