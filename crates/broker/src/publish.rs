@@ -10,8 +10,10 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 
+use crate::durable::Origin;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
+use crate::node::WorkerId;
 use crate::route_cache::Remembered;
 use crate::shared::Pool;
 use crate::subscribe::Subscriber;
@@ -159,13 +161,14 @@ impl Worker {
     }
 
     /// A message from another worker: for this worker's own subscriptions only.
-    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>) {
+    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>, origin: Option<Origin>) {
         let hash = self.routes.hash(message.topic());
         let entry = self.recall(message.topic(), hash);
         let mut frames = std::mem::take(&mut self.frames);
         let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         self.deliver_here(&entry, &mut outgoing, &mut Reach::default());
+        self.moved(origin);
         self.frames = frames;
         self.routes.put(hash, entry);
     }
@@ -274,14 +277,17 @@ impl Worker {
         outgoing: &mut Outgoing<'_>,
         reach: &mut Reach,
     ) {
-        if workers & durable != 0 && outgoing.publication().qos != QoS::AtMostOnce {
-            self.entrust(workers & durable, outgoing.message());
-        }
+        let is_kept = outgoing.publication().qos != QoS::AtMostOnce;
         let mut rest = workers;
         while rest != 0 {
-            let worker = rest.trailing_zeros() as usize;
+            let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
             rest &= rest - 1;
-            self.send(worker, Mail::Publish(Arc::clone(outgoing.message())));
+            let message = Arc::clone(outgoing.message());
+            let is_durable = is_kept && worker.bit() & durable != 0;
+            let origin = is_durable
+                .then(|| self.place_to(worker, &message))
+                .flatten();
+            self.send(worker.index(), Mail::Publish(message, origin));
             reach.matched += 1;
         }
     }

@@ -1,6 +1,9 @@
 //! What durable sessions did is written down, and the output that rests on it marked.
 
+use thrum_protocol::Outgoing;
+
 use super::local::{AWAY, Local};
+use crate::node::WorkerId;
 
 impl Local {
     /// A durable session gets a list for its steps, so that it need not make one.
@@ -58,6 +61,19 @@ impl Local {
             entry.depends = true;
             self.depending.push(connection);
         }
+    }
+
+    /// Whether a session is one of those that a message was on its way to, and does not have it since an earlier start.
+    #[cold]
+    pub(crate) fn is_missing(
+        &self,
+        slot: u32,
+        (to, of): (usize, usize),
+        outgoing: &mut Outgoing<'_>,
+    ) -> bool {
+        let session = &self.clients[slot as usize].session;
+        let worker = WorkerId::of_session(session.id(), of);
+        worker.index() == to && !session.holds(outgoing.message().stored_id())
     }
 
     /// What a connection's turns up to this one produced may be written.
