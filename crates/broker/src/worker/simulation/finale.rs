@@ -106,6 +106,7 @@ impl World {
 
     fn nothing_is_left(&mut self) -> Result<(), Failure> {
         let mut left = Vec::new();
+        let mut details = String::new();
         let mut count = |what: &str, number: u64| {
             if number > 0 {
                 left.push(format!("{number} {what}"));
@@ -125,6 +126,7 @@ impl World {
         count("filters of the node", node.interest.len() as u64);
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
+            details = format!("{found:?}");
             // Lanes between workers stay until the next start; only what is in them counts.
             let is_left = |session: &&RecoveredSession| {
                 !session.client_id.starts_with(char::from(0)) || !session.deliveries.is_empty()
@@ -146,6 +148,9 @@ impl World {
         if left.is_empty() {
             return Ok(());
         }
-        Err(format!("everyone left, but there are {}", left.join(", ")))
+        Err(format!(
+            "everyone left, but there are {} {details}",
+            left.join(", ")
+        ))
     }
 }

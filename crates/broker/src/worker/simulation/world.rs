@@ -16,6 +16,7 @@ use super::link::{Carried, Link, piece};
 use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
+use super::seat::Seat;
 
 /// The first of January 2026.
 const START: Millis = 1_767_225_600_000;
@@ -235,6 +236,7 @@ impl World {
 
     /// Time passes, from timer to timer; what the wills have to say by then is heard before.
     pub(super) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
+        self.machine.seats.iter_mut().for_each(Seat::ends_turn);
         let mut rest = time;
         while !rest.is_zero() {
             self.carry_all_down(self.watcher())?;
