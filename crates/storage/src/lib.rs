@@ -29,8 +29,9 @@
 //!   [`Recovered::orphans`]. A removal that is damaged brings back what it removed. The torn end of a commit that was never
 //!   finished is cut; nobody was told that it is safe.
 //! - **One process** has the directory; a second one is refused. A directory of a later format is refused too.
-//! - **A snapshot** ([`snapshot`], [`read_state`]) may be taken by any process at any time: it is a state that the log had at one moment while it
-//!   was taken, with every unit whole or missing, and all that was durable when it began. It changes nothing and holds nobody up.
+//! - **A snapshot** ([`snapshot`], [`read_state`]) may be taken by any process at any time: it is a state that the log
+//!   had at one moment while it was taken, with every unit whole or missing, and all that was durable when it began.
+//!   It changes nothing and holds nobody up.
 //!
 //! Invariant: a ticket becomes durable only after the sync that covers its batch and all before it has succeeded.
 #![forbid(unsafe_code)]

@@ -1,11 +1,13 @@
 //! Reads a log from the outside, also while its broker writes to it and reclaims.
 //!
 //! Why what is read is a state that the log had at one moment, not before the reading began:
-//! - What passes its check is final: a segment is written forwards only, and the checks of a reused file hold another number.
-//! - The broker gives back the oldest segment only, when what is still needed of it stands at the newest end, and under its old name nothing
-//!   is overwritten. So a segment whose name is still there after it was read was read as it is, and so were all that follow it.
-//! - The newest one is read last and to its end, and it was the newest also when the folder had been listed: what was needed of segments that
-//!   were gone by then stands before that end.
+//! - What passes its check is final: a segment is written forwards only, and the checks of a reused file hold another
+//!   number.
+//! - The broker gives back the oldest segment only, when what is still needed of it stands at the newest end, and
+//!   under its old name nothing is overwritten. So a segment whose name is still there after it was read was read as
+//!   it is, and so were all that follow it.
+//! - The newest one is read last and to its end, and it was the newest also when the folder had been listed: what was
+//!   needed of segments that were gone by then stands before that end.
 //! - Each segment names the one before it, so none is missing between them.
 //!
 //! Where one of that does not hold, the reading starts over.
@@ -23,7 +25,8 @@ use crate::disk::{File, ReadDisk};
 
 /// Readings that are begun before it is given up: a broker that reclaims what is just being read does so for long.
 const ATTEMPTS: u32 = 100;
-/// Of these, readings in which a segment that is missing, or its header, is taken for one that came while the folder was listed.
+/// Of these, readings in which a segment that is missing, or its header, is taken for one that came while the folder
+/// was listed.
 const UNLINKED_ATTEMPTS: u32 = 10;
 
 /// Takes the segments of a log, oldest first.
@@ -65,8 +68,8 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it had made durable by then is in it, and
-/// each unit is whole or missing. Memory: one segment.
+/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it had made durable by
+/// then is in it, and each unit is whole or missing. Memory: one segment.
 ///
 /// # Errors
 ///
@@ -206,7 +209,8 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         is_whole &= matches!(found, Found::Record { .. });
     });
     if !is_whole && extent == Extent::Open {
-        // A group may have been written while its pieces were read. What a later one says was safe is read again, and is final now.
+        // A group may have been written while its pieces were read. What a later one says was safe is read again, and
+        // is final now.
         let mut again = Vec::new();
         read_tolerant(file, scanned.safe_until as u64, &mut again);
         if let Some(before) = buffer.get_mut(..again.len()) {
