@@ -388,7 +388,7 @@ impl Deliveries {
         let may_be_routed_again =
             published.message.qos == QoS::AtLeastOnce || published.is_doubtful || self.restarts > 0;
         let was_repeated = may_be_routed_again && published.copies > 1;
-        if was_repeated && !is_owed {
+        if was_repeated && (!is_owed || self.allowances.queues_overflow) {
             return Ok(());
         }
         Err(format!(
