@@ -13,6 +13,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use thrum_codec::Version;
 use thrum_protocol::Output;
 
+use crate::durable::HeldOutput;
+
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
 /// a socket; the list takes 1 KiB of the stack.
 const PIECES_MAX: usize = 64;
@@ -51,6 +53,8 @@ pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     /// Output of this turn, and what the socket would not take of earlier ones.
     pub(crate) out: Output,
+    /// Output of earlier turns that waits for the disk; `out` stands behind it.
+    pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
     pub(crate) partial: Vec<u8>,
     /// Told apart from an earlier connection in the same slot.
@@ -61,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) version: Version,
     /// Is in the list of connections to be written at the end of the turn.
     pub(crate) dirty: bool,
+    /// Its output of this turn rests on changes of this turn.
+    pub(crate) depends: bool,
     /// The poll reports when the socket has room; only needed once it had none.
     pub(crate) watches_output: bool,
     /// The socket took less than was offered; wait for it to become writable.
@@ -81,12 +87,14 @@ impl Connection {
             stream,
             peer,
             out: Output::new(),
+            held: None,
             partial: Vec::new(),
             serial,
             gate,
             phase: Phase::Handshake,
             version: Version::V311,
             dirty: false,
+            depends: false,
             watches_output: false,
             blocked: false,
             congested: false,
@@ -124,12 +132,17 @@ impl Connection {
     pub(crate) fn write(&mut self) -> io::Result<usize> {
         let mut written = 0;
         self.blocked = false;
-        while !self.out.is_empty() && !self.blocked {
-            match send(&self.stream, &self.out) {
+        self.join_held();
+        let out = match &mut self.held {
+            None => &mut self.out,
+            Some(held) => &mut held.ready,
+        };
+        while !out.is_empty() && !self.blocked {
+            match send(&self.stream, out) {
                 Ok(sent) => {
                     self.blocked = sent.taken < sent.offered;
                     self.progressed = true;
-                    self.out.advance(sent.taken);
+                    out.advance(sent.taken);
                     written += sent.taken;
                 }
                 Err(Errno::AGAIN) => self.blocked = true,
@@ -138,6 +151,49 @@ impl Connection {
             }
         }
         Ok(written)
+    }
+
+    /// The output of this turn stands behind what waits; if nothing does, it is written with what was released.
+    fn join_held(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        held.queue_behind(std::mem::take(&mut self.out));
+        if held.is_free() {
+            self.out = std::mem::take(&mut held.ready);
+            self.held = None;
+        }
+    }
+
+    /// Bytes that wait, for the socket or for the disk.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.out.len() + self.held.as_ref().map_or(0, |held| held.len())
+    }
+
+    /// Holds back the output of a turn.
+    pub(crate) fn hold(&mut self, turn: u64) {
+        let out = std::mem::take(&mut self.out);
+        self.held.get_or_insert_default().hold(turn, out);
+    }
+
+    /// What turns up to this one produced may be written.
+    pub(crate) fn release(&mut self, turn: u64) {
+        if let Some(held) = &mut self.held {
+            held.release(turn);
+        }
+    }
+
+    /// Throws away what may not be written yet, since the connection ends; what is left is whole packets behind what the
+    /// socket took. False if not even that can be said: then nothing may be written any more.
+    pub(crate) fn drop_held(&mut self) -> bool {
+        let depends = std::mem::take(&mut self.depends);
+        if let Some(held) = self.held.take() {
+            self.out = held.ready;
+            return true;
+        }
+        if depends {
+            self.out.clear();
+        }
+        !(depends && self.blocked)
     }
 
     /// Tells the peer that nothing more will come.

@@ -103,6 +103,12 @@ impl Groups {
         Some(Arc::clone(&shared.filter))
     }
 
+    /// The shared filter of a group, as a client writes it.
+    pub(crate) fn text(&self, group: GroupId) -> Option<String> {
+        let shared = self.numbered.get(group as usize)?;
+        Some(format!("$share/{}/{}", shared.name, shared.filter))
+    }
+
     /// The members of a group at this moment.
     pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
         let shared = self.numbered.get(group as usize)?;

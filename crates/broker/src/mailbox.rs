@@ -12,7 +12,10 @@ use mio::net::TcpStream;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
+use crate::durable::Origin;
 use crate::interest::SessionRef;
+use crate::listener::Listener;
+use crate::node::WorkerId;
 use crate::settings::Settings;
 
 /// What one worker asks of another.
@@ -22,8 +25,14 @@ pub(crate) enum Mail {
     Publish(Arc<Message>),
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
+    /// Say so once everything that came before is safe.
+    Confirm { from: WorkerId, number: u64 },
+    /// Everything sent to that worker before the question is safe.
+    Confirmed { from: WorkerId, number: u64 },
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
+    /// Let clients in here.
+    Listen(Vec<Listener>),
     /// Use other settings from now on.
     Reload(Arc<Settings>),
     /// First step of a stop: publish the wills of connected clients.
@@ -41,6 +50,8 @@ pub(crate) struct SharedDelivery {
     pub(crate) qos: thrum_codec::QoS,
     pub(crate) retain: bool,
     pub(crate) identifier: Option<u32>,
+    /// The place on the disk that it leaves.
+    pub(crate) origin: Option<Origin>,
 }
 
 /// A connection on its way to the worker that owns the session.
@@ -61,7 +72,12 @@ impl Mail {
             Self::Publish(message) => message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Reload(_) | Self::StopWills | Self::Stop => 0,
+            Self::Confirm { .. }
+            | Self::Confirmed { .. }
+            | Self::Listen(_)
+            | Self::Reload(_)
+            | Self::StopWills
+            | Self::Stop => 0,
         }
     }
 }
@@ -109,8 +125,15 @@ impl Mailbox {
             self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
             was_empty
         };
-        if was_empty && let Err(error) = self.waker.wake() {
-            tracing::error!(%error, "cannot wake a worker; its messages wait for its next turn");
+        if was_empty {
+            self.wake();
+        }
+    }
+
+    /// Wakes the worker, from whatever thread.
+    pub(crate) fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "cannot wake a worker; what it waits for is seen in its next turn");
         }
     }
 

@@ -54,6 +54,8 @@ pub(crate) enum Counter {
     DroppedExpired,
     DroppedNoSharedMember,
     RetainedRefused,
+    /// What was refused because the disk is full or cannot be written.
+    StorageRefused,
     SharedRedispatched,
     PublishersPaused,
     MailboxFull,

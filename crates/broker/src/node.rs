@@ -10,8 +10,12 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use mio::{Poll, Waker};
 
+use thrum_storage::disk::RealDisk;
+use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wake};
+
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
+use crate::durable::{Journal, MessageIds, Part, divide};
 use crate::interest::Interest;
 use crate::listener::{self, Gate, StartError};
 use crate::mailbox::{Capacity, Mail, Mailbox};
@@ -19,6 +23,7 @@ use crate::metrics::{Counter, Metrics};
 use crate::registry::Registry;
 use crate::retained::RetainedStore;
 use crate::settings::Settings;
+use crate::storage::{self, StorageError};
 use crate::worker::{self, Worker};
 
 /// Most workers of a node: a route keeps them in one 64-bit set.
@@ -123,6 +128,31 @@ impl Node {
         self.mailboxes.len()
     }
 
+    /// Wakes a worker when what it waits for is on the disk.
+    pub(crate) fn wake(self: &Arc<Self>, worker: usize) -> Wake {
+        let node = Arc::clone(self);
+        let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+        Box::new(move || node.mailbox(worker).wake())
+    }
+
+    /// Takes over what the storage gave back; each worker's part of it, and its way to the storage.
+    pub(crate) fn restore(
+        &self,
+        recovered: Recovered,
+        submitters: Vec<Submitter>,
+    ) -> Vec<(Journal, Part)> {
+        self.session_ids
+            .fetch_max(recovered.session_id_max + 1, Ordering::Relaxed);
+        self.retained
+            .count_changes_from(recovered.retained_change_max);
+        let message_ids = Arc::new(MessageIds::above(recovered.message_id_max));
+        let parts = divide(recovered, self, self.clock.now());
+        let journals = submitters
+            .into_iter()
+            .map(|submitter| Journal::new(submitter, Arc::clone(&message_ids)));
+        journals.zip(parts).collect()
+    }
+
     fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.workers() {
             let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
@@ -139,53 +169,102 @@ pub struct Broker {
     started: Config,
     addresses: Vec<(String, SocketAddr)>,
     threads: Vec<JoinHandle<()>>,
+    committer: Option<Committer>,
 }
 
 impl Broker {
-    /// Binds the listeners and starts the workers.
+    /// Takes the durable state over, starts the workers, and then binds the listeners.
     ///
     /// # Errors
-    /// An address that cannot be bound, or a system that gives no thread or epoll instance.
+    /// A data directory that is in use or cannot be read, an address that cannot be bound, or a system that gives no
+    /// thread or epoll instance.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let count = worker_count(config.node.workers);
         let settings = Arc::new(Settings::new(&config));
-        let bound = listener::bind_all(&config, count)?;
-        let node = Arc::new(Node::new(
-            count,
-            &settings,
-            config.shared.strategy,
-            bound.gates,
-        ));
+        let opened = storage::open(&config)?;
+        let gates = listener::gates(&config);
+        let node = Arc::new(Node::new(count, &settings, config.shared.strategy, gates));
         let mut broker = Self {
             node,
             started: config,
-            addresses: bound.addresses,
+            addresses: Vec::new(),
             threads: Vec::with_capacity(count),
+            committer: None,
         };
-        let mut parts = Vec::with_capacity(count);
-        for (number, listeners) in bound.per_worker.into_iter().enumerate() {
+        let polls = broker.open_mailboxes(count)?;
+        let mut parts = match opened {
+            None => Vec::new(),
+            Some((store, recovered)) => broker.take_over(store, recovered)?,
+        };
+        let (restored, all_restored) = std::sync::mpsc::channel::<()>();
+        for (number, poll) in polls.into_iter().enumerate() {
             let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
-            let poll = Poll::new().map_err(StartError::System)?;
-            let limits = &broker.started.limits;
-            let capacity = Capacity {
-                messages: limits.mailbox_messages as usize,
-                bytes: limits.mailbox_bytes as usize,
-            };
-            let opened = broker.node.open_mailbox(id, &poll, capacity);
-            opened.map_err(StartError::System)?;
-            parts.push((id, poll, listeners));
-        }
-        for (id, poll, mut listeners) in parts {
-            worker::watch_listeners(&poll, &mut listeners).map_err(StartError::System)?;
             let (node, settings) = (Arc::clone(&broker.node), Arc::clone(&settings));
+            let part = (!parts.is_empty()).then(|| parts.remove(0));
+            let restored = restored.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{}", id.index()))
                 // Made on its own thread: what a worker owns never leaves it.
-                .spawn(move || Worker::new(id, node, &settings, poll, listeners).run())
+                .spawn(move || {
+                    let worker = Worker::new(id, node, &settings, poll).restored(part);
+                    drop(restored);
+                    worker.run();
+                })
                 .map_err(StartError::System)?;
             broker.threads.push(thread);
         }
+        drop(restored);
+        // Nothing is ever sent: the wait ends when the last worker has let go of its end.
+        all_restored.recv().unwrap_or_default();
+        broker.listen()?;
         Ok(broker)
+    }
+
+    fn open_mailboxes(&self, count: usize) -> Result<Vec<Poll>, StartError> {
+        let limits = &self.started.limits;
+        let capacity = Capacity {
+            messages: limits.mailbox_messages as usize,
+            bytes: limits.mailbox_bytes as usize,
+        };
+        let mut polls = Vec::with_capacity(count);
+        for number in 0..count {
+            let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            let poll = Poll::new().map_err(StartError::System)?;
+            let opened = self.node.open_mailbox(id, &poll, capacity);
+            opened.map_err(StartError::System)?;
+            polls.push(poll);
+        }
+        Ok(polls)
+    }
+
+    /// Starts the storage thread; what each worker needs to go on.
+    fn take_over(
+        &mut self,
+        store: Store<RealDisk>,
+        recovered: Recovered,
+    ) -> Result<Vec<(Journal, Part)>, StartError> {
+        let wakes = (0..self.node.workers()).map(|worker| self.node.wake(worker));
+        let (committer, submitters) = Committer::start(store, wakes.collect(), QUEUE_BYTES_MAX)
+            .map_err(|error| StartError::Storage(StorageError::Thread(error)))?;
+        self.committer = Some(committer);
+        Ok(self.node.restore(recovered, submitters))
+    }
+
+    /// The port opens.
+    fn listen(&mut self) -> Result<(), StartError> {
+        let bound = match listener::bind_all(&self.started, self.node.workers()) {
+            Ok(bound) => bound,
+            Err(error) => {
+                self.end();
+                return Err(error);
+            }
+        };
+        self.addresses = bound.addresses;
+        for (number, listeners) in bound.per_worker.into_iter().enumerate() {
+            let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            self.node.mailbox(worker).push(Mail::Listen(listeners));
+        }
+        Ok(())
     }
 
     /// Listener names and the addresses they are bound to.
@@ -209,6 +288,12 @@ impl Broker {
         if config.shared != self.started.shared {
             waiting.push("shared".to_owned());
         }
+        if config.node.data_dir != self.started.node.data_dir {
+            waiting.push("node.data_dir".to_owned());
+        }
+        if config.storage != self.started.storage {
+            waiting.push("storage".to_owned());
+        }
         let (limits, old) = (&config.limits, &self.started.limits);
         if limits.mailbox_messages != old.mailbox_messages {
             waiting.push("limits.mailbox_messages".to_owned());
@@ -224,7 +309,7 @@ impl Broker {
         self.node.metrics.total(Counter::ClientsConnected)
     }
 
-    /// Publishes the wills of all clients, disconnects them (0x8B) and ends the workers.
+    /// Publishes the wills of all clients, disconnects them (0x8B), ends the workers and closes the storage.
     #[expect(
         clippy::disallowed_methods,
         reason = "runs on the program's own thread, no worker waits"
@@ -232,11 +317,18 @@ impl Broker {
     pub fn stop(mut self) {
         self.node.send_all(|| Mail::StopWills);
         std::thread::sleep(WILLS_GRACE);
+        self.end();
+    }
+
+    fn end(&mut self) {
         self.node.send_all(|| Mail::Stop);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a worker ended by a panic");
             }
+        }
+        if let Some(committer) = self.committer.take() {
+            storage::closed(committer.stop());
         }
     }
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;
-use thrum_codec::{QoS, ReasonCode};
-use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId};
+use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
-use thrum_routing::shared::{Choice, Cursor, Group};
 
-use crate::interest::Member;
-use crate::mailbox::{Mail, SharedDelivery};
+use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::route_cache::Remembered;
+use crate::shared::Pool;
 use crate::subscribe::Subscriber;
 use crate::worker::Worker;
 
@@ -55,13 +54,15 @@ pub(crate) struct Match {
 }
 
 impl Worker {
-    /// A PUBLISH of a client, up to its PUBACK or PUBREC.
+    /// A PUBLISH of a client, up to its PUBACK or PUBREC. False if it cannot be kept and the client's version has no
+    /// way to be told: then nothing is acknowledged, and the connection must end.
+    #[must_use]
     pub(crate) fn publish_from(
         &mut self,
         slot: u32,
         publish: &Publish<'_>,
         alias: Option<&Rc<str>>,
-    ) {
+    ) -> bool {
         let topic = alias.map_or(publish.topic, |topic| topic);
         let client = &self.local.clients[slot as usize];
         let publication = Publication {
@@ -85,6 +86,14 @@ impl Worker {
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
         let outcome = if topic.starts_with('$') && !may_publish(topic) {
             ReasonCode::NotAuthorized
+        } else if self.is_disk_full() && self.needs_disk(&publication) {
+            self.local.row().add(Counter::StorageRefused, 1);
+            if self.is_v3(slot) && publish.qos != QoS::AtMostOnce {
+                let session = &mut self.local.clients[slot as usize].session;
+                session.publish_withdrawn(publish.qos, publish.packet_id);
+                return false;
+            }
+            ReasonCode::QuotaExceeded
         } else {
             self.publish(&publication)
         };
@@ -95,6 +104,11 @@ impl Worker {
                 .publish_done(publish.qos, publish.packet_id, outcome, out);
             self.local.row().add(Counter::AnswersSent, 1);
         }
+        true
+    }
+
+    fn is_v3(&self, slot: u32) -> bool {
+        self.local.clients[slot as usize].session.version() != Version::V5
     }
 
     /// Routes a message that is borrowed from a read buffer.
@@ -126,10 +140,15 @@ impl Worker {
         self.deliver_here(&entry, outgoing, &mut reach);
         let others = entry.route.workers & !self.local.id.bit();
         if others != 0 {
-            self.hand_over(others, outgoing, &mut reach);
+            self.hand_over(others, entry.route.durable, outgoing, &mut reach);
         }
         for (group, members) in &entry.route.groups {
-            reach.add(self.deliver_shared(*group, members, hash, outgoing));
+            let to = Pool {
+                group: *group,
+                members,
+                topic_hash: hash,
+            };
+            reach.add(self.deliver_shared(to, outgoing, None));
         }
         self.routes.put(hash, entry);
         if kept {
@@ -144,6 +163,7 @@ impl Worker {
         let hash = self.routes.hash(message.topic());
         let entry = self.recall(message.topic(), hash);
         let mut frames = std::mem::take(&mut self.frames);
+        let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         self.deliver_here(&entry, &mut outgoing, &mut Reach::default());
         self.frames = frames;
@@ -151,7 +171,7 @@ impl Worker {
     }
 
     fn retain(&mut self, outgoing: &mut Outgoing<'_>) -> bool {
-        let kept = self.node.retained.store(outgoing.message());
+        let kept = self.retain_message(outgoing.message());
         if !kept {
             self.local.row().add(Counter::RetainedRefused, 1);
             if self.may_log() {
@@ -171,7 +191,7 @@ impl Worker {
         clippy::unnecessary_box_returns,
         reason = "the entry stays where it is; only its pointer moves"
     )]
-    fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
+    pub(crate) fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         let mut entry = self.routes.take(topic, hash);
         let interest = &self.node.interest;
         if !interest.holds(&mut entry.node_version, topic) {
@@ -247,7 +267,16 @@ impl Worker {
         self.identifier_scratch = identifiers;
     }
 
-    fn hand_over(&mut self, workers: u64, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+    fn hand_over(
+        &mut self,
+        workers: u64,
+        durable: u64,
+        outgoing: &mut Outgoing<'_>,
+        reach: &mut Reach,
+    ) {
+        if workers & durable != 0 && outgoing.publication().qos != QoS::AtMostOnce {
+            self.entrust(workers & durable, outgoing.message());
+        }
         let mut rest = workers;
         while rest != 0 {
             let worker = rest.trailing_zeros() as usize;
@@ -255,117 +284,6 @@ impl Worker {
             self.send(worker, Mail::Publish(Arc::clone(outgoing.message())));
             reach.matched += 1;
         }
-    }
-
-    /// One member of the group gets the message; if its queue is full, one other is tried. [MQTT-4.8.2-4]
-    pub(crate) fn deliver_shared(
-        &mut self,
-        group: GroupId,
-        members: &Group<Member>,
-        topic_hash: u64,
-        outgoing: &mut Outgoing<'_>,
-    ) -> Delivered {
-        let here = self.local.id;
-        let client_hash = outgoing.publication().publisher;
-        let choice = Choice {
-            client_hash,
-            topic_hash,
-            random: self.random(),
-        };
-        let mut exclude = None;
-        for _ in 0..2 {
-            let first_turn = u32::try_from(here.index()).unwrap_or(0);
-            let first = Cursor::starting_at(first_turn);
-            let cursor = self.cursors.entry(group).or_insert(first);
-            let is_local = |member: &Member| member.session.worker == here;
-            let Some(member) = members.pick(cursor, choice, is_local, exclude) else {
-                break;
-            };
-            let delivered = self.deliver_member(group, member, outgoing);
-            if !matches!(delivered, Delivered::Dropped(_)) {
-                return delivered;
-            }
-            exclude = Some(member.session.id);
-        }
-        self.local.row().add(Counter::DroppedNoSharedMember, 1);
-        Delivered::Dropped(DropReason::QueueFull)
-    }
-
-    fn deliver_member(
-        &mut self,
-        group: GroupId,
-        member: &Member,
-        outgoing: &mut Outgoing<'_>,
-    ) -> Delivered {
-        let published = outgoing.publication();
-        // [MQTT-4.8.2-3]
-        let qos = published.qos.min(member.options.qos);
-        let retain = published.retain && member.options.retain_as_published;
-        if member.session.worker == self.local.id {
-            let slot = member.session.slot;
-            if !self.is_session(slot, member.session.id) {
-                return Delivered::Dropped(DropReason::Offline);
-            }
-            let one = [member.identifier.unwrap_or(0)];
-            let identifiers = if one[0] == 0 { &[][..] } else { &one };
-            let options = DeliveryOptions {
-                qos,
-                retain,
-                identifiers,
-                group: Some(group),
-            };
-            return self.local.deliver(slot, outgoing, options);
-        }
-        let delivery = SharedDelivery {
-            to: member.session,
-            group,
-            message: Arc::clone(outgoing.message()),
-            qos,
-            retain,
-            identifier: member.identifier,
-        };
-        self.send(member.session.worker.index(), Mail::Shared(delivery));
-        Delivered::Queued
-    }
-
-    /// A message that another worker chose one of our sessions for; if that is gone, the group chooses again.
-    pub(crate) fn shared_from_worker(&mut self, delivery: &SharedDelivery) {
-        let mut frames = std::mem::take(&mut self.frames);
-        let mut outgoing = Outgoing::from_message(&delivery.message, &mut frames);
-        if self.is_session(delivery.to.slot, delivery.to.id) {
-            let one = [delivery.identifier.unwrap_or(0)];
-            let identifiers = if one[0] == 0 { &[][..] } else { &one };
-            let options = DeliveryOptions {
-                qos: delivery.qos,
-                retain: delivery.retain,
-                identifiers,
-                group: Some(delivery.group),
-            };
-            self.local.deliver(delivery.to.slot, &mut outgoing, options);
-        } else {
-            self.redispatch_one(delivery.group, &mut outgoing);
-        }
-        self.frames = frames;
-    }
-
-    /// Gives messages of shared groups to other members. [MQTT-4.8.2-4]
-    pub(crate) fn redispatch(&mut self, messages: Vec<(GroupId, Arc<Message>)>) {
-        for (group, message) in messages {
-            let mut frames = std::mem::take(&mut self.frames);
-            let mut outgoing = Outgoing::from_message(&message, &mut frames);
-            self.redispatch_one(group, &mut outgoing);
-            self.frames = frames;
-        }
-    }
-
-    fn redispatch_one(&mut self, group: GroupId, outgoing: &mut Outgoing<'_>) {
-        let Some(members) = self.node.interest.members(group) else {
-            self.local.row().add(Counter::DroppedNoSharedMember, 1);
-            return;
-        };
-        self.local.row().add(Counter::SharedRedispatched, 1);
-        let topic_hash = self.routes.hash(outgoing.publication().topic);
-        self.deliver_shared(group, &members, topic_hash, outgoing);
     }
 }
 

@@ -113,6 +113,7 @@ impl Worker {
             return;
         }
         let mut frames = std::mem::take(&mut self.frames);
+        let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         let one = [replay.identifier.unwrap_or(0)];
         let options = DeliveryOptions {

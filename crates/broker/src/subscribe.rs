@@ -120,30 +120,8 @@ impl Worker {
         identifier: u32,
     ) {
         // [MQTT-3.8.4-3] [MQTT3-3.8.4-3]: the same filter replaces the subscription.
-        let inserted = self.index.insert(
-            filter.as_str(),
-            Subscriber {
-                slot,
-                identifier,
-                options,
-            },
-        );
-        if inserted.first {
-            self.routes.changes.note(filter.as_str());
-            self.node
-                .interest
-                .add_worker(filter.as_str(), self.local.id);
-        }
-        let is_new = inserted.replaced.is_none();
-        if is_new {
-            let subscriptions = &mut self.local.clients[slot as usize].subscriptions;
-            if subscriptions.is_empty() {
-                // Most clients have one subscription: the first step of growth would be four.
-                subscriptions.reserve_exact(1);
-            }
-            subscriptions.push(inserted.filter);
-            self.local.row().add(Counter::Subscriptions, 1);
-        }
+        let is_new = self.insert_filter(slot, filter, options, identifier);
+        self.write_subscription(slot, filter, options, identifier);
         // [MQTT-3.8.4-4] [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
         let wanted = match options.retain_handling {
             RetainHandling::Send => true,
@@ -164,6 +142,42 @@ impl Worker {
         }
     }
 
+    /// Enters a subscription in the index; true if the session did not have it.
+    pub(crate) fn insert_filter(
+        &mut self,
+        slot: u32,
+        filter: TopicFilter<'_>,
+        options: SubscriptionOptions,
+        identifier: u32,
+    ) -> bool {
+        let subscriber = Subscriber {
+            slot,
+            identifier,
+            options,
+        };
+        let inserted = self.index.insert(filter.as_str(), subscriber);
+        if inserted.first {
+            self.routes.changes.note(filter.as_str());
+            self.node
+                .interest
+                .add_worker(filter.as_str(), self.local.id);
+        }
+        let is_new = inserted.replaced.is_none();
+        if is_new {
+            let client = &mut self.local.clients[slot as usize];
+            if client.subscriptions.is_empty() {
+                // Most clients have one subscription: the first step of growth would be four.
+                client.subscriptions.reserve_exact(1);
+            }
+            client.subscriptions.push(inserted.filter);
+            if client.session.is_durable() {
+                self.durable_came(inserted.filter, filter.as_str());
+            }
+            self.local.row().add(Counter::Subscriptions, 1);
+        }
+        is_new
+    }
+
     /// Shared subscriptions get no retained messages, as their members would each get a part.
     fn join(
         &mut self,
@@ -181,6 +195,7 @@ impl Worker {
             slot,
             id: client.session.id(),
         };
+        let durable = client.session.is_durable();
         let identifier = (identifier != 0).then_some(identifier);
         let joined = self.node.interest.join(
             shared,
@@ -188,8 +203,11 @@ impl Worker {
                 session,
                 options,
                 identifier,
+                durable,
             },
         );
+        self.write_subscription(slot, filter, options, identifier.unwrap_or(0));
+        let client = &mut self.local.clients[slot as usize];
         if !joined.existed {
             client.rare_mut().groups.push(joined.group);
             self.local.row().add(Counter::Subscriptions, 1);
@@ -234,7 +252,8 @@ impl Worker {
             let messages = client.session.take_shared(Some(group));
             let id = client.session.id();
             self.leave(group, id);
-            self.redispatch(messages);
+            self.write_unsubscribed(slot, filter);
+            self.redispatch(messages, id, false);
             return true;
         }
         let Some(found) = self.index.find(filter.as_str()) else {
@@ -244,7 +263,9 @@ impl Worker {
             return false;
         }
         // [MQTT-3.10.4-2] [MQTT3-3.10.4-2]
-        self.unindex(slot, found);
+        let durable = self.local.clients[slot as usize].session.is_durable();
+        self.unindex(slot, found, durable);
+        self.write_unsubscribed(slot, filter);
         let client = &mut self.local.clients[slot as usize];
         if let Some(at) = client.subscriptions.iter().position(|id| *id == found) {
             client.subscriptions.swap_remove(at);
@@ -263,12 +284,15 @@ impl Worker {
         }
     }
 
-    fn unindex(&mut self, slot: u32, filter: FilterId) {
+    fn unindex(&mut self, slot: u32, filter: FilterId, durable: bool) {
         let mut text = std::mem::take(&mut self.text_scratch);
         text.clear();
         self.index.filter_text(filter, &mut text);
         if let Some(removed) = self.index.remove_by_id(filter, slot) {
             self.local.row().subtract(Counter::Subscriptions, 1);
+            if durable {
+                self.durable_went(filter, &text);
+            }
             if removed.last {
                 self.routes.changes.note(&text);
                 self.node.interest.remove_worker(&text, self.local.id);
@@ -279,8 +303,9 @@ impl Worker {
 
     /// Every subscription of a session that ends; what its groups are owed goes to other members.
     pub(crate) fn unsubscribe_all(&mut self, slot: u32, client: &mut Client) {
+        let durable = client.session.is_durable();
         for filter in std::mem::take(&mut client.subscriptions) {
-            self.unindex(slot, filter);
+            self.unindex(slot, filter, durable);
         }
         let id = client.session.id();
         for group in client
@@ -292,7 +317,7 @@ impl Worker {
             self.leave(group, id);
         }
         let messages = client.session.take_shared(None);
-        self.redispatch(messages);
+        self.redispatch(messages, id, true);
     }
 
     /// The session's groups learn that its connection came or went.

@@ -112,6 +112,7 @@ const WINDOWS: [(&str, f64); 3] = [("1min", 60.0), ("5min", 300.0), ("15min", 90
 pub(crate) struct SysTopics {
     last: BTreeMap<String, String>,
     loads: [Load; LOADS.len()],
+    started: Time,
     sampled_at: Time,
     clients_maximum: u64,
 }
@@ -123,11 +124,13 @@ struct Load {
 }
 
 impl SysTopics {
-    pub(crate) fn new() -> Self {
+    /// For a node that started then.
+    pub(crate) fn new(started: Time) -> Self {
         Self {
             last: BTreeMap::new(),
             loads: [Load::default(); LOADS.len()],
-            sampled_at: Time::from_millis(0),
+            started,
+            sampled_at: started,
             clients_maximum: 0,
         }
     }
@@ -143,7 +146,8 @@ impl SysTopics {
         let mut put =
             |topic: &str, value: String| values.push((format!("$SYS/broker/{topic}"), value));
         put("version", VERSION.to_owned());
-        put("uptime", format!("{} seconds", now.as_millis() / 1000));
+        let uptime = now.since(self.started).as_secs();
+        put("uptime", format!("{uptime} seconds"));
         for (topic, counter) in COUNTS {
             put(topic, metrics.total(counter).to_string());
         }
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn only_changed_values_are_published_again() {
         let metrics = Metrics::new(2);
-        let mut sys = SysTopics::new();
+        let mut sys = SysTopics::new(Time::from_millis(0));
         let first = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
         assert!(
             first
@@ -265,9 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn the_uptime_counts_from_the_start_of_the_node() {
+        let (start, now) = (Time::from_millis(90_000), Time::from_millis(102_700));
+        let topics = SysTopics::new(start).changes(&Metrics::new(1), (0, 0), now);
+        let uptime = topics
+            .iter()
+            .find(|(topic, _)| topic == "$SYS/broker/uptime");
+        assert_eq!(uptime.map(|(_, value)| value.as_str()), Some("12 seconds"));
+    }
+
+    #[test]
     fn the_guide_lists_every_topic() {
         let guide = include_str!("../../../docs/guide/sys-topics.md");
-        let topics = SysTopics::new().changes(&Metrics::new(1), (0, 0), Time::from_millis(0));
+        let start = Time::from_millis(0);
+        let topics = SysTopics::new(start).changes(&Metrics::new(1), (0, 0), start);
         for (topic, _) in topics {
             let name = topic.trim_start_matches("$SYS/broker/");
             let name = name.trim_start_matches("limits/");

@@ -24,7 +24,7 @@ pub mod time;
 pub mod violation;
 
 pub use limits::Limits;
-pub use message::{Message, Outgoing, Publication};
+pub use message::{Message, MessageParts, Outgoing, Publication};
 pub use output::Output;
 pub use time::Time;
 pub use violation::Violation;

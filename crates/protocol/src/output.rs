@@ -140,6 +140,29 @@ impl Output {
         }
     }
 
+    /// Moves everything that waits in another output behind what waits here; payloads that it shares stay shared.
+    pub fn append(&mut self, other: Self) {
+        if self.capacity() == 0 {
+            *self = other;
+            return;
+        }
+        let mut own = other.own.as_slice();
+        if let Some(shared) = other.shared {
+            let mut sent = shared.sent;
+            for chunk in shared.chunks {
+                let (gap, behind) = own.split_at(chunk.gap);
+                own = behind;
+                self.own.extend_from_slice(gap);
+                match core::mem::take(&mut sent) {
+                    0 => self.push(chunk.message),
+                    // Only the first payload of an output can be half sent.
+                    sent => self.own.extend_from_slice(&chunk.message.payload()[sent..]),
+                }
+            }
+        }
+        self.own.extend_from_slice(own);
+    }
+
     /// The connection's own bytes, to append to; what stood there before the call must stay.
     #[inline]
     pub(crate) fn own(&mut self) -> &mut Vec<u8> {
@@ -148,8 +171,12 @@ impl Output {
 
     /// Appends the payload of a message without copying it.
     pub(crate) fn share(&mut self, message: &Arc<Message>) {
+        self.push(Arc::clone(message));
+    }
+
+    fn push(&mut self, message: Arc<Message>) {
         let shared = self.shared.get_or_insert_default();
-        shared.push(self.own.len(), Arc::clone(message));
+        shared.push(self.own.len(), message);
     }
 }
 
@@ -250,15 +277,24 @@ mod tests {
         Share(Vec<u8>),
         Advance(usize),
         Clear,
+        /// Another output, to which all this was done, is appended.
+        Join(Vec<Self>),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = Step> + Clone {
         let bytes = || proptest::collection::vec(any::<u8>(), 1..9);
         prop_oneof![
             6 => bytes().prop_map(Step::Append),
             6 => bytes().prop_map(Step::Share),
             6 => (0_usize..30).prop_map(Step::Advance),
             1 => Just(Step::Clear),
+        ]
+    }
+
+    fn step_or_join() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => step(),
+            1 => proptest::collection::vec(step(), 0..12).prop_map(Step::Join),
         ]
     }
 
@@ -296,6 +332,11 @@ mod tests {
                     self.output.clear();
                     self.plain.clear();
                 }
+                Step::Join(steps) => {
+                    let other = Self::new(steps);
+                    self.output.append(other.output);
+                    self.plain.extend(other.plain);
+                }
             }
         }
 
@@ -316,7 +357,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn an_output_is_the_bytes_that_were_put_in(steps in proptest::collection::vec(step(), 1..60)) {
+        fn an_output_is_the_bytes_that_were_put_in(steps in proptest::collection::vec(step_or_join(), 1..60)) {
             let mut pair = Pair::default();
             for step in &steps {
                 pair.step(step);
@@ -376,6 +417,18 @@ mod tests {
         output.share(&payload);
         let pieces: Vec<_> = output.pieces().map(<[u8]>::as_ptr).collect();
         assert_eq!(pieces, [payload.payload().as_ptr()]);
+    }
+
+    #[test]
+    fn an_output_without_memory_takes_that_of_the_appended_one() {
+        let mut other = Output::new();
+        other.own().extend_from_slice(b"held back");
+        let place = other.own().as_ptr();
+        let mut output = Output::new();
+        output.append(other);
+        assert_eq!(output.own().as_ptr(), place);
+        output.append(Output::new());
+        assert_eq!(output.to_vec(), b"held back");
     }
 
     #[test]

@@ -16,6 +16,16 @@ pub(crate) struct PacketIds {
 }
 
 impl PacketIds {
+    /// Goes on behind an identifier; 0 is the beginning.
+    pub(crate) fn behind(last: u16) -> Self {
+        Self { last, free: 0 }
+    }
+
+    /// The last one handed out; 0 before the first.
+    pub(crate) fn last(self) -> u16 {
+        self.last
+    }
+
     /// The next free identifier; `None` when all 65,535 are in use. `in_use` lists them in any order.
     pub(crate) fn next<I>(&mut self, in_use: impl FnOnce() -> I) -> Option<PacketId>
     where

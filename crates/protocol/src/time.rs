@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// Milliseconds since the node's epoch (its start); monotonic.
+/// Milliseconds since the node's epoch (the Unix epoch, as the wall clock was at its start); monotonic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 

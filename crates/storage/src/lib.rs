@@ -41,6 +41,8 @@ mod record;
 mod state;
 mod store;
 
+#[cfg(feature = "testing")]
+pub use committer::Stepper;
 pub use committer::{Committer, QUEUE_BYTES_MAX, Submitter, Ticket, Wake};
 pub use log::{Damage, LogReport, OpenError, WriteError};
 pub use metrics::{COMMIT_TIME_CLASSES, MetricsSnapshot};

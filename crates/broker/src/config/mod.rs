@@ -3,12 +3,14 @@
 //! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
 
 mod limits;
+mod storage;
 #[cfg(test)]
 mod tests;
 pub mod units;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
 pub use limits::{ClientLimits, LimitsConfig};
+pub use storage::{Durability, StorageConfig};
 
 /// The port that IANA assigned to MQTT.
 const MQTT_PORT: u16 = 1883;
@@ -31,6 +34,8 @@ pub struct Config {
     pub listeners: BTreeMap<String, ListenerConfig>,
     /// Who may connect.
     pub auth: AuthConfig,
+    /// How the durable state is kept.
+    pub storage: StorageConfig,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub limits: LimitsConfig,
     /// Shared subscriptions (`$share/group/filter`).
@@ -54,6 +59,7 @@ impl Default for Config {
                 },
             )]),
             auth: AuthConfig::default(),
+            storage: StorageConfig::default(),
             limits: LimitsConfig::default(),
             shared: SharedConfig::default(),
             sys: SysConfig::default(),
@@ -68,6 +74,10 @@ impl Default for Config {
 pub struct NodeConfig {
     /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no other name.
     pub name: String,
+    /// Folder for what must survive a restart: sessions with an expiry above 0, their subscriptions and messages, wills, and
+    /// retained messages. One broker at a time uses it. Default `""`: nothing is kept on disk.
+    #[schemars(with = "String")]
+    pub data_dir: PathBuf,
     /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use, but one alone on a machine of two
     /// cores. Each owns its connections and sessions. Default `"auto"`: more threads than cores only add switches.
     #[serde(with = "units::workers")]
@@ -84,6 +94,7 @@ impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             name: "thrum".to_owned(),
+            data_dir: PathBuf::new(),
             workers: Workers::Auto,
             busy_poll: Duration::ZERO,
         }

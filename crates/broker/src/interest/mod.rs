@@ -47,6 +47,8 @@ pub(crate) struct Member {
     pub(crate) session: SessionRef,
     pub(crate) options: SubscriptionOptions,
     pub(crate) identifier: Option<u32>,
+    /// What it is given must survive a crash.
+    pub(crate) durable: bool,
 }
 
 impl Destination for Member {
@@ -60,6 +62,8 @@ impl Destination for Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Interested {
     Worker(WorkerId),
+    /// A worker with a durable session among those that want it.
+    Durable(WorkerId),
     Group(GroupId),
 }
 
@@ -76,6 +80,8 @@ impl Destination for Interested {
 pub(crate) struct Route {
     /// One bit per worker; none on a node with a single one.
     pub(crate) workers: u64,
+    /// Those of them that have to write it down.
+    pub(crate) durable: u64,
     /// Shared groups with their members at the time of the look-up.
     pub(crate) groups: Vec<(GroupId, Arc<Group<Member>>)>,
 }
@@ -137,21 +143,38 @@ impl Interest {
     }
 
     pub(crate) fn add_worker(&self, filter: &str, worker: WorkerId) {
+        self.add(filter, Interested::Worker(worker));
+    }
+
+    pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
+        self.remove(filter, Interested::Worker(worker));
+    }
+
+    /// The worker's first durable session subscribes.
+    pub(crate) fn add_durable(&self, filter: &str, worker: WorkerId) {
+        self.add(filter, Interested::Durable(worker));
+    }
+
+    pub(crate) fn remove_durable(&self, filter: &str, worker: WorkerId) {
+        self.remove(filter, Interested::Durable(worker));
+    }
+
+    fn add(&self, filter: &str, interested: Interested) {
         if self.has_several_workers {
             let shard = self.shard_of_filter(filter);
             let mut index = shard.write();
-            index.insert(filter, Interested::Worker(worker));
+            index.insert(filter, interested);
             shard.count(&index);
             drop(index);
             self.changes.note(filter);
         }
     }
 
-    pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
+    fn remove(&self, filter: &str, interested: Interested) {
         if self.has_several_workers {
             let shard = self.shard_of_filter(filter);
             let mut index = shard.write();
-            index.remove(filter, Interested::Worker(worker));
+            index.remove(filter, interested);
             shard.count(&index);
             drop(index);
             self.changes.note(filter);
@@ -167,6 +190,7 @@ impl Interest {
     ) -> Version {
         let version = self.changes.version(topic);
         route.workers = 0;
+        route.durable = 0;
         route.groups.clear();
         self.collect(self.exact(topic), topic, scratch, route);
         if let Some(beginning) = beginning(topic) {
@@ -189,6 +213,7 @@ impl Interest {
         for interested in interested {
             match interested {
                 Interested::Worker(worker) => route.workers |= worker.bit(),
+                Interested::Durable(worker) => route.durable |= worker.bit(),
                 Interested::Group(group) => {
                     let members = self.members(*group);
                     route
@@ -249,6 +274,11 @@ impl Interest {
     /// The group of a shared filter, if any session is in it.
     pub(crate) fn find_group(&self, shared: SharedFilter<'_>) -> Option<GroupId> {
         self.read_groups().find(shared)
+    }
+
+    /// The shared filter of a group, as a client writes it.
+    pub(crate) fn group_text(&self, group: GroupId) -> Option<String> {
+        self.read_groups().text(group)
     }
 
     /// The members of a group at this moment.

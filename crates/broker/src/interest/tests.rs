@@ -45,6 +45,7 @@ fn member(id: u64) -> Member {
         },
         options: SubscriptionOptions::default(),
         identifier: None,
+        durable: false,
     }
 }
 

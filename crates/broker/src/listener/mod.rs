@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mio::net::TcpListener;
 
 use crate::config::Config;
+use crate::storage::StorageError;
 
 /// Why the broker cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The durable state cannot be taken over.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// The system refused a thread, an epoll instance or an eventfd.
     #[error("cannot start a worker: {0}")]
     System(std::io::Error),
@@ -80,22 +84,26 @@ pub(crate) struct Listener {
 pub(crate) struct Bound {
     /// Name and address, with the real port where 0 was asked for.
     pub(crate) addresses: Vec<(String, SocketAddr)>,
-    /// One per listener.
-    pub(crate) gates: Vec<Gate>,
     /// Each worker's own sockets.
     pub(crate) per_worker: Vec<Vec<Listener>>,
+}
+
+/// One gate per listener, in their order.
+pub(crate) fn gates(config: &Config) -> Vec<Gate> {
+    let listeners = config.listeners.values();
+    listeners
+        .map(|listener| Gate::new(listener.max_connections))
+        .collect()
 }
 
 /// Binds every configured address once per worker.
 pub(crate) fn bind_all(config: &Config, workers: usize) -> Result<Bound, StartError> {
     let mut bound = Bound {
         addresses: Vec::new(),
-        gates: Vec::new(),
         per_worker: (0..workers).map(|_| Vec::new()).collect(),
     };
-    for (name, listener) in &config.listeners {
-        let gate = u16::try_from(bound.gates.len()).unwrap_or(u16::MAX);
-        bound.gates.push(Gate::new(listener.max_connections));
+    for (gate, (name, listener)) in config.listeners.iter().enumerate() {
+        let gate = u16::try_from(gate).unwrap_or(u16::MAX);
         for address in &listener.bind {
             let sockets = tcp::bind(*address, workers).map_err(|source| StartError::Bind {
                 listener: name.clone(),

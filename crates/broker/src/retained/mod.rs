@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crossbeam_utils::CachePadded;
@@ -41,6 +41,8 @@ pub(crate) struct RetainedStore {
     /// Each lock guards its shard: written per retained publish, read per page of a replay.
     shards: Box<[CachePadded<RwLock<Shard>>]>,
     totals: CachePadded<Totals>,
+    /// Number of the last change; counted under the topic's lock, so that of two changes the later one has the higher.
+    changes: CachePadded<AtomicU64>,
     /// Where the next sweep begins; only the worker that keeps house takes the lock.
     sweep_from: Mutex<Place>,
 }
@@ -59,6 +61,22 @@ struct Shard {
 struct Totals {
     messages: AtomicUsize,
     bytes: AtomicUsize,
+}
+
+/// What became of a message that was to be retained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// Its topic is as it asked.
+    pub(crate) kept: bool,
+    /// Number of the change, if there was one.
+    pub(crate) change: Option<u64>,
+}
+
+impl Stored {
+    const REFUSED: Self = Self {
+        kept: false,
+        change: None,
+    };
 }
 
 /// A place in a walk over all shards.
@@ -90,26 +108,55 @@ impl RetainedStore {
             hasher: DefaultHashBuilder::default(),
             shards: (0..shards).map(|_| shard()).collect(),
             totals: CachePadded::default(),
+            changes: CachePadded::default(),
             sweep_from: Mutex::default(),
         }
     }
 
     /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
-    /// Whatever its quality of service. [MQTT3-3.3.1-7] False if the limits leave no room.
+    /// Whatever its quality of service. [MQTT3-3.3.1-7] Not kept if the limits leave no room.
     #[must_use]
-    pub(crate) fn store(&self, message: &Arc<Message>) -> bool {
+    pub(crate) fn store(&self, message: &Arc<Message>) -> Stored {
+        self.store_within(message, None)
+    }
+
+    /// Takes a message over from the disk, whatever the limits are by now.
+    pub(crate) fn restore(&self, message: &Arc<Message>) {
+        let unlimited = RetainedLimits {
+            message_count: usize::MAX,
+            bytes: usize::MAX,
+            payload_bytes: usize::MAX,
+        };
+        let stored = self.store_within(message, Some(unlimited));
+        debug_assert!(stored.kept, "there is no limit");
+    }
+
+    /// Numbers of changes go on behind those of the time before.
+    pub(crate) fn count_changes_from(&self, last: u64) {
+        self.changes.fetch_max(last, Ordering::Relaxed);
+    }
+
+    fn next_change(&self) -> u64 {
+        self.changes.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn store_within(&self, message: &Arc<Message>, limits: Option<RetainedLimits>) -> Stored {
         let payload_bytes = message.publication().payload.len();
         let mut shard = self.write(self.slot(message.topic()));
         // [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT3-3.3.1-10] [MQTT3-3.3.1-11]
         if payload_bytes == 0 {
-            if let Some(old) = shard.remove(message.topic()) {
-                self.totals.forget(&old);
-            }
-            return true;
+            let old = shard.remove(message.topic());
+            return Stored {
+                kept: true,
+                change: old.map(|old| {
+                    self.totals.forget(&old);
+                    self.next_change()
+                }),
+            };
         }
-        let limits = shard.limits;
+        let limits = limits.unwrap_or(shard.limits);
         if payload_bytes > limits.payload_bytes {
-            return false;
+            return Stored::REFUSED;
         }
         // [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
         let Shard {
@@ -117,18 +164,21 @@ impl RetainedStore {
         } = &mut *shard;
         if let Some(kept) = messages.get_mut(message.topic()) {
             if !self.totals.resize(kept.bytes_len(), message, limits) {
-                return false;
+                return Stored::REFUSED;
             }
             *expiring -= usize::from(will_expire(kept));
             *kept = Arc::clone(message);
         } else {
             if !self.totals.add(message, limits) {
-                return false;
+                return Stored::REFUSED;
             }
             messages.insert(message.topic(), Arc::clone(message));
         }
         *expiring += usize::from(will_expire(message));
-        true
+        Stored {
+            kept: true,
+            change: Some(self.next_change()),
+        }
     }
 
     /// The next messages that match, as many as are allowed; the cursor goes on where it stopped, none at
@@ -176,8 +226,8 @@ impl RetainedStore {
         })
     }
 
-    /// Removes what has expired, a part of the topics with each call.
-    pub(crate) fn sweep(&self, now: Time) {
+    /// Removes what has expired, a part of the topics with each call; tells the changes.
+    pub(crate) fn sweep(&self, now: Time, removed: &mut Vec<(u64, Arc<Message>)>) {
         let mut place = self
             .sweep_from
             .lock()
@@ -186,7 +236,7 @@ impl RetainedStore {
         for _ in 0..SWEEP_PAGES {
             let Place { shard, after } = std::mem::take(&mut *place);
             let end = self.expired(shard, after.as_ref(), now, &mut expired);
-            self.remove_expired(shard, &mut expired);
+            self.remove_expired(shard, &mut expired, removed);
             *place = self.beyond(shard, end).unwrap_or_default();
         }
     }
@@ -209,7 +259,12 @@ impl RetainedStore {
         })
     }
 
-    fn remove_expired(&self, shard: usize, expired: &mut Vec<Arc<Message>>) {
+    fn remove_expired(
+        &self,
+        shard: usize,
+        expired: &mut Vec<Arc<Message>>,
+        removed: &mut Vec<(u64, Arc<Message>)>,
+    ) {
         if expired.is_empty() {
             return;
         }
@@ -219,6 +274,7 @@ impl RetainedStore {
             if kept.is_some_and(|kept| Arc::ptr_eq(kept, &message)) {
                 shard.remove(message.topic());
                 self.totals.forget(&message);
+                removed.push((self.next_change(), message));
             }
         }
     }

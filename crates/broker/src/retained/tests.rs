@@ -48,7 +48,7 @@ fn every_shard_is_replayed_whatever_the_visits() {
         let store = RetainedStore::new(LIMITS, workers);
         let mut topics: Vec<_> = (0..500).map(|number| format!("a/{number}/b")).collect();
         for topic in &topics {
-            assert!(store.store(&message(topic, b"x", None)));
+            assert!(store.store(&message(topic, b"x", None)).kept);
         }
         topics.sort();
         for visits in [1, 7, 100_000] {
@@ -63,13 +63,17 @@ fn every_shard_is_replayed_whatever_the_visits() {
 fn a_filter_that_matches_nothing_takes_no_more_visits_than_it_is_given() {
     let store = RetainedStore::new(LIMITS, 1);
     for number in 0..5_000 {
-        assert!(store.store(&message(&format!("{number}/x"), b"x", None)));
+        assert!(
+            store
+                .store(&message(&format!("{number}/x"), b"x", None))
+                .kept
+        );
     }
     let (found, calls) = replay(&store, "+/nothing", 100);
     assert!(found.is_empty());
     // The level is unknown, so nothing is walked.
     assert_eq!(calls, 1);
-    assert!(store.store(&message("y", b"x", None)));
+    assert!(store.store(&message("y", b"x", None)).kept);
     assert!(replay(&store, "+/y", 100).1 >= 50);
 }
 
@@ -82,22 +86,22 @@ fn limits_count_what_all_shards_hold() {
     };
     let store = RetainedStore::new(limits, 4);
     for topic in ["a", "b", "c"] {
-        assert!(store.store(&message(topic, b"123", None)));
+        assert!(store.store(&message(topic, b"123", None)).kept);
     }
-    assert!(!store.store(&message("d", b"1", None)));
+    assert!(!store.store(&message("d", b"1", None)).kept);
     assert_eq!(store.size(), (3, 12));
-    assert!(store.store(&message("a", b"", None)));
-    assert!(store.store(&message("d", &[0; 20], None)));
-    assert!(!store.store(&message("b", &[0; 20], None)));
-    assert!(!store.store(&message("b", &[0; 21], None)));
-    assert!(store.store(&message("b", b"1", None)));
+    assert!(store.store(&message("a", b"", None)).kept);
+    assert!(store.store(&message("d", &[0; 20], None)).kept);
+    assert!(!store.store(&message("b", &[0; 20], None)).kept);
+    assert!(!store.store(&message("b", &[0; 21], None)).kept);
+    assert!(store.store(&message("b", b"1", None)).kept);
     assert_eq!(store.size(), (3, 4 + 21 + 2));
     assert_eq!(replay(&store, "#", 100).0, ["b", "c", "d"]);
     store.set_limits(RetainedLimits {
         message_count: 4,
         ..limits
     });
-    assert!(store.store(&message("e", b"1", None)));
+    assert!(store.store(&message("e", b"1", None)).kept);
 }
 
 #[test]
@@ -107,12 +111,16 @@ fn sweeps_remove_what_expired_and_nothing_else() {
         for number in 0..9_000_u64 {
             let expires_at = (number % 3 == 0).then_some(1_000 + number % 2);
             let root = if number % 5 == 0 { "$a" } else { "a" };
-            assert!(store.store(&message(&format!("{root}/{number}"), b"x", expires_at)));
+            assert!(
+                store
+                    .store(&message(&format!("{root}/{number}"), b"x", expires_at))
+                    .kept
+            );
         }
         let swept_at = |millis| {
             // Two roots, each in pages.
             for _ in 0..4 {
-                store.sweep(Time::from_millis(millis));
+                store.sweep(Time::from_millis(millis), &mut Vec::new());
             }
             store.size().0
         };
@@ -120,8 +128,8 @@ fn sweeps_remove_what_expired_and_nothing_else() {
         assert_eq!(swept_at(1_000), 7_500);
         assert_eq!(swept_at(1_001), 6_000);
         // Replaced by one that lasts.
-        assert!(store.store(&message("a/1", b"x", Some(1_002))));
-        assert!(store.store(&message("a/1", b"x", None)));
+        assert!(store.store(&message("a/1", b"x", Some(1_002))).kept);
+        assert!(store.store(&message("a/1", b"x", None)).kept);
         assert_eq!(swept_at(2_000), 6_000);
     }
 }

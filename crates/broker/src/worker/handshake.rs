@@ -45,8 +45,7 @@ impl Worker {
             self.hand_connection_over(key, owner, handshake, rest.to_vec());
             return Next::Stop;
         }
-        self.attach(key, handshake);
-        Next::Frame
+        self.attach(key, handshake)
     }
 
     /// A connection that another worker accepted, whose session is ours.
@@ -65,8 +64,9 @@ impl Worker {
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
-        self.attach(key, handover.handshake);
-        if !handover.unread.is_empty() {
+        let next = self.attach(key, handover.handshake);
+        self.local.end_unit();
+        if next == Next::Frame && !handover.unread.is_empty() {
             self.input(key, &handover.unread);
         }
     }
@@ -157,8 +157,17 @@ impl Worker {
 
     /// The session of the identifier goes on, or a new one begins.
     /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
-    fn attach(&mut self, key: u32, handshake: Handshake) {
+    fn attach(&mut self, key: u32, handshake: Handshake) -> Next {
         let existing = self.local.find(handshake.client_id());
+        if let Err(violation) = self.may_keep(&handshake, existing.is_some()) {
+            let out = &mut self.local.connections[key as usize].out;
+            refuse(handshake.version(), &violation, out);
+            self.refused(key, &violation);
+            if existing.is_none() && self.node.workers() > 1 {
+                self.ended.push(handshake.client_id().into());
+            }
+            return Next::Stop;
+        }
         let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id();
@@ -171,6 +180,7 @@ impl Worker {
         self.local.clients[slot as usize].connection = key;
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
+        let was_durable = self.begin_durable(slot, &handshake);
         let (client, out) = self.local.client_and_output(slot);
         // A kept session gets the limits of the configuration as it is now.
         client.session.set_limits(&limits);
@@ -192,6 +202,7 @@ impl Worker {
         );
         self.local.row().add(Counter::ConnectsAccepted, 1);
         self.local.row().add(Counter::AnswersSent, 1);
+        self.write_connected(slot, was_durable);
         self.local.collect(slot);
         self.local.wrote(key);
         if session_present {
@@ -199,6 +210,7 @@ impl Worker {
             self.replay(slot);
         }
         self.arm(slot);
+        Next::Frame
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.
@@ -224,6 +236,7 @@ impl Worker {
             let will = self.local.clients[slot as usize]
                 .session
                 .take_will_at(self.local.now);
+            self.local.note(slot);
             self.end_session(slot);
             if let Some(will) = will {
                 self.publish_will(will);

@@ -8,6 +8,7 @@ use thrum_protocol::Violation;
 use thrum_protocol::server::Action;
 
 use super::Worker;
+use super::durable::rests_on_changes;
 use crate::connection::{Phase, ReadOutcome};
 use crate::metrics::Counter;
 use crate::worker::lifecycle::Ending;
@@ -61,6 +62,9 @@ impl Worker {
         }
         for key in std::mem::take(&mut self.unmuted) {
             self.read(key, true);
+        }
+        if self.is_stuck() {
+            return;
         }
         for key in std::mem::take(&mut self.paused) {
             if let Some(connection) = self.local.connections.get_mut(key as usize) {
@@ -153,7 +157,7 @@ impl Worker {
         }
         let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
         let connection = &mut self.local.connections[key as usize];
-        if connection.out.len() > output_max {
+        if connection.waiting() > output_max {
             connection.muted = true;
         }
         if connection.phase != Phase::Draining {
@@ -174,7 +178,9 @@ impl Worker {
                 }
             };
             used += frame.len;
-            if self.frame(key, frame, &bytes[used..]) == Next::Stop {
+            let next = self.frame(key, frame, &bytes[used..]);
+            self.local.end_unit();
+            if next == Next::Stop {
                 return (used, Next::Stop);
             }
         }
@@ -223,6 +229,9 @@ impl Worker {
     fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
         let now = self.local.now;
         let is_answered = is_answered_at_once(&packet);
+        let before = self.durable_mark();
+        let is_request = self.local.journal.is_some() && rests_on_changes(&packet);
+        self.local.lend(slot);
         let (client, out) = self.local.client_and_output(slot);
         let action = match client.session.handle_packet(packet, now, out) {
             Ok(action) => action,
@@ -239,11 +248,16 @@ impl Worker {
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
-                self.publish_from(slot, &publish, alias.as_ref());
-                if self
-                    .node
-                    .pressure
-                    .load(std::sync::atomic::Ordering::Relaxed)
+                if !self.publish_from(slot, &publish, alias.as_ref()) {
+                    let what = "the broker's disk is full: the message cannot be kept";
+                    self.violated(key, Violation::new(ReasonCode::QuotaExceeded, what));
+                    return Next::Stop;
+                }
+                if self.is_stuck()
+                    || self
+                        .node
+                        .pressure
+                        .load(std::sync::atomic::Ordering::Relaxed)
                 {
                     self.hold_back = true;
                 }
@@ -259,6 +273,14 @@ impl Worker {
                 self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
                 return Next::Stop;
             }
+        }
+        self.local.note(slot);
+        // A durable session's answers also wait for what it did before: a repeated packet is answered no sooner.
+        if is_request
+            && (self.durable_mark() != before
+                || self.local.clients[slot as usize].session.is_durable())
+        {
+            self.local.depend(key);
         }
         Next::Frame
     }

@@ -68,10 +68,19 @@ impl Worker {
     /// The server ends a connection. [MQTT-3.14.0-1]
     pub(super) fn disconnect(&mut self, key: u32, reason: ReasonCode, what: &str, ending: Ending) {
         if let Some(slot) = self.local.connections[key as usize].session() {
-            let (client, out) = self.local.client_and_output(slot);
-            client.session.disconnect(reason, Some(what), out);
+            self.farewell(key, slot, reason, what);
         }
         self.lost(key, ending);
+    }
+
+    /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge.
+    fn farewell(&mut self, key: u32, slot: u32, reason: ReasonCode, what: &str) {
+        let may_write = self.local.connections[key as usize].drop_held();
+        let (client, out) = self.local.client_and_output(slot);
+        client.session.disconnect(reason, Some(what), out);
+        if !may_write {
+            out.clear();
+        }
     }
 
     /// A connection ends: its session is told, its socket closed.
@@ -104,13 +113,16 @@ impl Worker {
             "disconnected"
         );
         let farewell = client.session.connection_lost(now);
+        self.local.note(slot);
         if farewell.session_ended {
             self.end_session(slot);
         } else {
+            self.write_session(slot, Some(now));
             if !self.local.clients[slot as usize].groups().is_empty() {
                 self.set_groups_online(slot, false);
-                let messages = self.local.clients[slot as usize].session.take_shared(None);
-                self.redispatch(messages);
+                let client = &mut self.local.clients[slot as usize];
+                let (id, messages) = (client.session.id(), client.session.take_shared(None));
+                self.redispatch(messages, id, false);
             }
             self.arm(slot);
         }
@@ -123,7 +135,11 @@ impl Worker {
     pub(super) fn end_session(&mut self, slot: u32) {
         let mut client = self.local.remove(slot);
         self.local.row().subtract(Counter::Sessions, 1);
+        let durable = client.session.is_durable().then(|| client.session.id());
         self.unsubscribe_all(slot, &mut client);
+        if let Some(session) = durable {
+            self.forget_session(session);
+        }
         if self.node.workers() > 1 {
             self.ended.push(client.session.into_client_id());
         }
@@ -224,6 +240,7 @@ impl Worker {
                 }
             }
             Timeout::Will(will) => {
+                self.local.note(slot);
                 self.publish_will(will);
                 if self.is_session(slot, id) {
                     self.arm(slot);
@@ -288,7 +305,9 @@ impl Worker {
             if client.connection_slot().is_some()
                 && let Some(will) = client.session.take_will_at(now)
             {
+                self.local.note(u32::try_from(slot).unwrap_or(u32::MAX));
                 self.publish_will(will);
+                self.local.end_unit();
             }
         }
     }
@@ -303,17 +322,16 @@ impl Worker {
             };
             let key = u32::try_from(key).unwrap_or(u32::MAX);
             if let Some(slot) = connection.session() {
-                let (client, out) = self.local.client_and_output(slot);
-                let what = Some("the broker is shutting down");
-                client
-                    .session
-                    .disconnect(ReasonCode::ServerShuttingDown, what, out);
+                let what = "the broker is shutting down";
+                self.farewell(key, slot, ReasonCode::ServerShuttingDown, what);
+                self.write_session(slot, Some(self.local.now));
                 self.write(key);
             }
             if let Some(connection) = self.local.connections.get_mut(key as usize) {
                 connection.shutdown_output();
             }
         }
+        self.settle();
         self.stopping = true;
     }
 }

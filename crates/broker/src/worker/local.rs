@@ -11,6 +11,7 @@ use thrum_protocol::{Message, Outgoing, Output, Time};
 use thrum_routing::FilterId;
 
 use crate::connection::Connection;
+use crate::durable::Journal;
 use crate::metrics::{Counter, Row};
 use crate::node::{Node, WorkerId};
 use crate::retained::ReplayCursor;
@@ -111,11 +112,15 @@ pub(crate) struct Local {
     hasher: DefaultHashBuilder,
     /// Connections to write at the end of the turn.
     pub(crate) dirty: Vec<u32>,
+    /// What must survive a crash, on a node with storage.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// Connections whose output of this turn rests on the journal, or on other workers.
+    pub(crate) depending: Vec<u32>,
     pool: Vec<Output>,
     /// Takes what a session without connection would write, which is nothing.
     nowhere: Output,
     pub(crate) settings: Arc<Settings>,
-    node: Arc<Node>,
+    pub(super) node: Arc<Node>,
 }
 
 impl Local {
@@ -128,6 +133,8 @@ impl Local {
             by_id: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
+            journal: None,
+            depending: Vec::new(),
             pool: Vec::new(),
             nowhere: Output::new(),
             settings,
@@ -156,6 +163,11 @@ impl Local {
             hasher.hash_one(clients[*slot as usize].session.client_id())
         });
         slot
+    }
+
+    /// The slot that the next session gets.
+    pub(crate) fn next_slot(&self) -> u32 {
+        u32::try_from(self.clients.vacant_key()).expect("fewer than 2^32 sessions")
     }
 
     pub(crate) fn remove(&mut self, slot: u32) -> Client {
@@ -210,6 +222,15 @@ impl Local {
         }
     }
 
+    /// The connection is written at the end of the turn, if it has something that may be.
+    pub(crate) fn mark_dirty(&mut self, connection: u32) {
+        let entry = &mut self.connections[connection as usize];
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(connection);
+        }
+    }
+
     /// A buffer goes back to the pool.
     pub(crate) fn recycle(&mut self, buffer: Output) {
         debug_assert!(
@@ -230,10 +251,12 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
+        self.lend(slot);
         let (client, out) = self.client_and_output(slot);
         let connection = client.connection;
         let delivered = client.session.deliver(outgoing, options, now, out);
         let waiting = out.len();
+        self.note(slot);
         match delivered {
             Delivered::Sent => {
                 let payload_bytes = outgoing.publication().payload.len() as u64;
@@ -250,7 +273,7 @@ impl Local {
         delivered
     }
 
-    fn congest(&mut self, connection: u32, slot: u32) {
+    pub(crate) fn congest(&mut self, connection: u32, slot: u32) {
         let connection = &mut self.connections[connection as usize];
         if !connection.congested {
             connection.congested = true;
@@ -298,6 +321,7 @@ impl Local {
         for (reason, count) in self.clients[slot as usize].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }
+        self.note(slot);
     }
 }
 
@@ -308,14 +332,14 @@ mod tests {
     #[test]
     fn an_idle_client_stays_small() {
         assert!(
-            size_of::<Client>() <= 320,
+            size_of::<Client>() <= 336,
             "a client takes {} bytes",
             size_of::<Client>()
         );
         // With debug assertions a socket of mio carries the number of its poll, 12 bytes with the padding.
         let poll_number = if cfg!(debug_assertions) { 16 } else { 0 };
         assert!(
-            size_of::<Connection>() <= 120 + poll_number,
+            size_of::<Connection>() <= 128 + poll_number,
             "a connection takes {} bytes",
             size_of::<Connection>()
         );

@@ -4,11 +4,15 @@
 //! then hands its own mail over and writes each connection that has output once.
 
 mod accept;
+mod durable;
 mod handshake;
 mod input;
 mod lifecycle;
 mod local;
+mod noting;
 mod output;
+mod records;
+mod restore;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -19,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
@@ -39,8 +43,8 @@ use crate::route_cache::RouteCache;
 use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
-use crate::system;
 use crate::timer::TimerWheel;
+pub(crate) use durable::DurableTurn;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -76,16 +80,6 @@ pub(crate) enum Target {
     Trim,
 }
 
-/// Registers the worker's listening sockets with its poll.
-pub(crate) fn watch_listeners(poll: &Poll, listeners: &mut [Listener]) -> io::Result<()> {
-    for (number, listener) in listeners.iter_mut().enumerate() {
-        let token = Token(FIRST_LISTENER - number);
-        poll.registry()
-            .register(&mut listener.socket, token, Interest::READABLE)?;
-    }
-    Ok(())
-}
-
 /// A thread of the data plane.
 #[derive(Debug)]
 #[expect(
@@ -109,6 +103,7 @@ pub(crate) struct Worker {
     poll: Poll,
     listeners: Vec<Listener>,
     outboxes: Vec<Vec<Mail>>,
+    pub(super) durable: DurableTurn,
     /// Client identifiers of the sessions that ended in this turn.
     ended: Vec<Box<str>>,
     read_buffer: Vec<u8>,
@@ -136,13 +131,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        id: WorkerId,
-        node: Arc<Node>,
-        settings: &Settings,
-        poll: Poll,
-        listeners: Vec<Listener>,
-    ) -> Self {
+    pub(crate) fn new(id: WorkerId, node: Arc<Node>, settings: &Settings, poll: Poll) -> Self {
         let local = Local::new(id, Arc::clone(&node), settings.own_copy());
         let now = local.now;
         Self {
@@ -158,8 +147,9 @@ impl Worker {
             replays: ReplayTurn::default(),
             timers: TimerWheel::new(now),
             poll,
-            listeners,
+            listeners: Vec::new(),
             outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
+            durable: DurableTurn::new(node.workers()),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             again: Vec::new(),
@@ -174,7 +164,7 @@ impl Worker {
             random_state: node.identity
                 ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             client_logs: (now, 0),
-            sys: SysTopics::new(),
+            sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
             local,
@@ -232,6 +222,7 @@ impl Worker {
     fn take_in(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
         self.local.now = self.node.clock.now();
         self.local.row().add(Counter::Turns, 1);
+        self.release_safe();
         self.replay_waiting();
         self.read_again();
         if self.accept_again {
@@ -249,20 +240,27 @@ impl Worker {
         self.node.mailbox(self.local.id).take(mail);
         for piece in mail.drain(..) {
             self.open_mail(piece);
+            self.local.end_unit();
         }
         self.timers.advance(self.local.now, fired);
         for target in fired.drain(..) {
             self.timer(target);
+            self.local.end_unit();
         }
     }
 
     /// Hands the mail over, writes the connections that have output, and lets go of the sessions that ended.
     fn hand_out(&mut self) {
-        self.send_mail();
+        // What others are told must not be on the disk before what it rests on.
+        if self.settle() {
+            self.send_mail();
+        }
         self.write_dirty();
         // A connection that could not be written may have left a will, or messages for others of its group.
-        self.send_mail();
-        self.release_ended();
+        if !self.is_unsettled() {
+            self.send_mail();
+            self.release_ended();
+        }
     }
 
     fn wait(&self) -> Option<Duration> {
@@ -275,7 +273,11 @@ impl Worker {
             return Some(Duration::ZERO);
         }
         let timer = self.timers.next_wait(self.local.now);
-        if self.paused.is_empty() {
+        let is_unsettled = self.is_unsettled();
+        if is_unsettled && !self.is_stuck() {
+            return Some(Duration::ZERO);
+        }
+        if self.paused.is_empty() && !is_unsettled {
             return timer;
         }
         let pressed = self.node.pressure.load(Ordering::Relaxed);
@@ -287,7 +289,13 @@ impl Worker {
         match mail {
             Mail::Publish(message) => self.publish_from_worker(&message),
             Mail::Shared(delivery) => self.shared_from_worker(&delivery),
+            Mail::Confirm { from, number } => self.durable.answers.push((from, number)),
+            Mail::Confirmed { from, number } => {
+                self.durable.turns.answered(from, number);
+                self.release_safe();
+            }
             Mail::Adopt(handover) => self.adopt(*handover),
+            Mail::Listen(listeners) => self.listen(listeners),
             Mail::Reload(settings) => self.local.settings = settings.own_copy(),
             Mail::StopWills => self.publish_all_wills(),
             Mail::Stop => self.stop(),
@@ -337,8 +345,9 @@ impl Worker {
             }
             Target::Trim => self.trim(),
             Target::House => {
-                self.node.retained.sweep(self.local.now);
+                self.sweep_retained();
                 self.watch_memory();
+                self.watch_storage();
                 self.timers
                     .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
             }
@@ -372,22 +381,5 @@ impl Worker {
         }
         *count += 1;
         *count <= CLIENT_LOGS_PER_SECOND
-    }
-
-    fn watch_memory(&mut self) {
-        let limit = self.local.settings.memory_bytes;
-        let pressed = limit > 0 && system::resident_bytes().is_some_and(|bytes| bytes > limit);
-        let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
-        if pressed {
-            self.local.row().add(Counter::LimitMemory, 1);
-        }
-        if pressed && !before {
-            tracing::warn!(
-                limit,
-                "memory is over limits.memory; publishers are read less"
-            );
-        } else if before && !pressed {
-            tracing::info!("memory is below limits.memory again");
-        }
     }
 }

@@ -30,7 +30,10 @@ impl Worker {
 
     fn write_and_refill(&mut self, key: u32) {
         let connection = self.local.connections.get_mut(key as usize);
-        if connection.is_some_and(|connection| std::mem::take(&mut connection.dirty)) {
+        // What rests on changes that came after the turn was settled is written after the next one.
+        if connection
+            .is_some_and(|connection| std::mem::take(&mut connection.dirty) && !connection.depends)
+        {
             self.write(key);
             self.refill(key);
         }
@@ -44,7 +47,7 @@ impl Worker {
     /// One write; a connection that fails is lost.
     pub(super) fn write(&mut self, key: u32) {
         let connection = &mut self.local.connections[key as usize];
-        if connection.blocked || connection.out.is_empty() {
+        if connection.blocked || connection.waiting() == 0 {
             return;
         }
         let is_draining = connection.phase == Phase::Draining;
@@ -90,7 +93,7 @@ impl Worker {
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        if connection.out.len() > limit / 2 {
+        if connection.waiting() > limit / 2 {
             return;
         }
         if std::mem::take(&mut connection.muted) {

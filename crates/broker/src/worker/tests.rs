@@ -42,7 +42,7 @@ fn two_workers() -> [Worker; 2] {
             bytes: 1 << 20,
         };
         node.open_mailbox(id, &poll, capacity).unwrap();
-        Worker::new(id, Arc::clone(&node), &settings, poll, vec![])
+        Worker::new(id, Arc::clone(&node), &settings, poll)
     })
 }
 

@@ -1,8 +1,10 @@
-//! The memory that a crowd of clients needed goes back to the system when the crowd has gone.
+//! Memory: its limit is watched, and what a crowd of clients needed goes back to the system when the crowd has gone.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Target, Worker};
+use crate::metrics::Counter;
 use crate::system;
 
 /// A worker with no more than so many clients keeps what it has: it is some 2 MiB.
@@ -47,6 +49,24 @@ impl Worker {
         let trimmer = std::thread::Builder::new().name("trim".to_owned());
         if let Err(error) = trimmer.spawn(system::give_back_memory) {
             tracing::debug!(%error, "free memory stays with the process");
+        }
+    }
+
+    /// While memory is over its limit, publishers are read less.
+    pub(super) fn watch_memory(&mut self) {
+        let limit = self.local.settings.memory_bytes;
+        let pressed = limit > 0 && system::resident_bytes().is_some_and(|bytes| bytes > limit);
+        let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
+        if pressed {
+            self.local.row().add(Counter::LimitMemory, 1);
+        }
+        if pressed && !before {
+            tracing::warn!(
+                limit,
+                "memory is over limits.memory; publishers are read less"
+            );
+        } else if before && !pressed {
+            tracing::info!("memory is below limits.memory again");
         }
     }
 

@@ -5,6 +5,7 @@ mod properties;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
@@ -55,13 +56,38 @@ impl Publication<'_> {
 pub struct Message {
     /// Topic, property block, payload.
     bytes: Box<[u8]>,
-    topic_len: usize,
-    properties_len: usize,
+    topic_len: u32,
+    properties_len: u32,
     publisher: PublisherId,
-    expires_at: Option<Time>,
+    /// [`NEVER`] if it does not.
+    expires_at: Time,
+    /// Number under which its text was written down; 0 if it was not.
+    stored_id: AtomicU64,
     qos: QoS,
     retain: bool,
 }
+
+/// What a [`Message`] is made of when it was written down.
+#[derive(Debug)]
+pub struct MessageParts {
+    /// Topic, property block ([`Message::properties_block`]) and payload.
+    pub bytes: Box<[u8]>,
+    /// Bytes of the topic.
+    pub topic_len: usize,
+    /// Bytes of the property block.
+    pub properties_len: usize,
+    /// As [`Publication::publisher`].
+    pub publisher: PublisherId,
+    /// As [`Publication::expires_at`].
+    pub expires_at: Option<Time>,
+    /// As [`Publication::qos`].
+    pub qos: QoS,
+    /// As [`Publication::retain`].
+    pub retain: bool,
+}
+
+/// The end of time, at which nothing expires.
+const NEVER: Time = Time::from_millis(u64::MAX);
 
 impl Message {
     /// Copies a publication; topic alias, subscription identifiers and message expiry are left behind.
@@ -72,7 +98,7 @@ impl Message {
         bytes.extend_from_slice(topic.as_bytes());
         properties::write(&publication.properties, &mut bytes);
         bytes.extend_from_slice(payload);
-        Self {
+        Self::from_parts(MessageParts {
             bytes: bytes.into_boxed_slice(),
             topic_len: topic.len(),
             properties_len,
@@ -80,35 +106,97 @@ impl Message {
             expires_at: publication.expires_at,
             qos: publication.qos,
             retain: publication.retain,
+        })
+    }
+
+    /// From what was written down. A length that goes beyond the bytes ends with them.
+    pub fn from_parts(parts: MessageParts) -> Self {
+        let topic_len = parts.topic_len.min(parts.bytes.len());
+        let properties_len = parts.properties_len.min(parts.bytes.len() - topic_len);
+        // Neither is longer than a packet, which is below 4 GiB.
+        let short = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        Self {
+            topic_len: short(topic_len),
+            properties_len: short(properties_len),
+            bytes: parts.bytes,
+            publisher: parts.publisher,
+            expires_at: parts.expires_at.unwrap_or(NEVER),
+            stored_id: AtomicU64::new(0),
+            qos: parts.qos,
+            retain: parts.retain,
+        }
+    }
+
+    /// A copy of the same content that was not written down.
+    #[must_use]
+    pub fn copy_unstored(&self) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            stored_id: AtomicU64::new(0),
+            ..*self
         }
     }
 
     /// Borrows it again.
     pub fn publication(&self) -> Publication<'_> {
-        let (_, behind_topic) = self.bytes.split_at(self.topic_len);
-        let (block, payload) = behind_topic.split_at(self.properties_len);
         Publication {
             topic: self.topic(),
-            payload,
-            properties: properties::read(block),
+            payload: self.payload(),
+            properties: properties::read(self.properties_block()),
             qos: self.qos,
             retain: self.retain,
-            expires_at: self.expires_at,
+            expires_at: self.expires_at(),
             publisher: self.publisher,
         }
     }
 
     /// Topic name.
     pub fn topic(&self) -> &str {
-        let (topic, _) = self.bytes.split_at(self.topic_len);
+        let (topic, _) = self.bytes.split_at(self.topic_end());
         // These bytes were a `str` when the message was made.
         core::str::from_utf8(topic).unwrap_or_default()
     }
 
+    /// The properties as they are to be written down: what [`Message::from_parts`] reads.
+    pub fn properties_block(&self) -> &[u8] {
+        &self.bytes[self.topic_end()..self.payload_start()]
+    }
+
     /// Payload.
     pub fn payload(&self) -> &[u8] {
-        let (_, payload) = self.bytes.split_at(self.topic_len + self.properties_len);
+        let (_, payload) = self.bytes.split_at(self.payload_start());
         payload
+    }
+
+    /// Quality of service as published.
+    pub fn qos(&self) -> QoS {
+        self.qos
+    }
+
+    /// Retain flag as published.
+    pub fn retain(&self) -> bool {
+        self.retain
+    }
+
+    /// Who published it.
+    pub fn publisher(&self) -> PublisherId {
+        self.publisher
+    }
+
+    /// When it is no longer to be delivered.
+    pub fn expires_at(&self) -> Option<Time> {
+        Some(self.expires_at).filter(|at| *at != NEVER)
+    }
+
+    /// Number under which its text was written down; 0 if it was not.
+    pub fn stored_id(&self) -> u64 {
+        // Whoever has the message from another thread has what that thread set before.
+        self.stored_id.load(Ordering::Relaxed)
+    }
+
+    /// Its text is written down under this number.
+    pub fn set_stored_id(&self, id: u64) {
+        self.stored_id.store(id, Ordering::Relaxed);
     }
 
     /// Bytes that count against queue limits: topic, properties and payload.
@@ -118,13 +206,21 @@ impl Message {
 
     /// Whether the message's expiry has passed.
     pub fn is_expired(&self, now: Time) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
+        self.expires_at <= now
     }
 
     /// Says who publishes it and until when it is to be delivered, which a will learns only when it is due.
     pub(crate) fn publish_as(&mut self, publisher: PublisherId, expires_at: Option<Time>) {
         self.publisher = publisher;
-        self.expires_at = expires_at;
+        self.expires_at = expires_at.unwrap_or(NEVER);
+    }
+
+    fn topic_end(&self) -> usize {
+        self.topic_len as usize
+    }
+
+    fn payload_start(&self) -> usize {
+        self.topic_len as usize + self.properties_len as usize
     }
 }
 
@@ -165,6 +261,73 @@ mod tests {
         );
         assert_eq!(again.expires_at, publication.expires_at);
         assert_eq!(again.publisher, publication.publisher);
+        assert_eq!((message.qos(), message.retain()), (again.qos, again.retain));
+        assert_eq!(
+            (message.publisher(), message.expires_at()),
+            (again.publisher, again.expires_at)
+        );
+    }
+
+    #[test]
+    fn a_message_is_small() {
+        assert!(size_of::<Message>() <= 56, "{}", size_of::<Message>());
+    }
+
+    #[test]
+    fn a_message_comes_back_from_its_parts() {
+        let user = [("b", "2")];
+        let message = Message::new(&publication(&user));
+        let block = message.properties_block();
+        let again = Message::from_parts(MessageParts {
+            bytes: [message.topic().as_bytes(), block, message.payload()]
+                .concat()
+                .into_boxed_slice(),
+            topic_len: message.topic().len(),
+            properties_len: block.len(),
+            publisher: message.publisher(),
+            expires_at: message.expires_at(),
+            qos: message.qos(),
+            retain: message.retain(),
+        });
+        check(&again.publication());
+        assert_eq!(again.bytes, message.bytes);
+    }
+
+    #[test]
+    fn lengths_that_go_beyond_the_bytes_end_with_them() {
+        for (topic_len, properties_len) in [(usize::MAX, usize::MAX), (3, usize::MAX), (4, 0)] {
+            let message = Message::from_parts(MessageParts {
+                bytes: Box::from(&b"a/b"[..]),
+                topic_len,
+                properties_len,
+                publisher: 0,
+                expires_at: None,
+                qos: QoS::AtMostOnce,
+                retain: false,
+            });
+            assert_eq!((message.topic(), message.payload()), ("a/b", &b""[..]));
+            assert!(message.properties_block().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_copy_is_not_stored() {
+        let message = Message::new(&publication(&[]));
+        assert_eq!(message.stored_id(), 0);
+        message.set_stored_id(7);
+        let copy = message.copy_unstored();
+        assert_eq!((message.stored_id(), copy.stored_id()), (7, 0));
+        assert_eq!(copy.bytes, message.bytes);
+        check(&copy.publication());
+    }
+
+    #[test]
+    fn a_message_that_never_expires_says_so() {
+        let mut never = publication(&[]);
+        never.expires_at = None;
+        let message = Message::new(&never);
+        assert_eq!(message.expires_at(), None);
+        assert!(!message.is_expired(Time::from_millis(u64::MAX - 1)));
     }
 
     // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18] [MQTT-3.3.2-20]

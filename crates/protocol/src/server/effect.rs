@@ -1,10 +1,12 @@
 //! What goes between a session and the node: what to do because of a packet, a delivery, an end or a deadline.
 
 use alloc::rc::Rc;
+use alloc::sync::Arc;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::{Auth, Publish, Subscribe, Unsubscribe};
 
+use super::Seq;
 use crate::Message;
 
 /// Number of a shared group on the node.
@@ -88,6 +90,18 @@ pub struct Farewell {
     pub will: Option<Message>,
     /// The session ended with the connection: remove it and its subscriptions.
     pub session_ended: bool,
+}
+
+/// A message of a shared group that its member gives back.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// The group.
+    pub group: GroupId,
+    /// What.
+    pub message: Arc<Message>,
+    /// The place it had, if it was written down: no [`Step::Removed`](super::Step::Removed) is noted for it, so that it
+    /// can be moved.
+    pub seq: Option<Seq>,
 }
 
 /// What a deadline brought.

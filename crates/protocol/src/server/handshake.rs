@@ -105,6 +105,11 @@ impl Handshake {
         self.version
     }
 
+    /// Seconds that the session outlives its connection; 0 not at all.
+    pub fn session_expiry(&self) -> u32 {
+        self.session_expiry
+    }
+
     /// Clean start.
     pub fn clean_start(&self) -> bool {
         self.clean_start

@@ -1,17 +1,21 @@
 //! A message that a session holds: queued, or inflight and perhaps to be sent again.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
-use super::{DeliveryOptions, GroupId};
+use super::journal::UNNOTED;
+use super::{DeliveryOptions, GroupId, Seq, Taken};
 use crate::Message;
 
 /// A message with what its delivery to this session needs.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) message: Arc<Message>,
+    /// Its place in the journal, [`UNNOTED`] in none.
+    pub(super) seq: Seq,
     pub(super) identifiers: Identifiers,
     pub(super) group: Option<GroupId>,
     pub(super) qos: QoS,
@@ -19,9 +23,10 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(message: &Arc<Message>, options: &DeliveryOptions<'_>) -> Self {
+    pub(super) fn new(message: &Arc<Message>, options: &DeliveryOptions<'_>, seq: Seq) -> Self {
         Self {
             message: Arc::clone(message),
+            seq,
             identifiers: Identifiers::new(options.identifiers),
             group: options.group,
             qos: options.qos,
@@ -29,9 +34,13 @@ impl Held {
         }
     }
 
-    /// Group and message, for another member.
-    pub(super) fn into_shared(self) -> Option<(GroupId, Arc<Message>)> {
-        Some((self.group?, self.message))
+    /// What another member of its group needs.
+    pub(super) fn into_taken(self) -> Option<Taken> {
+        Some(Taken {
+            group: self.group?,
+            message: self.message,
+            seq: Some(self.seq).filter(|seq| *seq != UNNOTED),
+        })
     }
 }
 
@@ -44,15 +53,15 @@ pub(super) enum Identifiers {
         clippy::box_collection,
         reason = "a rare list behind a thin pointer keeps every held message small"
     )]
-    Many(alloc::boxed::Box<Vec<u32>>),
+    Many(Box<Vec<u32>>),
 }
 
 impl Identifiers {
-    fn new(identifiers: &[u32]) -> Self {
+    pub(super) fn new(identifiers: &[u32]) -> Self {
         match identifiers {
             [] => Self::None,
             [one] => Self::One(*one),
-            many => Self::Many(alloc::boxed::Box::new(many.to_vec())),
+            many => Self::Many(Box::new(many.to_vec())),
         }
     }
 
@@ -71,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_held_message_is_small() {
-        assert!(size_of::<Held>() <= 40, "{}", size_of::<Held>());
+        assert!(size_of::<Held>() <= 48, "{}", size_of::<Held>());
     }
 
     #[test]

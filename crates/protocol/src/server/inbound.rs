@@ -8,9 +8,8 @@ use thrum_codec::reason::Carrier;
 use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 
 use super::handshake::{check_qos, check_retain, check_topic};
-use super::inflight::Awaiting;
 use super::session::Link;
-use super::{Action, Session};
+use super::{Action, Awaiting, Session, Step};
 use crate::{Output, Time, Violation};
 
 impl Session {
@@ -70,6 +69,22 @@ impl Session {
             QoS::AtLeastOnce => self.qos1_done(packet_id, outcome, out),
             QoS::ExactlyOnce => self.qos2_done(packet_id, outcome, out),
         }
+    }
+
+    /// In place of [`Session::publish_done`]: the node cannot take the message, and the client's version has no way to be
+    /// told. Nothing is answered and the exchange is forgotten, so that the client may begin it again; the caller ends
+    /// the connection.
+    pub fn publish_withdrawn(&mut self, qos: QoS, packet_id: Option<PacketId>) {
+        let Some(packet_id) = packet_id else { return };
+        match qos {
+            QoS::AtMostOnce => return,
+            QoS::AtLeastOnce => self.routing = self.routing.saturating_sub(1),
+            QoS::ExactlyOnce => {
+                self.received.remove(packet_id);
+                self.note(Step::ReceivedRemoved { packet_id });
+            }
+        }
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
     }
 
     /// SUBACK.
@@ -152,6 +167,7 @@ impl Session {
         let Some(exchange) = self.received.find(packet_id) else {
             self.count_unacknowledged()?;
             self.received.insert(packet_id);
+            self.note(Step::Received { packet_id });
             return Ok(true);
         };
         // Once begun, the exchange has nothing to do with the expiry of the message. [MQTT-4.3.3-13]
@@ -206,6 +222,7 @@ impl Session {
         // [MQTT-4.3.3-9]
         if self.version == Version::V5 && outcome.is_error() {
             self.received.remove(packet_id);
+            self.note(Step::ReceivedRemoved { packet_id });
             self.unacknowledged -= i32::from(on_connection);
         }
         if on_connection {
@@ -249,13 +266,15 @@ impl Session {
     }
 
     fn handle_pubrel(&mut self, ack: Ack<'_>, out: &mut Output) -> Result<(), Violation> {
-        let reason = match self.received.find(ack.packet_id) {
+        let packet_id = ack.packet_id;
+        let reason = match self.received.find(packet_id) {
             Some(exchange) if !exchange.routed => {
                 return Err(protocol_error("PUBREL before PUBREC"));
             }
             Some(_) => {
                 // [MQTT-4.3.3-12]
-                self.received.remove(ack.packet_id);
+                self.received.remove(packet_id);
+                self.note(Step::ReceivedRemoved { packet_id });
                 ReasonCode::Success
             }
             None => ReasonCode::PacketIdentifierNotFound,
@@ -264,7 +283,7 @@ impl Session {
         // the number may fall below 0: nobody who keeps the rules is refused for such a one.
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         // [MQTT-4.3.3-11] [MQTT3-4.3.3-2]
-        self.append_ack(Packet::PubComp, ack.packet_id, reason, out);
+        self.append_ack(Packet::PubComp, packet_id, reason, out);
         Ok(())
     }
 
@@ -277,11 +296,11 @@ impl Session {
         let Some(place) = self.inflight.find(ack.packet_id) else {
             return Ok(());
         };
-        if self.inflight.awaiting(place) != Awaiting::PubAck {
+        if self.inflight.awaiting(place) != Some(Awaiting::PubAck) {
             return Err(protocol_error("PUBACK for a message with QoS 2"));
         }
         // [MQTT-4.3.2-3] [MQTT-4.4.0-2] [MQTT-4.8.2-6] [MQTT3-4.3.2-1]
-        self.inflight.finish(place);
+        self.finish(place);
         self.window_moved(now, out);
         Ok(())
     }
@@ -299,17 +318,18 @@ impl Session {
             }
             return Ok(());
         };
-        if self.inflight.awaiting(place) == Awaiting::PubAck {
+        if self.inflight.awaiting(place) == Some(Awaiting::PubAck) {
             return Err(protocol_error("PUBREC for a message with QoS 1"));
         }
         // [MQTT-4.4.0-2] [MQTT-4.8.2-6]
         if ack.reason.is_error() {
-            self.inflight.finish(place);
+            self.finish(place);
             self.window_moved(now, out);
             return Ok(());
         }
         // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
-        self.inflight.release(place);
+        let seq = self.inflight.release(place);
+        self.note_sent(seq, ack.packet_id, Awaiting::PubComp);
         self.append_ack(Packet::PubRel, ack.packet_id, ReasonCode::Success, out);
         Ok(())
     }
@@ -323,11 +343,11 @@ impl Session {
         let Some(place) = self.inflight.find(ack.packet_id) else {
             return Ok(());
         };
-        if self.inflight.awaiting(place) != Awaiting::PubComp {
+        if self.inflight.awaiting(place) != Some(Awaiting::PubComp) {
             return Err(protocol_error("PUBCOMP before PUBREL"));
         }
         // [MQTT-4.3.3-5] [MQTT3-4.3.3-1]
-        self.inflight.finish(place);
+        self.finish(place);
         self.window_moved(now, out);
         Ok(())
     }
@@ -350,7 +370,7 @@ impl Session {
         self.link = Link::Closing;
         // [MQTT-3.1.2-10] [MQTT-3.14.4-3] [MQTT3-3.1.2-10] [MQTT3-3.14.4-3]
         if disconnect.reason == ReasonCode::Success {
-            self.will = None;
+            self.withdraw_will();
         }
         Ok(Action::Disconnected)
     }

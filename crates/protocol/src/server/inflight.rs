@@ -2,14 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use thrum_codec::{PacketId, QoS};
 
-use super::GroupId;
 use super::held::Held;
-use crate::Message;
+use super::journal::UNNOTED;
+use super::{Awaiting, Seq, Taken};
 
 /// Entries that stay allocated while nothing is inflight; a burst above it is given back.
 const IDLE_CAPACITY_MAX: usize = 64;
@@ -18,34 +17,44 @@ const IDLE_CAPACITY_MAX: usize = 64;
 /// costs less than the acknowledgements it follows.
 const FINISHED_SLACK: usize = 32;
 
-/// What the client has to answer next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Awaiting {
-    PubAck,
-    PubRec,
-    PubComp,
-    /// Answered: it only keeps its place until everything before it is answered too.
-    Nothing,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     packet_id: PacketId,
-    awaiting: Awaiting,
+    /// None: answered, it only keeps its place until everything before it is answered too.
+    awaiting: Option<Awaiting>,
     /// Sent on an earlier connection and waiting to be sent again on this one.
     unsent: bool,
+}
+
+/// What is kept of a message beside its entry.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Nothing,
+    Message(Held),
+    /// The client has the message; what was written down is still to be removed.
+    Released(Seq),
+}
+
+impl Kept {
+    fn seq(&self) -> Seq {
+        match self {
+            Self::Nothing => UNNOTED,
+            Self::Message(held) => held.seq,
+            Self::Released(seq) => *seq,
+        }
+    }
 }
 
 /// The window of unacknowledged messages.
 #[derive(Debug, Default)]
 pub(super) struct Inflight {
     entries: VecDeque<Entry>,
-    /// The messages of `entries`, place for place, if any of them must be kept for redelivery.
+    /// What is kept of `entries`, place for place, if there is anything.
     #[expect(
         clippy::box_collection,
         reason = "absent for most clients, so it is one pointer"
     )]
-    held: Option<Box<VecDeque<Option<Held>>>>,
+    kept: Option<Box<VecDeque<Kept>>>,
     unanswered: usize,
     unsent: usize,
     /// No entry before this place is unsent.
@@ -75,30 +84,29 @@ impl Inflight {
     pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> + Clone {
         self.entries
             .iter()
-            .filter(|entry| entry.awaiting != Awaiting::Nothing)
+            .filter(|entry| entry.awaiting.is_some())
             .map(|entry| entry.packet_id)
     }
 
-    /// Adds a message that was just sent, with what is needed to send it again.
-    pub(super) fn push(&mut self, packet_id: PacketId, qos: QoS, held: Option<Held>) {
-        let awaiting = match qos {
-            QoS::AtMostOnce => return,
-            QoS::AtLeastOnce => Awaiting::PubAck,
-            QoS::ExactlyOnce => Awaiting::PubRec,
-        };
-        if held.is_some() && self.held.is_none() {
-            let none = core::iter::repeat_with(|| None);
-            self.held = Some(Box::new(none.take(self.entries.len()).collect()));
+    /// Adds a message that was sent, and keeps it to send it again.
+    pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
+        let awaiting = Awaiting::first(held.qos);
+        self.kept().push_back(Kept::Message(held));
+        self.push_entry(packet_id, awaiting);
+    }
+
+    /// Adds a message that was sent and need not be sent again.
+    pub(super) fn push_unkept(&mut self, packet_id: PacketId, qos: QoS) {
+        if let Some(list) = &mut self.kept {
+            list.push_back(Kept::Nothing);
         }
-        if let Some(list) = &mut self.held {
-            list.push_back(held);
-        }
-        self.entries.push_back(Entry {
-            packet_id,
-            awaiting,
-            unsent: false,
-        });
-        self.unanswered += 1;
+        self.push_entry(packet_id, Awaiting::first(qos));
+    }
+
+    /// Adds a message that the client has: it awaits PUBCOMP.
+    pub(super) fn push_released(&mut self, packet_id: PacketId, seq: Seq) {
+        self.kept().push_back(Kept::Released(seq));
+        self.push_entry(packet_id, Some(Awaiting::PubComp));
     }
 
     /// The unanswered message with this identifier.
@@ -115,8 +123,7 @@ impl Inflight {
         let guess = self
             .entries
             .partition_point(|entry| distance(entry.packet_id) < wanted);
-        let is_it =
-            |entry: &Entry| entry.packet_id == packet_id && entry.awaiting != Awaiting::Nothing;
+        let is_it = |entry: &Entry| entry.packet_id == packet_id && entry.awaiting.is_some();
         match self.entries.get(guess) {
             Some(entry) if is_it(entry) => Some(guess),
             _ => self.entries.iter().position(is_it),
@@ -124,42 +131,48 @@ impl Inflight {
     }
 
     /// What the message at that place waits for.
-    pub(super) fn awaiting(&self, place: Place) -> Awaiting {
-        self.entries
-            .get(place)
-            .map_or(Awaiting::Nothing, |entry| entry.awaiting)
+    pub(super) fn awaiting(&self, place: Place) -> Option<Awaiting> {
+        self.entries.get(place)?.awaiting
     }
 
-    /// The client has the message: it is let go, and from now on only PUBREL is sent.
-    pub(super) fn release(&mut self, place: Place) {
+    /// The client has the message: it is let go, and from now on only PUBREL is sent. Returns its place in the
+    /// journal if this is the first time.
+    pub(super) fn release(&mut self, place: Place) -> Seq {
+        if self.awaiting(place) != Some(Awaiting::PubRec) {
+            return UNNOTED;
+        }
         self.mark_sent(place);
-        self.let_go(place);
+        let seq = self.take_kept(place).seq();
+        if seq != UNNOTED {
+            self.keep(place, Kept::Released(seq));
+        }
         if let Some(entry) = self.entries.get_mut(place) {
             // [MQTT-4.3.3-6] [MQTT3-4.3.3-1]
-            entry.awaiting = Awaiting::PubComp;
+            entry.awaiting = Some(Awaiting::PubComp);
         }
+        seq
     }
 
-    /// The exchange at that place is over; the caller trims afterwards.
-    pub(super) fn finish(&mut self, place: Place) {
+    /// The exchange at that place is over; the caller trims afterwards. Returns its place in the journal.
+    pub(super) fn finish(&mut self, place: Place) -> Seq {
         self.mark_sent(place);
-        self.let_go(place);
+        let seq = self.take_kept(place).seq();
         if let Some(entry) = self.entries.get_mut(place)
-            && entry.awaiting != Awaiting::Nothing
+            && entry.awaiting.take().is_some()
         {
-            entry.awaiting = Awaiting::Nothing;
             self.unanswered -= 1;
         }
+        seq
     }
 
     /// Drops answered entries from the front, and from between if they are many.
     pub(super) fn trim(&mut self) {
         while let Some(front) = self.entries.front()
-            && front.awaiting == Awaiting::Nothing
+            && front.awaiting.is_none()
         {
             self.entries.pop_front();
-            if let Some(held) = &mut self.held {
-                held.pop_front();
+            if let Some(kept) = &mut self.kept {
+                kept.pop_front();
             }
             self.first_unsent = self.first_unsent.saturating_sub(1);
         }
@@ -176,7 +189,7 @@ impl Inflight {
     pub(super) fn begin_connection(&mut self) {
         for place in 0..self.entries.len() {
             // Without the message there is nothing to send again: it belonged to a session that was to end.
-            if self.is_publish(place) && self.held(place).is_none() {
+            if is_publish(self.awaiting(place)) && self.held(place).is_none() {
                 self.finish(place);
             }
         }
@@ -184,7 +197,7 @@ impl Inflight {
         self.unsent = 0;
         self.first_unsent = 0;
         for entry in &mut self.entries {
-            entry.unsent = matches!(entry.awaiting, Awaiting::PubAck | Awaiting::PubRec);
+            entry.unsent = is_publish(entry.awaiting);
             self.unsent += usize::from(entry.unsent);
         }
     }
@@ -193,7 +206,7 @@ impl Inflight {
     pub(super) fn released(&self) -> impl Iterator<Item = PacketId> {
         self.entries
             .iter()
-            .filter(|entry| entry.awaiting == Awaiting::PubComp)
+            .filter(|entry| entry.awaiting == Some(Awaiting::PubComp))
             .map(|entry| entry.packet_id)
     }
 
@@ -206,30 +219,49 @@ impl Inflight {
             .find(|&place| self.entries.get(place).is_some_and(|entry| entry.unsent))?;
         self.first_unsent = place;
         let packet_id = self.entries.get(place)?.packet_id;
-        Some((place, packet_id, self.let_go(place)?))
+        Some((place, packet_id, self.take_held(place)?))
     }
 
     /// The message at that place was sent again.
     pub(super) fn put_back(&mut self, place: Place, message: Held) {
         self.mark_sent(place);
-        if let Some(slot) = self.held.as_mut().and_then(|held| held.get_mut(place)) {
-            *slot = Some(message);
-        }
+        self.keep(place, Kept::Message(message));
     }
 
     /// Ends the `QoS` 1 messages of shared groups and hands them out: the session is over.
-    pub(super) fn take_shared(&mut self, taken: &mut Vec<(GroupId, Arc<Message>)>) {
+    pub(super) fn take_shared(&mut self, taken: &mut Vec<Taken>) {
         for place in 0..self.entries.len() {
             // [MQTT-4.8.2-5]
-            if self.awaiting(place) != Awaiting::PubAck {
+            if self.awaiting(place) != Some(Awaiting::PubAck) {
                 continue;
             }
             if self.held(place).is_some_and(|held| held.group.is_some()) {
-                taken.extend(self.let_go(place).and_then(Held::into_shared));
+                taken.extend(self.take_held(place).and_then(Held::into_taken));
                 self.finish(place);
             }
         }
         self.trim();
+    }
+
+    /// Every unanswered message.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (PacketId, Awaiting, Option<&Kept>)> {
+        self.entries
+            .iter()
+            .enumerate()
+            .filter_map(|(place, entry)| {
+                let kept = self.kept.as_ref().and_then(|kept| kept.get(place));
+                Some((entry.packet_id, entry.awaiting?, kept))
+            })
+    }
+
+    fn push_entry(&mut self, packet_id: PacketId, awaiting: Option<Awaiting>) {
+        self.entries.push_back(Entry {
+            packet_id,
+            awaiting,
+            unsent: false,
+        });
+        self.unanswered += usize::from(awaiting.is_some());
     }
 
     fn mark_sent(&mut self, place: Place) {
@@ -241,39 +273,62 @@ impl Inflight {
         }
     }
 
-    fn is_publish(&self, place: Place) -> bool {
-        matches!(self.awaiting(place), Awaiting::PubAck | Awaiting::PubRec)
-    }
-
     fn held(&self, place: Place) -> Option<&Held> {
-        self.held.as_ref()?.get(place)?.as_ref()
+        match self.kept.as_ref()?.get(place)? {
+            Kept::Message(held) => Some(held),
+            Kept::Nothing | Kept::Released(_) => None,
+        }
     }
 
-    fn let_go(&mut self, place: Place) -> Option<Held> {
-        self.held.as_mut()?.get_mut(place)?.take()
+    fn take_held(&mut self, place: Place) -> Option<Held> {
+        match self.take_kept(place) {
+            Kept::Message(held) => Some(held),
+            Kept::Nothing | Kept::Released(_) => None,
+        }
+    }
+
+    fn take_kept(&mut self, place: Place) -> Kept {
+        let slot = self.kept.as_mut().and_then(|kept| kept.get_mut(place));
+        slot.map_or(Kept::Nothing, |slot| {
+            core::mem::replace(slot, Kept::Nothing)
+        })
+    }
+
+    fn keep(&mut self, place: Place, what: Kept) {
+        if let Some(slot) = self.kept.as_mut().and_then(|kept| kept.get_mut(place)) {
+            *slot = what;
+        }
+    }
+
+    /// The list of what is kept, as long as `entries`.
+    fn kept(&mut self) -> &mut VecDeque<Kept> {
+        let len = self.entries.len();
+        self.kept.get_or_insert_with(|| {
+            let nothing = core::iter::repeat_with(|| Kept::Nothing);
+            Box::new(nothing.take(len).collect())
+        })
     }
 
     /// Takes answered entries out of the middle.
     fn sweep(&mut self) {
-        if let Some(held) = &mut self.held {
+        if let Some(kept) = &mut self.kept {
             let mut entries = self.entries.iter();
-            held.retain(|_| {
-                entries
-                    .next()
-                    .is_some_and(|entry| entry.awaiting != Awaiting::Nothing)
-            });
+            kept.retain(|_| entries.next().is_some_and(|entry| entry.awaiting.is_some()));
         }
-        self.entries
-            .retain(|entry| entry.awaiting != Awaiting::Nothing);
+        self.entries.retain(|entry| entry.awaiting.is_some());
         self.first_unsent = 0;
     }
 
     fn give_back(&mut self) {
         if self.entries.capacity() > IDLE_CAPACITY_MAX {
             self.entries = VecDeque::new();
-            self.held = None;
+            self.kept = None;
         }
     }
+}
+
+fn is_publish(awaiting: Option<Awaiting>) -> bool {
+    matches!(awaiting, Some(Awaiting::PubAck | Awaiting::PubRec))
 }
 
 #[cfg(test)]
@@ -300,7 +355,7 @@ mod tests {
         let mut inflight = Inflight::default();
         let ids: Vec<u16> = (65_000..=65_535).chain(1..500).collect();
         for &value in &ids {
-            inflight.push(id(value), QoS::AtLeastOnce, None);
+            inflight.push_unkept(id(value), QoS::AtLeastOnce);
         }
         // Every third from the back, then the rest from the middle outwards.
         let (third, rest): (Vec<u16>, Vec<u16>) = ids.iter().partition(|&&value| value % 3 == 0);
@@ -318,10 +373,10 @@ mod tests {
     #[test]
     fn a_message_that_stays_unanswered_costs_no_growing_memory() {
         let mut inflight = Inflight::default();
-        inflight.push(id(5), QoS::AtLeastOnce, None);
+        inflight.push_unkept(id(5), QoS::AtLeastOnce);
         for round in 0..200_000_u32 {
             let value = 6 + u16::try_from(round % 60_000).unwrap();
-            inflight.push(id(value), QoS::AtLeastOnce, None);
+            inflight.push_unkept(id(value), QoS::AtLeastOnce);
             acknowledge(&mut inflight, value);
         }
         assert!(inflight.entries.capacity() < 256);
@@ -334,7 +389,7 @@ mod tests {
     fn identifiers_that_went_round_behind_an_old_one_are_found() {
         let mut inflight = Inflight::default();
         for value in [10, 65_534, 65_535, 1, 9, 11, 12] {
-            inflight.push(id(value), QoS::AtLeastOnce, None);
+            inflight.push_unkept(id(value), QoS::AtLeastOnce);
         }
         for value in [12, 65_535, 11, 1, 9, 65_534, 10] {
             acknowledge(&mut inflight, value);
@@ -346,14 +401,14 @@ mod tests {
     fn memory_of_a_burst_is_given_back() {
         let mut inflight = Inflight::default();
         for value in 1..=1000 {
-            inflight.push(id(value), QoS::AtLeastOnce, None);
+            inflight.push_unkept(id(value), QoS::AtLeastOnce);
         }
         for value in 1..=1000 {
             acknowledge(&mut inflight, value);
         }
         assert_eq!(inflight.entries.capacity(), 0);
         for value in 1..=10 {
-            inflight.push(id(value), QoS::AtLeastOnce, None);
+            inflight.push_unkept(id(value), QoS::AtLeastOnce);
         }
         for value in 1..=10 {
             acknowledge(&mut inflight, value);

@@ -5,6 +5,7 @@
 //!   Packet  -> handle_packet  -> Action for the node -> publish_done, suback, unsuback
 //!   message -> deliver        -> frame in `out`, or the queue, or a drop with its reason
 //!   close   -> connection_lost -> Farewell, then next_deadline and handle_timeout until the session expires
+//!   durable -> every call     -> Steps to be written down; Session::restore begins where they end
 //! ```
 //!
 //! Invariant: a client makes the session answer, wait or fail with a [`Violation`](crate::Violation); what it
@@ -17,9 +18,11 @@ mod handshake;
 mod held;
 mod inbound;
 mod inflight;
+mod journal;
 mod outbound;
 mod queue;
 mod received;
+mod restore;
 mod session;
 mod topic_aliases;
 mod will;
@@ -29,8 +32,10 @@ mod tests;
 
 pub use connack::{refuse, refuse_connect};
 pub use effect::{
-    Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Timeout, Welcome,
+    Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Taken, Timeout, Welcome,
 };
 pub use handshake::Handshake;
+pub use journal::{Awaiting, Seq, Step};
 pub use outbound::SentLater;
+pub use restore::{Stored, StoredDelivery, StoredWill, WillView};
 pub use session::Session;

@@ -1,6 +1,7 @@
 //! What goes to the client: new messages, the queue behind the window, and redelivery.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use thrum_codec::packet::{Ack, Packet};
@@ -8,10 +9,11 @@ use thrum_codec::properties::AckProperties;
 use thrum_codec::{PacketId, QoS, ReasonCode};
 
 use super::held::Held;
+use super::inflight::Place;
 use super::session::Link;
-use super::{Delivered, DeliveryOptions, DropReason, Session};
+use super::{Awaiting, Delivered, DeliveryOptions, DropReason, Session};
 use crate::message::Form;
-use crate::{Outgoing, Output, Time};
+use crate::{Message, Outgoing, Output, Time};
 
 /// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
 const BURST_BYTES: usize = 256 * 1024;
@@ -190,8 +192,12 @@ impl Session {
         if !self.send(outgoing, form, now, out) {
             return Delivered::Dropped(DropReason::TooLarge);
         }
-        let held = must_keep.then(|| Held::new(outgoing.message(), options));
-        self.inflight.push(packet_id, options.qos, held);
+        if must_keep {
+            let held = self.hold(outgoing.message(), options);
+            self.begin_exchange(packet_id, held);
+        } else {
+            self.inflight.push_unkept(packet_id, options.qos);
+        }
         Delivered::Sent
     }
 
@@ -262,9 +268,30 @@ impl Session {
         self.packet_ids.next(|| inflight.packet_ids())
     }
 
-    /// Only a session that can be resumed, or a shared group, may need the message again.
+    /// Only a session that can be resumed, or a shared group, may need the message again; and what was written down
+    /// must be removed there.
     fn must_keep(&self, is_shared: bool) -> bool {
-        is_shared || self.is_persistent()
+        is_shared || self.is_persistent() || self.is_durable()
+    }
+
+    /// A message that the session keeps from here on.
+    fn hold(&mut self, message: &Arc<Message>, options: &DeliveryOptions<'_>) -> Held {
+        let seq = self.note_queued(message, options);
+        Held::new(message, options, seq)
+    }
+
+    /// A message that is kept was sent for the first time.
+    fn begin_exchange(&mut self, packet_id: PacketId, held: Held) {
+        if let Some(awaiting) = Awaiting::first(held.qos) {
+            self.note_sent(held.seq, packet_id, awaiting);
+        }
+        self.inflight.push(packet_id, held);
+    }
+
+    /// The exchange at that place is over; the caller trims afterwards.
+    pub(super) fn finish(&mut self, place: Place) {
+        let seq = self.inflight.finish(place);
+        self.note_removed(seq);
     }
 
     fn enqueue(
@@ -275,17 +302,23 @@ impl Session {
     ) -> Delivered {
         let message = outgoing.message();
         if !self.queue.has_room(message.bytes_len(), &self.limits) {
-            let expired = self.queue.drop_expired(now);
-            if expired > 0 {
-                self.count_dropped().expired += expired;
-            }
+            self.drop_expired(now);
         }
         if !self.queue.has_room(message.bytes_len(), &self.limits) {
             return Delivered::Dropped(DropReason::QueueFull);
         }
         // [MQTT-4.5.0-1] [MQTT3-4.5.0-1] [MQTT3-3.1.2-5]
-        self.queue.push(Held::new(message, options));
+        let held = self.hold(message, options);
+        self.queue.push(held);
         Delivered::Queued
+    }
+
+    /// Drops messages at the front of the queue whose expiry has passed.
+    fn drop_expired(&mut self, now: Time) {
+        while let Some(held) = self.queue.pop_expired(now) {
+            self.note_removed(held.seq);
+            self.count_dropped().expired += 1;
+        }
     }
 
     /// Sends one message again, in the order they were sent first; none if there is none.
@@ -300,6 +333,7 @@ impl Session {
             // [MQTT-3.1.2-25]
             self.inflight.finish(place);
             self.inflight.trim();
+            self.note_removed(held.seq);
             self.count_dropped().too_large += 1;
         }
         Some(())
@@ -310,19 +344,20 @@ impl Session {
         let held = self.queue.pop()?;
         // [MQTT-3.3.2-5]
         if held.message.is_expired(now) {
+            self.note_removed(held.seq);
             self.count_dropped().expired += 1;
             return Some(());
         }
         // The window is open, so fewer identifiers are in use than there are.
         let packet_id = self.next_packet_id()?;
         if !self.send_held(&held, (packet_id, false), now, out) {
+            self.note_removed(held.seq);
             self.count_dropped().too_large += 1;
-            return Some(());
+        } else if self.must_keep(held.group.is_some()) {
+            self.begin_exchange(packet_id, held);
+        } else {
+            self.inflight.push_unkept(packet_id, held.qos);
         }
-        let qos = held.qos;
-        let must_keep = self.must_keep(held.group.is_some());
-        self.inflight
-            .push(packet_id, qos, must_keep.then_some(held));
         Some(())
     }
 

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::GroupId;
 use super::held::Held;
-use crate::{Limits, Message, Time};
+use super::{GroupId, Taken};
+use crate::{Limits, Time};
 
 /// First in, first out, bounded by count and bytes; no memory while empty.
 #[derive(Debug, Default)]
@@ -55,25 +54,14 @@ impl Queue {
         held
     }
 
-    /// Drops messages at the front whose expiry has passed, and tells how many.
-    pub(super) fn drop_expired(&mut self, now: Time) -> u32 {
-        let mut dropped = 0;
-        while self
-            .front()
-            .is_some_and(|held| held.message.is_expired(now))
-        {
-            self.pop();
-            dropped += 1;
-        }
-        dropped
+    /// Takes out the message at the front if its expiry has passed.
+    pub(super) fn pop_expired(&mut self, now: Time) -> Option<Held> {
+        let front = self.front()?;
+        front.message.is_expired(now).then(|| self.pop()).flatten()
     }
 
     /// Takes out the messages of one shared group, or of all.
-    pub(super) fn take_shared(
-        &mut self,
-        group: Option<GroupId>,
-        taken: &mut Vec<(GroupId, Arc<Message>)>,
-    ) {
+    pub(super) fn take_shared(&mut self, group: Option<GroupId>, taken: &mut Vec<Taken>) {
         let Some(waiting) = &mut self.0 else { return };
         let is_taken = |held: &Held| match group {
             Some(group) => held.group == Some(group),
@@ -85,7 +73,7 @@ impl Queue {
         for held in core::mem::take(&mut waiting.messages) {
             if is_taken(&held) {
                 waiting.bytes -= held.message.bytes_len();
-                taken.extend(held.into_shared());
+                taken.extend(held.into_taken());
             } else {
                 waiting.messages.push_back(held);
             }
@@ -95,6 +83,12 @@ impl Queue {
 
     fn front(&self) -> Option<&Held> {
         self.0.as_ref()?.messages.front()
+    }
+
+    /// Every message, in its order.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.0.iter().flat_map(|waiting| &waiting.messages)
     }
 
     fn give_back(&mut self) {

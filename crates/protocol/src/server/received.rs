@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use thrum_codec::PacketId;
 
@@ -65,6 +66,26 @@ impl Received {
             self.exchanges = None;
         }
         removed
+    }
+
+    /// What was taken over before the node was started: it was routed, on another connection.
+    pub(super) fn restore(&mut self, mut packet_ids: Vec<PacketId>) {
+        packet_ids.sort_unstable();
+        packet_ids.dedup();
+        let exchange = |packet_id| Exchange {
+            packet_id,
+            routed: true,
+            on_connection: false,
+        };
+        let list: VecDeque<_> = packet_ids.into_iter().map(exchange).collect();
+        self.exchanges = (!list.is_empty()).then(|| Box::new(list));
+    }
+
+    /// Every identifier, ascending.
+    #[cfg(test)]
+    pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
+        let exchanges = self.exchanges.iter().flat_map(|list| list.iter());
+        exchanges.map(|exchange| exchange.packet_id)
     }
 
     /// The connection is gone, and with it what was said on it.

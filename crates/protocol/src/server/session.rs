@@ -10,12 +10,13 @@ use thrum_codec::reason::Carrier;
 use thrum_codec::{ReasonCode, Version, encode};
 
 use super::inflight::Inflight;
+use super::journal::Journal;
 use super::outbound::{Dropped, SentLater};
 use super::queue::Queue;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
 use super::will::Will;
-use super::{DropReason, Farewell, GroupId, Handshake, Welcome, connack};
+use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, WillView, connack};
 use crate::packet_ids::PacketIds;
 use crate::{Limits, Message, Output, Time};
 
@@ -58,6 +59,8 @@ pub struct Session {
     pub(super) will: Option<Box<Will>>,
     /// Messages sent from the queue or once more, until they are counted.
     pub(super) sent_later: SentLater,
+    /// None in a session that was never durable.
+    pub(super) journal: Option<Box<Journal>>,
 }
 
 /// State of the connection.
@@ -77,15 +80,24 @@ impl Session {
     /// A session for a client that has none (or starts clean). `id` is unique on the node and never 0.
     pub fn new(id: u64, handshake: &Handshake, limits: &Arc<Limits>) -> Self {
         Self {
+            version: handshake.version,
+            session_expiry: handshake.session_expiry,
+            ..Self::empty(id, handshake.client_id.clone(), limits)
+        }
+    }
+
+    /// A session that holds nothing.
+    pub(super) fn empty(id: u64, client_id: Box<str>, limits: &Arc<Limits>) -> Self {
+        Self {
             id,
-            client_id: handshake.client_id.clone(),
+            client_id,
             limits: Arc::clone(limits),
             link: Link::New,
-            version: handshake.version,
+            version: Version::V5,
             is_congested: false,
             is_bridge: false,
             keep_alive: 0,
-            session_expiry: handshake.session_expiry,
+            session_expiry: 0,
             seen: Time::default(),
             packet_bytes_max: u32::MAX,
             window: 1,
@@ -101,6 +113,7 @@ impl Session {
             routing_before: 0,
             will: None,
             sent_later: SentLater::default(),
+            journal: None,
         }
     }
 
@@ -133,6 +146,16 @@ impl Session {
     /// The session can outlive its connection (expiry above 0).
     pub fn is_persistent(&self) -> bool {
         self.session_expiry > 0
+    }
+
+    /// How long the session outlives its connection: seconds, `u32::MAX` for ever.
+    pub fn session_expiry(&self) -> u32 {
+        self.session_expiry
+    }
+
+    /// The will, to be written down.
+    pub fn will(&self) -> Option<WillView<'_>> {
+        self.will.as_deref().map(Will::view)
     }
 
     /// The connection is up: CONNACK, then redelivery of what is inflight, then the queue, into `out`.
@@ -182,7 +205,7 @@ impl Session {
         self.link = Link::Closing;
         // "Do not send the will message" is what 0x00 means from either side.
         if reason == ReasonCode::Success {
-            self.will = None;
+            self.withdraw_will();
         }
         if self.version != Version::V5 {
             return;
@@ -222,6 +245,9 @@ impl Session {
         let is_due = |will: &mut Box<Will>| session_ended || will.delay().is_zero();
         // [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT3-3.1.2-8] [MQTT3-3.1.2-10]
         let will = self.will.take_if(is_due);
+        if will.is_some() {
+            self.note(Step::WillRemoved);
+        }
         Farewell {
             will: will.map(|will| will.into_message(self.id, now)),
             session_ended,
@@ -238,6 +264,7 @@ impl Session {
     /// What remains of the will, to be published now.
     pub fn take_will_at(&mut self, now: Time) -> Option<Message> {
         let will = self.will.take()?;
+        self.note(Step::WillRemoved);
         Some(will.into_message(self.id, now))
     }
 
@@ -245,8 +272,9 @@ impl Session {
     /// and for a group when the session leaves it.
     ///
     /// Leaving a group takes what is queued only: a delivery that has begun is completed. At the end of the
-    /// session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were sent are not.
-    pub fn take_shared(&mut self, group: Option<GroupId>) -> Vec<(GroupId, Arc<Message>)> {
+    /// session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were sent are not. What was written
+    /// down of them is left to the caller, who moves or removes it.
+    pub fn take_shared(&mut self, group: Option<GroupId>) -> Vec<Taken> {
         let mut taken = Vec::new();
         // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
         if group.is_none() {
@@ -290,6 +318,12 @@ impl Session {
             out.truncate(start);
         }
         is_encoded && fits
+    }
+
+    pub(super) fn withdraw_will(&mut self) {
+        if self.will.take().is_some() {
+            self.note(Step::WillRemoved);
+        }
     }
 
     /// Forgets what belonged to the connection.

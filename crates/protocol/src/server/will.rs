@@ -5,6 +5,7 @@ use core::time::Duration;
 use thrum_codec::packet::Will as WillPacket;
 use thrum_codec::properties::PublishProperties;
 
+use super::{StoredWill, WillView};
 use crate::message::PublisherId;
 use crate::{Message, Publication, Time};
 
@@ -41,6 +42,22 @@ impl Will {
             message,
             delay_secs: will.properties.will_delay.unwrap_or(0),
             message_expiry: will.properties.message_expiry,
+        }
+    }
+
+    pub(super) fn restore(stored: StoredWill) -> Self {
+        Self {
+            message: stored.message,
+            delay_secs: stored.delay_secs,
+            message_expiry: stored.message_expiry,
+        }
+    }
+
+    pub(super) fn view(&self) -> WillView<'_> {
+        WillView {
+            message: &self.message,
+            delay_secs: self.delay_secs,
+            message_expiry: self.message_expiry,
         }
     }
 

@@ -136,6 +136,41 @@ fn stopping_while_the_disk_fails_says_so() {
 }
 
 #[test]
+fn a_step_at_a_time_does_what_the_thread_does() {
+    let storage = SimStorage::new(6);
+    let (store, ..) = open(&storage);
+    let (sender, heard) = channel();
+    let wake: Wake = Box::new(move || sender.send(()).unwrap_or_default());
+    let (committer, mut stepper, mut workers) = Committer::stepped(store, vec![wake], 10_000);
+    let submitter = &mut workers[0];
+    assert_eq!(submitter.submit(&mut session(1, "c")), Some(1));
+    assert_eq!((submitter.durable(), heard.try_recv().is_ok()), (0, false));
+    assert!(stepper.step().unwrap());
+    assert_eq!((submitter.durable(), heard.try_recv().is_ok()), (1, true));
+    assert!(!stepper.step().unwrap());
+    storage.set_faults(Faults {
+        sync_errors: 1000,
+        ..Faults::default()
+    });
+    assert_eq!(submitter.submit(&mut session(2, "c")), Some(2));
+    assert!(stepper.step().is_err());
+    assert_eq!((submitter.durable(), heard.try_recv().is_ok()), (1, true));
+    assert_eq!(committer.health(), Health::Failing);
+    storage.set_faults(Faults::default());
+    assert_eq!(submitter.submit(&mut session(3, "c")), Some(3));
+    assert!(stepper.step().unwrap());
+    assert_eq!(submitter.durable(), 2, "what came during the failure waits");
+    assert_eq!(committer.health(), Health::Healthy);
+    while stepper.tidy_step() {}
+    stepper.stop().unwrap();
+    assert_eq!(submitter.durable(), 3);
+    storage.crash();
+    let (_, recovered, report) = open(&storage);
+    assert_eq!(recovered.sessions.len(), 3);
+    assert_eq!(report.torn_bytes, 0);
+}
+
+#[test]
 fn an_empty_batch_needs_no_commit() {
     let storage = SimStorage::new(5);
     let (committer, mut workers) = start(&storage, 1, QUEUE_BYTES_MAX);

@@ -7,11 +7,14 @@ mod fan_out;
 mod handshake;
 mod inbound;
 mod inbound_limits;
+mod journal;
+mod journal_model;
 mod outbound;
 mod queue;
 mod redelivery;
 mod refusal;
 mod requests;
+mod restore;
 mod shared;
 mod timeouts;
 mod wills;
@@ -22,6 +25,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 use core::num::NonZeroU16;
 
 use thrum_codec::frame::split;
@@ -77,6 +81,13 @@ impl Peer {
         Self::with(Limits::default(), connect).0
     }
 
+    /// A new session whose steps are noted.
+    fn durable(connect: &Connect<'_>) -> Self {
+        let mut peer = Self::new(connect);
+        peer.session.set_durable(true);
+        peer
+    }
+
     /// Another connection of the same client; returns the lines behind CONNACK.
     fn reconnect(&mut self, connect: &Connect<'_>) -> Vec<String> {
         let mut out = Output::new();
@@ -97,6 +108,12 @@ impl Peer {
 
     fn lose(&mut self) -> Farewell {
         self.session.connection_lost(self.now)
+    }
+
+    /// The steps noted since the last call, one line each.
+    fn steps(&mut self) -> Vec<String> {
+        let steps = self.session.take_steps().unwrap_or_default();
+        steps.iter().map(step_line).collect()
     }
 
     fn advance_millis(&mut self, millis: u64) {
@@ -375,6 +392,42 @@ fn publish_line(publish: &Publish<'_>) -> String {
     let payload = String::from_utf8_lossy(publish.payload);
     words.push(format!("{}={payload}", publish.topic));
     words.join(" ")
+}
+
+/// `queued 1 q1 a`, `sent 1 #7 PubAck`, `removed 1`, `received #3`, …
+fn step_line(step: &Step) -> String {
+    match step {
+        Step::Queued {
+            seq,
+            message,
+            qos,
+            retain,
+            identifiers,
+            group,
+        } => {
+            let payload = String::from_utf8_lossy(message.payload());
+            let mut line = format!("queued {seq} q{} {payload}", qos.as_u8());
+            line.push_str(if *retain { " retain" } else { "" });
+            for identifier in identifiers {
+                write!(line, " sub={identifier}").unwrap();
+            }
+            if let Some(group) = group {
+                write!(line, " group={group}").unwrap();
+            }
+            line
+        }
+        Step::Sent {
+            seq,
+            packet_id,
+            awaiting,
+        } => format!("sent {seq} #{} {awaiting:?}", packet_id.as_u16()),
+        Step::Removed { seq } => format!("removed {seq}"),
+        Step::Received { packet_id } => format!("received #{}", packet_id.as_u16()),
+        Step::ReceivedRemoved { packet_id } => {
+            format!("received removed #{}", packet_id.as_u16())
+        }
+        Step::WillRemoved => "will removed".to_string(),
+    }
 }
 
 fn ack_line(name: &str, ack: &Ack<'_>) -> String {

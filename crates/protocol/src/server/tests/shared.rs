@@ -15,9 +15,9 @@ fn taken(peer: &mut Peer, group: Option<GroupId>) -> Vec<(GroupId, String)> {
     peer.session
         .take_shared(group)
         .iter()
-        .map(|(group, message)| {
-            let payload = message.publication().payload.to_vec();
-            (*group, String::from_utf8(payload).unwrap())
+        .map(|taken| {
+            let payload = taken.message.payload().to_vec();
+            (taken.group, String::from_utf8(payload).unwrap())
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use thrum_broker::Config;
-use thrum_broker::config::Anonymous;
+use thrum_broker::config::{Anonymous, Durability};
 
 use crate::command::version::VERSION;
 
@@ -74,19 +74,31 @@ impl Start<'_> {
         Ok(())
     }
 
-    fn mode(&self) -> &'static str {
-        match (self.dev, self.config.auth.anonymous) {
-            (true, _) => "dev: everyone who reaches it may connect, nothing is kept on disk",
-            (false, Anonymous::Everyone) => {
-                "everyone who reaches it may connect, nothing is kept on disk"
-            }
+    fn mode(&self) -> String {
+        let who = match (self.dev, self.config.auth.anonymous) {
+            (true, _) => "dev: everyone who reaches it may connect",
+            (false, Anonymous::Everyone) => "everyone who reaches it may connect",
             (false, Anonymous::Loopback) => {
-                "clients of this machine may connect (for others: auth.anonymous = true), nothing is kept on disk"
+                "clients of this machine may connect (for others: auth.anonymous = true)"
             }
             (false, Anonymous::Nobody) => {
-                "nobody may connect without credentials (auth.anonymous = false), nothing is kept on disk"
+                "nobody may connect without credentials (auth.anonymous = false)"
             }
+        };
+        format!("{who}, {}", self.kept())
+    }
+
+    fn kept(&self) -> String {
+        let data_dir = &self.config.node.data_dir;
+        let durability = self.config.storage.durability;
+        if data_dir.as_os_str().is_empty() || durability == Durability::Memory {
+            return "nothing is kept on disk".to_owned();
         }
+        let safe = match durability {
+            Durability::Fsync => "",
+            Durability::Os | Durability::Memory => " (without fsync)",
+        };
+        format!("state is kept in {}{safe}", data_dir.display())
     }
 
     /// Options that lead a client on this machine here; nothing where its defaults do.

@@ -28,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum serve --dev                        try things, on this machine only
   thrum serve                              with /etc/thrum/thrum.toml, if any
+  thrum serve --data-dir /var/lib/thrum    sessions and retained messages survive a crash
   thrum serve -c thrum.toml --listen 127.0.0.1:1884
   THRUM_LIMITS__MAX_PACKET=2MB thrum serve
 
@@ -50,6 +51,10 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on, or a port for all addresses; may be given more than once.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<Listen>,
+    /// Folder for what must survive a restart: durable sessions and retained messages. Without one, nothing is kept on
+    /// disk.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Worker threads: a number, or auto for one per core.
     #[arg(long, value_name = "N")]
     workers: Option<String>,
@@ -121,6 +126,12 @@ impl ServeArgs {
         let mut set = |key, value: Option<String>, flag| {
             flags.extend(value.map(|value| (key, value, flag)));
         };
+        let data_dir = self.data_dir.as_ref();
+        set(
+            "node.data_dir",
+            data_dir.map(|path| path.to_string_lossy().into_owned()),
+            "--data-dir",
+        );
         set("node.workers", self.workers.clone(), "--workers");
         set("log.level", self.log_level.clone(), "--log-level");
         let format = self.log_format.map(|format| match format {

@@ -1,0 +1,44 @@
+//! How durable state is kept.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units;
+
+/// Settings of the durable state, which there is if `node.data_dir` is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StorageConfig {
+    /// What an acknowledgement to a durable session means: `"fsync"` (it survives the loss of power), `"os"` (it survives
+    /// the end of the broker, and the loss of power up to the last seconds) or `"memory"` (nothing is kept on disk, whatever
+    /// `node.data_dir` says). Default `"fsync"`: an acknowledgement means that it is safe.
+    pub durability: Durability,
+    /// Most bytes that the state takes on the disk; three quarters of it can be messages and sessions. When it is
+    /// reached, new durable sessions, messages for them and retained messages are refused (0x97). Default `"16GiB"`.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(min = 1_048_576))]
+    pub max_disk: u64,
+}
+
+impl Default for StorageConfig {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Fsync,
+            max_disk: 16 * 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// When a change counts as safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Durability {
+    /// When the disk has it.
+    #[default]
+    Fsync,
+    /// When the operating system has it.
+    Os,
+    /// Nothing is written.
+    Memory,
+}

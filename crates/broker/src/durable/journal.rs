@@ -1,0 +1,298 @@
+//! A worker's changes of the turn at hand.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thrum_codec::Version;
+use thrum_protocol::server::{self, Session, Step};
+use thrum_protocol::{Message, Time};
+use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Queued};
+use thrum_storage::{Submitter, Ticket};
+
+use super::{MessageIds, Origin};
+use crate::interest::Interest;
+
+/// Emptied lists of steps that are kept for the next sessions.
+const SPARE_LISTS_MAX: usize = 8;
+
+/// Collects what the sessions did, and hands it to the storage thread once a turn.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    batch: Batch,
+    submitter: Submitter,
+    message_ids: Arc<MessageIds>,
+    /// Numbers taken and not used yet.
+    free_ids: Range<u64>,
+    now: Time,
+    /// Changes since the start, so that one can tell whether there were any.
+    changes: u64,
+    #[expect(clippy::vec_box, reason = "sessions hold them by one pointer")]
+    spare: Vec<Box<Vec<Step>>>,
+    /// The storage thread had no room for the last batch.
+    stuck: bool,
+}
+
+impl Journal {
+    pub(crate) fn new(submitter: Submitter, message_ids: Arc<MessageIds>) -> Self {
+        Self {
+            batch: Batch::default(),
+            submitter,
+            message_ids,
+            free_ids: 0..0,
+            now: Time::default(),
+            changes: 0,
+            spare: Vec::new(),
+            stuck: false,
+        }
+    }
+
+    /// The time of the turn.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Grows with each change.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.changes
+    }
+
+    /// Changes that wait for the end of the turn.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    /// What happened since the last call comes back whole or not at all.
+    #[inline]
+    pub(crate) fn end_unit(&mut self) {
+        self.batch.end_unit();
+    }
+
+    pub(crate) fn push(&mut self, change: &Change<'_>) {
+        self.changes += 1;
+        self.batch.push(change);
+    }
+
+    /// Hands everything in; the ticket of it and all before, or none if the storage thread has no room.
+    pub(crate) fn submit(&mut self) -> Option<Ticket> {
+        let ticket = self.submitter.submit(&mut self.batch);
+        self.stuck = ticket.is_none();
+        ticket
+    }
+
+    /// The last ticket that is durable.
+    pub(crate) fn durable(&self) -> Ticket {
+        self.submitter.durable()
+    }
+
+    /// The storage thread cannot keep up or cannot write: publishers have to wait.
+    #[inline]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.submitter.health()
+    }
+
+    /// Why the storage thread cannot write.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.submitter.failure()
+    }
+
+    /// An empty list for a session's steps.
+    #[expect(clippy::box_collection, reason = "sessions hold it by one pointer")]
+    pub(crate) fn spare_list(&mut self) -> Option<Box<Vec<Step>>> {
+        self.spare.pop()
+    }
+
+    /// A list comes back.
+    #[expect(clippy::box_collection, reason = "sessions hold it by one pointer")]
+    pub(crate) fn keep_list(&mut self, list: Box<Vec<Step>>) {
+        debug_assert!(
+            list.is_empty(),
+            "steps must be written before their list is reused"
+        );
+        if self.spare.len() < SPARE_LISTS_MAX {
+            self.spare.push(list);
+        }
+    }
+
+    /// Writes what a session did; true if its output rests on that.
+    pub(crate) fn steps(
+        &mut self,
+        session: u64,
+        steps: &mut Vec<Step>,
+        interest: &Interest,
+    ) -> bool {
+        let mut rests = false;
+        for step in steps.drain(..) {
+            rests |= must_precede_output(&step);
+            self.step(session, &step, interest);
+        }
+        rests
+    }
+
+    fn step(&mut self, session: u64, step: &Step, interest: &Interest) {
+        match step {
+            Step::Queued {
+                seq,
+                message,
+                qos,
+                retain,
+                identifiers,
+                group,
+            } => {
+                let message = self.body(message);
+                let group = group.and_then(|group| interest.group_text(group));
+                self.push(&Change::Queued(Queued {
+                    session,
+                    seq: *seq,
+                    message,
+                    qos: *qos,
+                    retain: *retain,
+                    identifiers: Identifiers::Listed(identifiers),
+                    group: group.as_deref().unwrap_or_default(),
+                }));
+            }
+            Step::Sent {
+                seq,
+                packet_id,
+                awaiting,
+            } => self.push(&Change::Inflight(Inflight {
+                session,
+                seq: *seq,
+                packet_id: *packet_id,
+                awaiting: stored(*awaiting),
+            })),
+            Step::Removed { seq } => self.push(&Change::DeliveryRemoved { session, seq: *seq }),
+            Step::Received { packet_id } => self.push(&Change::Received {
+                session,
+                packet_id: *packet_id,
+            }),
+            Step::ReceivedRemoved { packet_id } => self.push(&Change::ReceivedRemoved {
+                session,
+                packet_id: *packet_id,
+            }),
+            Step::WillRemoved => self.push(&Change::WillRemoved { session }),
+        }
+    }
+
+    /// The number of a message, which is written first if it has none.
+    pub(crate) fn body(&mut self, message: &Message) -> u64 {
+        let known = message.stored_id();
+        if known != 0 {
+            return known;
+        }
+        let id = self.next_message_id();
+        message.set_stored_id(id);
+        let publication = message.publication();
+        let published_at = self.now.as_millis();
+        self.push(&Change::Message(thrum_storage::Message {
+            id,
+            publisher: publication.publisher,
+            published_at,
+            expires_at: publication.expires_at.map(Time::as_millis),
+            qos: publication.qos,
+            retain: publication.retain,
+            topic: publication.topic,
+            properties: message.properties_block(),
+            payload: publication.payload,
+        }));
+        id
+    }
+
+    /// A session's own record: it exists, with or without a connection.
+    pub(crate) fn session(&mut self, session: &Session, away_since: Option<Time>) {
+        self.push(&Change::Session(thrum_storage::Session {
+            id: session.id(),
+            client_id: session.client_id(),
+            version: session.version(),
+            expiry_secs: session.session_expiry(),
+            away_since: away_since.map(Time::as_millis),
+            packet_id_hint: session.last_packet_id(),
+        }));
+    }
+
+    /// A session's will as it is now.
+    pub(crate) fn will(&mut self, session: &Session) {
+        let id = session.id();
+        let Some(will) = session.will() else {
+            self.push(&Change::WillRemoved { session: id });
+            return;
+        };
+        let publication = will.message.publication();
+        self.push(&Change::Will(thrum_storage::Will {
+            session: id,
+            delay_secs: will.delay_secs,
+            message_expiry_secs: will.message_expiry,
+            qos: publication.qos,
+            retain: publication.retain,
+            topic: publication.topic,
+            properties: will.message.properties_block(),
+            payload: publication.payload,
+        }));
+    }
+
+    /// A message has left its place for another one, or for good.
+    pub(crate) fn moved(&mut self, from: Origin) {
+        if !from.ends {
+            self.push(&Change::DeliveryRemoved {
+                session: from.session,
+                seq: from.seq,
+            });
+        }
+    }
+
+    /// A session without a client, for messages that are between two places.
+    pub(crate) fn parking(&mut self, session: u64) {
+        self.push(&Change::Session(thrum_storage::Session {
+            id: session,
+            client_id: "",
+            version: Version::V5,
+            expiry_secs: u32::MAX,
+            away_since: None,
+            packet_id_hint: 0,
+        }));
+    }
+
+    /// A message of a shared group gets a place there.
+    pub(crate) fn parked(&mut self, at: Origin, message: &Message, group: &str) {
+        let body = self.body(message);
+        self.push(&Change::Queued(Queued {
+            session: at.session,
+            seq: at.seq,
+            message: body,
+            qos: message.publication().qos,
+            retain: false,
+            identifiers: Identifiers::NONE,
+            group,
+        }));
+    }
+
+    fn next_message_id(&mut self) -> u64 {
+        loop {
+            if let Some(id) = self.free_ids.next() {
+                return id;
+            }
+            self.free_ids = self.message_ids.block();
+        }
+    }
+}
+
+/// A `QoS` 2 PUBLISH, a PUBREL, a PUBREC and a PUBCOMP say something about the session that the client relies on.
+fn must_precede_output(step: &Step) -> bool {
+    match step {
+        Step::Sent { awaiting, .. } => *awaiting != server::Awaiting::PubAck,
+        Step::Received { .. } | Step::ReceivedRemoved { .. } => true,
+        Step::Queued { .. } | Step::Removed { .. } | Step::WillRemoved => false,
+    }
+}
+
+fn stored(awaiting: server::Awaiting) -> Awaiting {
+    match awaiting {
+        server::Awaiting::PubAck => Awaiting::PubAck,
+        server::Awaiting::PubRec => Awaiting::PubRec,
+        server::Awaiting::PubComp => Awaiting::PubComp,
+    }
+}

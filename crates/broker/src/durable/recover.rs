@@ -1,0 +1,152 @@
+//! What the storage gives back at the start, divided among the workers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use thrum_protocol::server::{Stored, StoredDelivery, StoredWill};
+use thrum_protocol::{Message, MessageParts, Time};
+use thrum_storage::{
+    Awaiting, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredSession,
+    RecoveredSubscription, RecoveredWill,
+};
+
+use crate::node::{Node, WorkerId};
+
+/// A session as it comes back.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    pub(crate) stored: Stored,
+    /// Places of the deliveries that belong to a shared subscription, with its filter.
+    pub(crate) shared: Vec<(usize, Box<str>)>,
+    pub(crate) subscriptions: Vec<RecoveredSubscription>,
+}
+
+/// What one worker takes over.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) sessions: Vec<Restored>,
+    /// Messages of shared groups whose session ended while they moved to another worker: they belong to nobody's session.
+    pub(crate) parked: Vec<Restored>,
+    /// Sessions that a later one of the same client has replaced.
+    pub(crate) replaced: Vec<u64>,
+}
+
+/// Hands the sessions to workers, and the retained messages to the node.
+pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> {
+    let messages: Vec<Arc<Message>> = recovered.messages.into_iter().map(message).collect();
+    for retained in recovered.retained {
+        if let Some(message) = messages.get(retained.message) {
+            node.retained.restore(message);
+        }
+    }
+    let mut latest: HashMap<Box<str>, u64> = HashMap::new();
+    for session in &recovered.sessions {
+        let id = latest.entry(session.client_id.clone()).or_default();
+        *id = session.id.max(*id);
+    }
+    let mut parts: Vec<Part> = (0..node.workers()).map(|_| Part::default()).collect();
+    for session in recovered.sessions {
+        let worker = node.home(&session.client_id);
+        if session.client_id.is_empty() {
+            parts[0].parked.push(restored(session, &messages, now));
+        } else if latest.get(&session.client_id) == Some(&session.id) {
+            let owner = node.registry.claim(&session.client_id, worker);
+            parts[owner.index()]
+                .sessions
+                .push(restored(session, &messages, now));
+        } else {
+            parts[worker.index()].replaced.push(session.id);
+        }
+    }
+    parts
+}
+
+impl Node {
+    /// The worker that a session is given to when nobody else has a say.
+    fn home(&self, client_id: &str) -> WorkerId {
+        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(client_id);
+        let worker = hash % self.workers() as u64;
+        WorkerId::new(u16::try_from(worker).unwrap_or(0))
+    }
+}
+
+fn message(recovered: RecoveredMessage) -> Arc<Message> {
+    let (bytes, topic_len, properties_len) = recovered.content.into_parts();
+    let message = Message::from_parts(MessageParts {
+        bytes,
+        topic_len,
+        properties_len,
+        publisher: recovered.publisher,
+        expires_at: recovered.expires_at.map(Time::from_millis),
+        qos: recovered.qos,
+        retain: recovered.retain,
+    });
+    message.set_stored_id(recovered.id);
+    Arc::new(message)
+}
+
+fn will(recovered: RecoveredWill) -> StoredWill {
+    let (bytes, topic_len, properties_len) = recovered.content.into_parts();
+    StoredWill {
+        message: Message::from_parts(MessageParts {
+            bytes,
+            topic_len,
+            properties_len,
+            publisher: 0,
+            expires_at: None,
+            qos: recovered.qos,
+            retain: recovered.retain,
+        }),
+        delay_secs: recovered.delay_secs,
+        message_expiry: recovered.message_expiry_secs,
+    }
+}
+
+fn restored(session: RecoveredSession, messages: &[Arc<Message>], now: Time) -> Restored {
+    let mut shared = Vec::new();
+    let mut deliveries = Vec::with_capacity(session.deliveries.len());
+    for recovered in session.deliveries {
+        let place = deliveries.len();
+        shared.extend(recovered.group.clone().map(|group| (place, group)));
+        deliveries.push(delivery(recovered, messages));
+    }
+    Restored {
+        stored: Stored {
+            id: session.id,
+            client_id: session.client_id,
+            version: session.version,
+            session_expiry: session.expiry_secs,
+            // Who was connected when the broker ended has been away since now.
+            away_since: session.away_since.map_or(now, Time::from_millis),
+            last_packet_id: session.packet_id_hint,
+            seq_max: session.seq_max,
+            deliveries,
+            received: session.received,
+            will: session.will.map(will),
+        },
+        shared,
+        subscriptions: session.subscriptions,
+    }
+}
+
+fn delivery(recovered: RecoveredDelivery, messages: &[Arc<Message>]) -> StoredDelivery {
+    let message = recovered.message.and_then(|place| messages.get(place));
+    let inflight = recovered.inflight.map(|(packet_id, awaiting)| {
+        let awaiting = match awaiting {
+            Awaiting::PubAck => thrum_protocol::server::Awaiting::PubAck,
+            Awaiting::PubRec => thrum_protocol::server::Awaiting::PubRec,
+            Awaiting::PubComp => thrum_protocol::server::Awaiting::PubComp,
+        };
+        (packet_id, awaiting)
+    });
+    StoredDelivery {
+        seq: recovered.seq,
+        message: message.cloned(),
+        inflight,
+        qos: recovered.qos,
+        retain: recovered.retain,
+        identifiers: recovered.identifiers,
+        group: None,
+    }
+}

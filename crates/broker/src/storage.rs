@@ -1,0 +1,105 @@
+//! The node's storage: opened and read before anyone may connect, closed when nobody writes any more.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thrum_storage::disk::{OpenDirError, RealDisk};
+use thrum_storage::{LogReport, OpenError, Options, Recovered, Store, WriteError};
+
+use crate::config::{Config, Durability};
+
+/// Folder of the log in the data directory.
+const STATE: &str = "state";
+
+/// Why the state cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The data directory is in use or cannot be used.
+    #[error(transparent)]
+    Directory(#[from] OpenDirError),
+    /// What is in it cannot be read.
+    #[error("cannot read the state in {}", .path.display())]
+    State {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: OpenError,
+    },
+    /// The system gives no thread.
+    #[error("cannot start the storage thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A store with what was in it.
+pub(crate) type Opened = (Store<RealDisk>, Recovered);
+
+/// Opens the configured data directory and reads the state; none if everything is kept in memory.
+pub(crate) fn open(config: &Config) -> Result<Option<Opened>, StorageError> {
+    let data_dir = &config.node.data_dir;
+    let durability = match config.storage.durability {
+        Durability::Fsync => thrum_storage::Durability::Fsync,
+        Durability::Os => thrum_storage::Durability::Os,
+        Durability::Memory => return Ok(None),
+    };
+    if data_dir.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let path = data_dir.join(STATE);
+    let disk = RealDisk::open(&path)?;
+    let options = Options {
+        durability,
+        disk_bytes_max: config.storage.max_disk,
+        ..Options::default()
+    };
+    let (store, recovered, report) =
+        Store::open(disk, options).map_err(|source| StorageError::State {
+            path: path.clone(),
+            source,
+        })?;
+    tell(&path, &recovered, &report);
+    Ok(Some((store, recovered)))
+}
+
+/// Says what was found, and what could not be.
+fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
+    let path = path.display();
+    if report.torn_bytes > 0 {
+        tracing::warn!(
+            %path,
+            bytes = report.torn_bytes,
+            "the end of the last write before the broker ended is incomplete and was cut off; nobody was told that it is safe"
+        );
+    }
+    for damage in &report.damaged {
+        tracing::error!(
+            %path,
+            ?damage,
+            "damaged records were put aside in the folder quarantine; everything else is served"
+        );
+    }
+    let orphans = recovered.orphans;
+    if orphans.sessions + orphans.deliveries + orphans.retained > 0 {
+        tracing::warn!(
+            sessions = orphans.sessions,
+            deliveries = orphans.deliveries,
+            retained = orphans.retained,
+            "left out, because what they belong to is damaged or was never acknowledged"
+        );
+    }
+    tracing::info!(
+        %path,
+        sessions = recovered.sessions.len(),
+        messages = recovered.messages.len(),
+        retained = recovered.retained.len(),
+        "state restored"
+    );
+}
+
+/// Tells how the storage thread ended.
+pub(crate) fn closed(result: Result<(), WriteError>) {
+    if let Err(error) = result {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let cause = cause.unwrap_or_default();
+        tracing::error!(%error, cause, "the last changes could not be written; nothing that was acknowledged is lost");
+    }
+}

@@ -1,0 +1,71 @@
+//! What durable sessions did is written down, and the output that rests on it marked.
+
+use super::local::{AWAY, Local};
+
+impl Local {
+    /// A durable session gets a list for its steps, so that it need not make one.
+    #[inline]
+    pub(crate) fn lend(&mut self, slot: u32) {
+        let session = &mut self.clients[slot as usize].session;
+        if session.is_durable()
+            && let Some(journal) = &mut self.journal
+            && let Some(list) = journal.spare_list()
+        {
+            session.lend_steps(list);
+        }
+    }
+
+    /// Writes down what a durable session did since the last call.
+    #[inline]
+    pub(crate) fn note(&mut self, slot: u32) {
+        if self.clients[slot as usize].session.is_durable() {
+            self.note_steps(slot);
+        }
+    }
+
+    fn note_steps(&mut self, slot: u32) {
+        let client = &mut self.clients[slot as usize];
+        let connection = client.connection;
+        if let Some(journal) = &mut self.journal
+            && let Some(mut steps) = client.session.take_steps()
+        {
+            let rests = journal.steps(client.session.id(), &mut steps, &self.node.interest);
+            journal.keep_list(steps);
+            if rests && connection != AWAY {
+                self.depend(connection);
+            }
+        }
+    }
+
+    /// Changes written so far, to tell whether something that follows writes one.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |journal| journal.mark())
+    }
+
+    /// What happened up to now belongs together.
+    #[inline]
+    pub(crate) fn end_unit(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.end_unit();
+        }
+    }
+
+    /// The connection's output of this turn waits until all changes of this turn are safe.
+    pub(crate) fn depend(&mut self, connection: u32) {
+        let entry = &mut self.connections[connection as usize];
+        if !entry.depends {
+            entry.depends = true;
+            self.depending.push(connection);
+        }
+    }
+
+    /// What a connection's turns up to this one produced may be written.
+    pub(crate) fn release(&mut self, connection: u32, serial: u32, turn: u64) {
+        let entry = self.connections.get_mut(connection as usize);
+        if let Some(entry) = entry.filter(|entry| entry.serial == serial) {
+            entry.release(turn);
+            self.mark_dirty(connection);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What subscriptions and retained messages leave on the disk.
+
+use std::sync::Arc;
+
+use thrum_codec::QoS;
+use thrum_codec::packet::SubscriptionOptions;
+use thrum_codec::topic::TopicFilter;
+use thrum_protocol::{Message, Publication};
+use thrum_routing::FilterId;
+use thrum_storage::{Change, Retained, Subscription};
+
+use super::Worker;
+
+impl Worker {
+    /// A durable session has a subscription, or has it with other options.
+    pub(crate) fn write_subscription(
+        &mut self,
+        slot: u32,
+        filter: TopicFilter<'_>,
+        options: SubscriptionOptions,
+        identifier: u32,
+    ) {
+        let session = &self.local.clients[slot as usize].session;
+        if session.is_durable()
+            && let Some(journal) = &mut self.local.journal
+        {
+            journal.push(&Change::Subscription(Subscription {
+                session: session.id(),
+                filter: filter.as_str(),
+                options,
+                identifier,
+            }));
+        }
+    }
+
+    /// A durable session gave a subscription up.
+    pub(crate) fn write_unsubscribed(&mut self, slot: u32, filter: TopicFilter<'_>) {
+        let session = &self.local.clients[slot as usize].session;
+        if session.is_durable()
+            && let Some(journal) = &mut self.local.journal
+        {
+            journal.push(&Change::SubscriptionRemoved {
+                session: session.id(),
+                filter: filter.as_str(),
+            });
+        }
+    }
+
+    /// One more durable session wants a filter: other workers must know from the first on.
+    pub(crate) fn durable_came(&mut self, filter: FilterId, text: &str) {
+        let count = self.durable.filters.entry(filter).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.node.interest.add_durable(text, self.local.id);
+        }
+    }
+
+    /// One durable session less wants a filter.
+    pub(crate) fn durable_went(&mut self, filter: FilterId, text: &str) {
+        let Some(count) = self.durable.filters.get_mut(&filter) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.durable.filters.remove(&filter);
+            self.node.interest.remove_durable(text, self.local.id);
+        }
+    }
+
+    /// A session that is taken up again is durable from now on, or no longer.
+    pub(super) fn subscriptions_become(&mut self, slot: u32, durable: bool) {
+        let filters = self.local.clients[slot as usize].subscriptions.clone();
+        let mut text = String::new();
+        for filter in filters {
+            text.clear();
+            self.index.filter_text(filter, &mut text);
+            if durable {
+                self.durable_came(filter, &text);
+            } else {
+                self.durable_went(filter, &text);
+            }
+        }
+    }
+
+    /// Whether a publish would add something to the disk.
+    pub(crate) fn needs_disk(&mut self, publication: &Publication<'_>) -> bool {
+        if publication.retain && !publication.payload.is_empty() {
+            return true;
+        }
+        if publication.qos == QoS::AtMostOnce {
+            return false;
+        }
+        let hash = self.routes.hash(publication.topic);
+        let entry = self.recall(publication.topic, hash);
+        let route = &entry.route;
+        let here = entry.local.iter();
+        let needs = route.durable & !self.local.id.bit() != 0
+            || here
+                .into_iter()
+                .any(|filter| self.durable.filters.contains_key(filter))
+            || route
+                .groups
+                .iter()
+                .any(|(_, members)| members.members().any(|(member, _)| member.durable));
+        self.routes.put(hash, entry);
+        needs
+    }
+
+    /// Makes a message its topic's retained one; false if the limits leave no room.
+    pub(crate) fn retain_message(&mut self, message: &Arc<Message>) -> bool {
+        let is_removal = message.payload().is_empty();
+        // What the node says about itself is said anew after a start.
+        let mut journal = self
+            .local
+            .journal
+            .as_deref_mut()
+            .filter(|_| !message.topic().starts_with("$SYS/"));
+        if let Some(journal) = &mut journal
+            && !is_removal
+        {
+            journal.body(message);
+        }
+        let stored = self.node.retained.store(message);
+        let topic = message.topic();
+        if let (Some(journal), Some(change)) = (journal, stored.change) {
+            journal.push(&if is_removal {
+                Change::RetainedRemoved { change, topic }
+            } else {
+                Change::Retained(Retained {
+                    change,
+                    topic,
+                    message: message.stored_id(),
+                })
+            });
+        }
+        stored.kept
+    }
+}

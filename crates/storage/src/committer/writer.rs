@@ -1,0 +1,226 @@
+//! The work of the thread: take what waits, apply it, commit it, tell the workers.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::{Queue, Shared, Submitted, Submitter, Ticket, Wake};
+use crate::clock::Stopwatch;
+use crate::disk::Disk;
+use crate::log::WriteError;
+use crate::metrics::Metrics;
+use crate::record::Batch;
+use crate::store::{Health, Store};
+
+/// Bytes that one commit takes from the queue.
+const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A commit that failed is tried again after this.
+const RETRY: Duration = Duration::from_millis(200);
+/// Emptied batches that are kept for the next ones.
+const SPARE_BATCHES_MAX: usize = 64;
+/// A larger one is not kept.
+const SPARE_BYTES_MAX: usize = 1024 * 1024;
+
+/// What the thread has.
+pub(super) struct Writer<D: Disk> {
+    store: Store<D>,
+    wakes: Vec<Wake>,
+    shared: Arc<Shared>,
+    /// Last ticket of each worker that the store has taken.
+    applied: Vec<Ticket>,
+    /// Batches for the commit at hand; empty between two steps.
+    taken: Vec<Submitted>,
+}
+
+impl<D: Disk> Writer<D> {
+    /// With a submitter for each worker.
+    pub(super) fn new(
+        store: Store<D>,
+        wakes: Vec<Wake>,
+        queue_bytes_max: usize,
+    ) -> (Self, Vec<Submitter>) {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            queue_bytes_max,
+            durable: wakes.iter().map(|_| AtomicU64::new(0)).collect(),
+            health: AtomicU8::new(store.health() as u8),
+            failure: Mutex::default(),
+            metrics: Metrics::default(),
+        });
+        shared.metrics.usage(store.usage());
+        let submitters = (0..wakes.len()).map(|worker| Submitter {
+            shared: Arc::clone(&shared),
+            worker,
+            last: 0,
+        });
+        let submitters = submitters.collect();
+        let writer = Self {
+            applied: vec![0; wakes.len()],
+            store,
+            wakes,
+            shared,
+            taken: Vec::new(),
+        };
+        (writer, submitters)
+    }
+
+    /// The store, for who has no other thread to ask.
+    #[cfg(feature = "testing")]
+    pub(super) fn store(&self) -> &Store<D> {
+        &self.store
+    }
+
+    /// Commits what waits and ends the log in order.
+    #[cfg(feature = "testing")]
+    pub(super) fn stop(mut self) -> Result<(), WriteError> {
+        self.shared.queue().stopping = true;
+        while self.step()? {}
+        self.store.close()
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The thread: ends when it is told to.
+    pub(super) fn run(mut self) -> Result<(), WriteError> {
+        let mut may_tidy = true;
+        loop {
+            let stopping = self.wait(may_tidy);
+            may_tidy = match self.step() {
+                // An error ends the thread only when there is no time left to try again.
+                Err(error) if stopping => return Err(error),
+                Ok(true) | Err(_) => true,
+                Ok(false) if stopping => return self.store.close(),
+                Ok(false) => self.tidy(),
+            };
+        }
+    }
+
+    /// Commits what waits; false if nothing does.
+    pub(super) fn step(&mut self) -> Result<bool, WriteError> {
+        self.take();
+        if self.taken.is_empty() && !self.store.has_pending() {
+            return Ok(false);
+        }
+        self.apply();
+        self.commit()?;
+        Ok(true)
+    }
+
+    /// Makes use of a time without work; true if more could follow at once.
+    pub(super) fn tidy(&mut self) -> bool {
+        let result = self.store.tidy();
+        if let Err(error) = &result {
+            self.failed(error);
+        }
+        self.shared.metrics.usage(self.store.usage());
+        self.publish_health();
+        result.unwrap_or(false)
+    }
+
+    /// Waits for work; true if the committer is to stop.
+    fn wait(&self, may_tidy: bool) -> bool {
+        let queue = self.shared.queue();
+        let arrived = &self.shared.arrived;
+        let queue = if self.is_failing() {
+            let waited = arrived.wait_timeout_while(queue, RETRY, |queue| !queue.stopping);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        } else if may_tidy {
+            queue
+        } else {
+            let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.stopping;
+            let waited = arrived.wait_while(queue, idle);
+            waited.unwrap_or_else(PoisonError::into_inner)
+        };
+        queue.stopping
+    }
+
+    fn take(&mut self) {
+        let is_failing = self.is_failing();
+        let mut queue = self.shared.queue();
+        if is_failing && !queue.stopping {
+            // What waits stays in the queue, so that it fills and the publishers are held back.
+            return;
+        }
+        let mut bytes = 0;
+        while bytes < COMMIT_BYTES_MAX
+            && let Some(submitted) = queue.waiting.pop_front()
+        {
+            bytes += submitted.batch.bytes_len();
+            self.taken.push(submitted);
+        }
+        queue.bytes -= bytes;
+        self.shared.metrics.queue(queue.bytes);
+    }
+
+    fn apply(&mut self) {
+        for submitted in &mut self.taken {
+            let applied = self.store.apply(&submitted.batch);
+            // Only a bug of ours makes a batch that cannot be read, and to acknowledge it would be a lie.
+            assert!(applied.is_ok(), "a batch that cannot be read");
+            self.applied[submitted.worker] = submitted.ticket;
+            submitted.batch.clear();
+        }
+        let is_kept = |batch: &Batch| batch.capacity() <= SPARE_BYTES_MAX;
+        let emptied = self
+            .taken
+            .drain(..)
+            .map(|submitted| submitted.batch)
+            .filter(is_kept);
+        let mut queue = self.shared.queue();
+        let room = SPARE_BATCHES_MAX.saturating_sub(queue.spare.len());
+        queue.spare.extend(emptied.take(room));
+    }
+
+    fn commit(&mut self) -> Result<(), WriteError> {
+        let watch = Stopwatch::start();
+        let result = self.store.commit();
+        match &result {
+            Ok(committed) => {
+                self.shared.metrics.committed(*committed, watch.elapsed());
+                self.shared.metrics.usage(self.store.usage());
+                self.publish_tickets();
+            }
+            Err(error) => {
+                self.failed(error);
+                self.shared.metrics.usage(self.store.usage());
+            }
+        }
+        self.publish_health();
+        result.map(|_| ())
+    }
+
+    fn publish_tickets(&self) {
+        let workers = self.shared.durable.iter().zip(&self.applied);
+        for ((durable, &ticket), wake) in workers.zip(&self.wakes) {
+            if durable.swap(ticket, Ordering::Release) != ticket {
+                wake();
+            }
+        }
+    }
+
+    fn is_failing(&self) -> bool {
+        self.store.health() == Health::Failing
+    }
+
+    fn failed(&self, error: &WriteError) {
+        self.shared.metrics.failed();
+        let cause = std::error::Error::source(error);
+        let text = cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+        *self.shared.failure() = Some(text);
+    }
+
+    fn publish_health(&self) {
+        let health = self.store.health();
+        let before = self.shared.health.swap(health as u8, Ordering::AcqRel);
+        if before == health as u8 {
+            return;
+        }
+        if health != Health::Failing {
+            *self.shared.failure() = None;
+        }
+        self.wakes.iter().for_each(|wake| wake());
+    }
+}
