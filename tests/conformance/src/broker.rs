@@ -21,7 +21,7 @@ echo $pid
 read -r _
 kill $pid 2>/dev/null
 wait $pid
-rm -f "$log" "${log%.log}.conf"
+rm -rf "$log" "${log%.log}.conf" "${log%.log}.data"
 "#;
 
 /// A running broker.
@@ -36,6 +36,11 @@ pub struct Broker {
 /// Whether Debian's mosquitto stands in for thrum, to try the cases themselves.
 pub fn is_mosquitto() -> bool {
     env::var("BROKER").is_ok_and(|kind| kind == "mosquitto")
+}
+
+/// Whether the broker under test keeps its state on disk, so that every answer of a durable session waits for it.
+fn is_durable() -> bool {
+    env::var_os("CONFORMANCE_DURABLE").is_some()
 }
 
 impl Broker {
@@ -167,9 +172,15 @@ fn command(address: SocketAddr) -> Vec<String> {
             .into();
     }
     let binary = thrum_binary().to_string_lossy().into_owned();
-    [&binary, "serve", "--dev", "--listen", &address.to_string()]
+    let mut command: Vec<String> = [&binary, "serve", "--dev", "--listen", &address.to_string()]
         .map(str::to_owned)
-        .into()
+        .into();
+    if is_durable() {
+        let data = env::temp_dir().join(format!("thrum-conformance-{}.data", address.port()));
+        command.push("--data-dir".to_owned());
+        command.push(data.to_string_lossy().into_owned());
+    }
+    command
 }
 
 fn thrum_binary() -> PathBuf {
