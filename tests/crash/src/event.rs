@@ -32,6 +32,8 @@ pub enum Event {
     Client(ClientIndex, ClientEvent),
     /// A look at all retained messages begins.
     Inspecting,
+    /// The look was cut off.
+    NotInspected,
     /// What is retained, by topic.
     Inspected(BTreeMap<String, MessageNumber>),
 }

@@ -129,7 +129,7 @@ impl Checker {
             client.presence.ending();
             self.disown(index);
         }
-        self.will_at_disconnect(index, disconnect.with_will);
+        self.will_at_disconnect(index, disconnect);
     }
 
     pub(super) fn disconnected(&mut self, client: ClientIndex) {

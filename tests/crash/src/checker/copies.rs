@@ -6,10 +6,9 @@ use super::client::{End, Place};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copies {
     qos: u8,
-    /// Deliveries that were not repetitions of one before.
-    count: u32,
-    /// All of them.
     deliveries: u32,
+    /// Those on the last connection.
+    on_connection: u32,
     /// The last one.
     last: Place,
     /// PUBACK of the last one was sent.
@@ -22,8 +21,8 @@ impl Copies {
     pub(super) fn first(qos: u8, place: Place) -> Self {
         Self {
             qos,
-            count: 1,
             deliveries: 1,
+            on_connection: 1,
             last: place,
             is_acknowledged: false,
             is_settled: false,
@@ -58,36 +57,35 @@ impl Copies {
         sends: u32,
         end: Option<End>,
     ) -> Result<(), String> {
-        let may_be_copy = self.count < sends;
-        let is_new_connection = place.connection > self.last.connection;
-        let crashed = place.run > self.last.run;
-        let lost_acknowledgement = crashed || matches!(end, Some(End::Vanished | End::Taken));
-        let may_be_repetition = match self.qos {
+        let was = *self;
+        let is_new_connection = place.connection > was.last.connection;
+        self.deliveries += 1;
+        self.on_connection = if is_new_connection {
+            1
+        } else {
+            was.on_connection + 1
+        };
+        self.last = place;
+        self.is_acknowledged = false;
+        self.is_settled = false;
+        let crashed = place.run > was.last.run;
+        let is_allowed = match was.qos {
+            // Each PUBLISH of its publisher may be a message of its own, and which of them comes is not to be seen.
+            _ if sends > 1 => self.on_connection <= sends,
             0 => crashed,
-            1 if self.is_acknowledged => {
-                is_new_connection && !self.is_settled && lost_acknowledgement
+            1 if was.is_acknowledged => {
+                let may_be_lost = crashed || matches!(end, Some(End::Vanished | End::Taken));
+                is_new_connection && !was.is_settled && may_be_lost
             }
             1 => is_new_connection,
             _ => false,
         };
-        let was = *self;
-        self.last = place;
-        self.deliveries += 1;
-        self.is_acknowledged = false;
-        self.is_settled = false;
-        if may_be_repetition {
-            return Ok(());
+        match was.qos {
+            _ if is_allowed => Ok(()),
+            1 if was.is_settled => Err("came again although PUBACK was safe".to_owned()),
+            _ => Err(format!(
+                "came again although nothing was lost in between ({was:?}, now {place:?})"
+            )),
         }
-        self.count += 1;
-        if may_be_copy {
-            return Ok(());
-        }
-        Err(match self.qos {
-            1 if was.is_settled => "came again although PUBACK was safe".to_owned(),
-            1 => {
-                format!("came again although nothing was lost in between ({was:?}, now {place:?})")
-            }
-            qos => format!("QoS {qos} came twice"),
-        })
     }
 }

@@ -18,6 +18,7 @@ pub(super) struct Identifiers {
 struct Use {
     number: Option<MessageNumber>,
     qos: u8,
+    retain: bool,
     place: Place,
     /// PUBREC was sent.
     is_recorded: bool,
@@ -56,7 +57,9 @@ impl Identifiers {
             self.take(delivery, place, false);
             return result.map(|()| Arrival::Handed);
         };
-        let is_same = before.number == delivery.number && before.qos == delivery.qos;
+        let is_same = before.number == delivery.number
+            && before.qos == delivery.qos
+            && before.retain == delivery.retain;
         self.take(delivery, place, is_same && before.is_recorded);
         if before.place.connection == place.connection {
             return Err(format!(
@@ -120,9 +123,13 @@ impl Identifiers {
         place: Place,
         is_single: bool,
     ) -> Result<(), String> {
+        // Each SUBSCRIBE brings retained messages anew.
+        if delivery.retain {
+            return Ok(());
+        }
         let is_this = |used: &Use| {
             let is_kept = delivery.qos == 2 || (is_single && used.place.run == place.run);
-            used.number.is_some() && used.number == delivery.number && is_kept
+            used.number.is_some() && used.number == delivery.number && !used.retain && is_kept
         };
         let other = self.in_use.iter().find(|(_, used)| is_this(used));
         other.map_or(Ok(()), |(id, used)| {
@@ -137,6 +144,7 @@ impl Identifiers {
         let used = Use {
             number: delivery.number,
             qos: delivery.qos,
+            retain: delivery.retain,
             place,
             is_recorded,
         };

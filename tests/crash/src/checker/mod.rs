@@ -19,6 +19,7 @@ mod presence;
 mod retained;
 mod wills;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::event::{ClientEvent, ClientIndex, Event, MessageNumber, Millis, Observed};
@@ -134,6 +135,7 @@ impl Checker {
             }
             Event::Killed => self.killed(),
             Event::Inspecting => self.retained.inspecting(),
+            Event::NotInspected => self.retained.not_inspected(),
             Event::Inspected(found) => {
                 let (looked_at, wrong) = self.retained.inspected(found);
                 self.counts.retained += looked_at;
@@ -143,6 +145,11 @@ impl Checker {
             }
             Event::Client(client, event) => self.client_event(*client, event),
         }
+    }
+
+    /// Whether a look at what is retained finds what it should.
+    pub fn is_retained_right(&self, found: &BTreeMap<String, MessageNumber>) -> bool {
+        self.retained.wrong(found).is_empty()
     }
 
     /// What was found wrong up to now.
@@ -264,6 +271,7 @@ impl Checker {
         let Some(message) = self.messages.accept(number, self.clock.event) else {
             return;
         };
+        self.counts.wills += u64::from(message.sends == 0);
         self.retained.accepted(number, &message.publish);
         for client in &mut self.clients {
             if client.life.owes(message) && !client.life.seen.contains_key(&number) {

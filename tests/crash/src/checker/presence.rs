@@ -36,6 +36,10 @@ enum Exists {
 impl Presence {
     pub(super) fn connecting(&mut self, connect: &Connect) {
         self.pending = Some(connect.clone());
+        // It ends with its connection, and whether that ends before this one begins is the broker's choice.
+        if self.expiry_secs == 0 && self.exists == Exists::Yes {
+            self.exists = Exists::Maybe;
+        }
     }
 
     /// CONNACK came.

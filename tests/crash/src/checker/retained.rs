@@ -62,12 +62,23 @@ impl Retained {
         self.is_inspecting = true;
     }
 
+    pub(super) fn not_inspected(&mut self) {
+        self.is_inspecting = false;
+        self.topics.values_mut().for_each(Topic::forget_older);
+    }
+
     /// Number of topics, and what is wrong with them.
     pub(super) fn inspected(
         &mut self,
         found: &BTreeMap<String, MessageNumber>,
     ) -> (u64, Vec<String>) {
-        self.is_inspecting = false;
+        let wrong = self.wrong(found);
+        self.not_inspected();
+        (u64::try_from(found.len()).unwrap_or(0), wrong)
+    }
+
+    /// What is wrong with a look at all topics.
+    pub(super) fn wrong(&self, found: &BTreeMap<String, MessageNumber>) -> Vec<String> {
         let mut wrong = Vec::new();
         for (name, topic) in &self.topics {
             let value = found.get(name).copied();
@@ -82,8 +93,7 @@ impl Retained {
                 wrong.push(format!("retained on {name}: {number}, but nothing was"));
             }
         }
-        self.topics.values_mut().for_each(Topic::forget_older);
-        (u64::try_from(found.len()).unwrap_or(0), wrong)
+        wrong
     }
 
     /// A retained message came as an answer to SUBSCRIBE.

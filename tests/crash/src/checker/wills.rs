@@ -1,7 +1,7 @@
 //! Wills: which have to be published, which must not, and when.
 
 use super::Checker;
-use crate::event::{ClientIndex, Connect, MessageNumber, Millis, Will};
+use crate::event::{ClientIndex, Connect, Disconnect, MessageNumber, Millis, Will};
 
 /// Wills of one client.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +51,7 @@ impl Checker {
     /// Nobody returns and nothing is killed before the waiting wills were published.
     pub fn expect_waiting_wills(&mut self) {
         for client in 0..self.clients.len() {
-            let wills = &mut self.clients[client].wills;
-            if let Some(waiting) = wills.waiting.take() {
+            if let Some(waiting) = self.clients[client].wills.waiting {
                 self.will_is_due(waiting.number, waiting.due_min);
             }
         }
@@ -60,7 +59,12 @@ impl Checker {
 
     /// A will with a CONNECT that is sent is asked for, the one before it is still armed.
     pub(super) fn will_asked(&mut self, client: ClientIndex, connect: &Connect) {
-        self.clients[client].wills.asked.clone_from(&connect.will);
+        let wills = &mut self.clients[client].wills;
+        wills.asked.clone_from(&connect.will);
+        // A clean start ends the session, and the will goes out at once.
+        if let Some(waiting) = wills.waiting.filter(|_| connect.clean) {
+            self.not_before(waiting.number, 0);
+        }
     }
 
     pub(super) fn will_after_connect(
@@ -83,7 +87,6 @@ impl Checker {
             }
         }
         if let Some(waiting) = waiting {
-            // A clean start ends the session, and the will goes out at once.
             if connect.clean {
                 self.will_is_due(waiting.number, 0);
             } else if at < waiting.due_min {
@@ -98,12 +101,14 @@ impl Checker {
         }
     }
 
-    pub(super) fn will_at_disconnect(&mut self, client: ClientIndex, with_will: bool) {
+    pub(super) fn will_at_disconnect(&mut self, client: ClientIndex, disconnect: Disconnect) {
         let wills = &mut self.clients[client].wills;
-        if !with_will {
-            wills
-                .discarded
-                .extend(wills.armed.take().map(|will| will.number));
+        if !disconnect.with_will {
+            let armed = wills.armed.take();
+            wills.discarded.extend(armed.map(|will| will.number));
+        } else if disconnect.ends_session {
+            // It goes out with the session, at once; should a kill undo that, it waits and may be cancelled.
+            wills.armed.take_if(|will| will.delay > 0);
         }
     }
 
@@ -148,7 +153,6 @@ impl Checker {
     }
 
     fn will_is_due(&mut self, number: MessageNumber, not_before: Millis) {
-        self.counts.wills += 1;
         self.not_before(number, not_before);
         self.accepted(number);
     }
