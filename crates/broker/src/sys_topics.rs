@@ -7,6 +7,7 @@ use std::time::Duration;
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
 use thrum_protocol::{Message, Publication, Time};
+use thrum_storage::{Health, MetricsSnapshot};
 
 use crate::metrics::{Counter, Metrics};
 use crate::worker::Worker;
@@ -51,7 +52,7 @@ const COUNTS: [(&str, Counter); 26] = [
 ];
 
 /// How often each limit of the configuration was reached, under the limit's own name.
-const LIMITS: [(&str, Counter); 16] = [
+const LIMITS: [(&str, Counter); 17] = [
     ("connections", Counter::ConnectionsOverLimit),
     ("connect_rate", Counter::ConnectRateDeferred),
     ("connect_timeout", Counter::ConnectTimeouts),
@@ -63,6 +64,7 @@ const LIMITS: [(&str, Counter); 16] = [
     ("output_bytes", Counter::LimitOutput),
     ("memory", Counter::LimitMemory),
     ("retained", Counter::RetainedRefused),
+    ("storage", Counter::StorageRefused),
     ("client/subscriptions", Counter::LimitSubscriptions),
     ("client/receive_maximum", Counter::LimitReceiveMaximum),
     ("client/topic_aliases", Counter::LimitTopicAlias),
@@ -117,6 +119,15 @@ pub(crate) struct SysTopics {
     clients_maximum: u64,
 }
 
+/// What the topics are made of.
+#[derive(Debug)]
+struct Figures<'a> {
+    metrics: &'a Metrics,
+    /// Retained messages and their bytes.
+    retained: (usize, usize),
+    storage: Option<(Health, MetricsSnapshot)>,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     count: u64,
@@ -136,12 +147,10 @@ impl SysTopics {
     }
 
     /// Topics and values that changed since the last call.
-    fn changes(
-        &mut self,
-        metrics: &Metrics,
-        retained: (usize, usize),
-        now: Time,
-    ) -> Vec<(String, String)> {
+    fn changes(&mut self, figures: &Figures<'_>, now: Time) -> Vec<(String, String)> {
+        let Figures {
+            metrics, retained, ..
+        } = *figures;
         let mut values = Vec::new();
         let mut put =
             |topic: &str, value: String| values.push((format!("$SYS/broker/{topic}"), value));
@@ -176,6 +185,9 @@ impl SysTopics {
                 metrics.total(counter).to_string(),
             );
         }
+        if let Some((health, storage)) = &figures.storage {
+            storage_values(*health, storage, &mut put);
+        }
         let elapsed = now.since(self.sampled_at);
         self.sampled_at = now;
         for ((topic, figure), load) in LOADS.iter().zip(&mut self.loads) {
@@ -187,6 +199,31 @@ impl SysTopics {
         values.retain(|(topic, value)| self.last.get(topic) != Some(value));
         self.last.extend(values.iter().cloned());
         values
+    }
+}
+
+/// What the storage thread does, and whether the node may promise anything.
+fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMut(&str, String)) {
+    let health = match health {
+        Health::Healthy => "healthy",
+        Health::Full => "full",
+        Health::Failing => "failing",
+    };
+    put("storage/health", health.to_owned());
+    for (topic, value) in [
+        ("storage/bytes/needed", storage.usage.live_bytes),
+        ("storage/bytes/used", storage.usage.used_bytes),
+        ("storage/bytes/maximum", storage.usage.disk_bytes_max),
+        ("storage/bytes/written", storage.bytes),
+        ("storage/bytes/waiting", storage.queue_bytes),
+        ("storage/sessions", storage.usage.sessions as u64),
+        ("storage/messages", storage.usage.messages as u64),
+        ("storage/commits", storage.commits),
+        ("storage/commits/failed", storage.failures),
+        ("storage/commits/microseconds", storage.commit_micros),
+        ("storage/damaged", storage.usage.damaged_places),
+    ] {
+        put(topic, value.to_string());
     }
 }
 
@@ -224,10 +261,13 @@ impl Load {
 impl Worker {
     /// Publishes what changed, retained.
     pub(crate) fn publish_sys(&mut self) {
-        let retained = self.node.retained.size();
-        let changes = self
-            .sys
-            .changes(&self.node.metrics, retained, self.local.now);
+        let journal = self.local.journal.as_deref();
+        let figures = Figures {
+            metrics: &self.node.metrics,
+            retained: self.node.retained.size(),
+            storage: journal.map(|journal| (journal.health(), journal.metrics())),
+        };
+        let changes = self.sys.changes(&figures, self.local.now);
         for (topic, value) in changes {
             let message = Message::new(&Publication {
                 topic: &topic,
@@ -247,18 +287,26 @@ impl Worker {
 mod tests {
     use super::*;
 
+    fn figures(metrics: &Metrics) -> Figures<'_> {
+        Figures {
+            metrics,
+            retained: (0, 0),
+            storage: Some((Health::Healthy, MetricsSnapshot::default())),
+        }
+    }
+
     #[test]
     fn only_changed_values_are_published_again() {
         let metrics = Metrics::new(2);
         let mut sys = SysTopics::new(Time::from_millis(0));
-        let first = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
+        let first = sys.changes(&figures(&metrics), Time::from_millis(1000));
         assert!(
             first
                 .iter()
                 .any(|(topic, _)| topic == "$SYS/broker/version")
         );
         metrics.row(1).add(Counter::PublishReceived, 5);
-        let second = sys.changes(&metrics, (0, 0), Time::from_millis(1000));
+        let second = sys.changes(&figures(&metrics), Time::from_millis(1000));
         assert_eq!(
             second,
             [(
@@ -271,7 +319,7 @@ mod tests {
     #[test]
     fn the_uptime_counts_from_the_start_of_the_node() {
         let (start, now) = (Time::from_millis(90_000), Time::from_millis(102_700));
-        let topics = SysTopics::new(start).changes(&Metrics::new(1), (0, 0), now);
+        let topics = SysTopics::new(start).changes(&figures(&Metrics::new(1)), now);
         let uptime = topics
             .iter()
             .find(|(topic, _)| topic == "$SYS/broker/uptime");
@@ -282,7 +330,7 @@ mod tests {
     fn the_guide_lists_every_topic() {
         let guide = include_str!("../../../docs/guide/sys-topics.md");
         let start = Time::from_millis(0);
-        let topics = SysTopics::new(start).changes(&Metrics::new(1), (0, 0), start);
+        let topics = SysTopics::new(start).changes(&figures(&Metrics::new(1)), start);
         for (topic, _) in topics {
             let name = topic.trim_start_matches("$SYS/broker/");
             let name = name.trim_start_matches("limits/");

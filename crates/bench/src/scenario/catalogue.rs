@@ -50,7 +50,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 36] = [
+const FILES: [File; 37] = [
     file!("singlenode-conn-tcp-10K-100", "conn-tcp-10K-100"),
     file!("singlenode-fanout-1-1K-1-1K", "fanout-1-1K"),
     file!("singlenode-p2p-1K-1K-1K-1K", "p2p-1K"),
@@ -79,6 +79,7 @@ const FILES: [File; 36] = [
     file!("xmeter-fan-in"),
     file!("reconnect-storm"),
     file!("persistent-session"),
+    file!("durable-publish"),
     file!("broker-restart"),
     file!("half-open"),
     file!("slow-reader"),

@@ -41,9 +41,10 @@ const XMETER_SET: [&str; 5] = [
     "xmeter-fan-in",
 ];
 
-const AVAILABILITY_SET: [&str; 7] = [
+const AVAILABILITY_SET: [&str; 8] = [
     "reconnect-storm",
     "persistent-session",
+    "durable-publish",
     "broker-restart",
     "half-open",
     "slow-reader",
@@ -51,7 +52,7 @@ const AVAILABILITY_SET: [&str; 7] = [
     "weak-network",
 ];
 
-const ALL: [&str; 36] = [
+const ALL: [&str; 37] = [
     "conn-tcp-10K-100",
     "fanout-1-1K",
     "p2p-1K",
@@ -80,6 +81,7 @@ const ALL: [&str; 36] = [
     "xmeter-fan-in",
     "reconnect-storm",
     "persistent-session",
+    "durable-publish",
     "broker-restart",
     "half-open",
     "slow-reader",

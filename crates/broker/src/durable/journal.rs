@@ -7,7 +7,7 @@ use thrum_codec::Version;
 use thrum_protocol::server::{self, Session, Step};
 use thrum_protocol::{Message, Time};
 use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Queued};
-use thrum_storage::{Submitter, Ticket};
+use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 
 use super::{MessageIds, Origin};
 use crate::interest::Interest;
@@ -93,6 +93,11 @@ impl Journal {
 
     pub(crate) fn health(&self) -> Health {
         self.submitter.health()
+    }
+
+    /// The counters of the storage thread.
+    pub(crate) fn metrics(&self) -> MetricsSnapshot {
+        self.submitter.metrics()
     }
 
     /// Why the storage thread cannot write.
@@ -253,6 +258,22 @@ impl Journal {
             expiry_secs: u32::MAX,
             away_since: None,
             packet_id_hint: 0,
+        }));
+    }
+
+    /// A will that was published, and that another worker has not written down yet.
+    pub(crate) fn parked_will(&mut self, session: u64, will: &Message) {
+        let publication = will.publication();
+        let expires_at = publication.expires_at;
+        self.push(&Change::Will(thrum_storage::Will {
+            session,
+            delay_secs: 0,
+            message_expiry_secs: expires_at.map(|at| at.secs_from(self.now)),
+            qos: publication.qos,
+            retain: publication.retain,
+            topic: publication.topic,
+            properties: will.properties_block(),
+            payload: publication.payload,
         }));
     }
 

@@ -50,10 +50,12 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
         if session.client_id.is_empty() {
             parts[0].parked.push(restored(session, &messages, now));
         } else if latest.get(&session.client_id) == Some(&session.id) {
-            let owner = node.registry.claim(&session.client_id, worker);
-            parts[owner.index()]
-                .sessions
-                .push(restored(session, &messages, now));
+            // A worker that is alone never asks whose a session is.
+            if node.workers() > 1 {
+                node.registry.claim(&session.client_id, worker);
+            }
+            let part = &mut parts[worker.index()];
+            part.sessions.push(restored(session, &messages, now));
         } else {
             parts[worker.index()].replaced.push(session.id);
         }

@@ -54,6 +54,13 @@ impl DurableTurn {
     }
 }
 
+impl DurableTurn {
+    /// Grows with each question to another worker.
+    pub(super) fn asked_so_far(&self) -> u64 {
+        self.ask_count
+    }
+}
+
 impl Worker {
     /// Hands in the changes of the turn and holds back the outputs that rest on them; false if the storage thread
     /// has no room, and then nothing that rests on them may leave.
@@ -319,6 +326,17 @@ impl Worker {
         let group = node.interest.group_text(group).unwrap_or_default();
         journal.parked(place, outgoing.message(), &group);
         Some(place)
+    }
+
+    /// A will was published that another worker has to write down: until it has, a session without a client has it, so that
+    /// a crash does not lose it.
+    pub(super) fn park_will(&mut self, will: &Message) {
+        if let Some(journal) = &mut self.local.journal {
+            let session = self.node.next_session_id();
+            journal.parking(session);
+            journal.parked_will(session, will);
+            self.durable.parked.push(session);
+        }
     }
 
     /// Messages found parked at the start are gone once all of them have a place.

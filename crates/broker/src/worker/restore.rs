@@ -23,6 +23,22 @@ impl Worker {
         }
         self.listeners = listeners;
         self.give_out_parked();
+        self.end_what_is_over();
+    }
+
+    /// What was due before the start happens before a client can come back: its will is not taken back by that.
+    fn end_what_is_over(&mut self) {
+        let now = self.local.now;
+        let is_over = |client: &Client| client.session.next_deadline().is_some_and(|at| at <= now);
+        let clients = self.local.clients.iter();
+        let over: Vec<(usize, u64)> = clients
+            .filter(|(_, client)| is_over(client))
+            .map(|(slot, client)| (slot, client.session.id()))
+            .collect();
+        for (slot, id) in over {
+            self.session_timer(u32::try_from(slot).unwrap_or(u32::MAX), id);
+            self.local.end_unit();
+        }
     }
 
     /// Takes its sessions over. Messages that belong to no session are given out by [`Worker::give_out_parked`],
@@ -107,10 +123,13 @@ impl Worker {
         }
     }
 
-    /// Gives messages whose session had ended to members of their groups.
+    /// Publishes wills, and gives messages whose session had ended to members of their groups: a crash stopped both.
     pub(crate) fn give_out_parked(&mut self) {
         for restored in std::mem::take(&mut self.durable.found_parked) {
             let session = restored.stored.id;
+            if let Some(will) = restored.stored.will {
+                self.publish_will(will.into_message(self.local.now));
+            }
             let mut deliveries = restored.stored.deliveries;
             for (place, filter) in restored.shared {
                 deliveries[place].group = self.group_of(&filter);

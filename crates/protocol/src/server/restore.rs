@@ -69,6 +69,16 @@ pub struct StoredWill {
     pub message_expiry: Option<u32>,
 }
 
+impl StoredWill {
+    /// The message to publish at this moment, by nobody: its session is gone.
+    pub fn into_message(self, now: Time) -> Message {
+        let mut message = self.message;
+        let expires_at = self.message_expiry.map(|seconds| now.plus_secs(seconds));
+        message.publish_as(0, expires_at);
+        message
+    }
+}
+
 /// A will as it is to be written down.
 #[derive(Clone, Copy, Debug)]
 pub struct WillView<'a> {

@@ -179,6 +179,11 @@ impl Submitter {
         self.last
     }
 
+    /// The counters.
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.shared.metrics.snapshot()
+    }
+
     /// Whether the node may promise anything.
     pub fn health(&self) -> Health {
         self.shared.health()
