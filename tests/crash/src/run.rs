@@ -321,6 +321,10 @@ impl Run {
             if changed.elapsed() > PATIENCE {
                 self.world.journal().checker_mut().close_epoch();
                 let unsettled = self.world.unsettled().join("\n");
+                if env::var("HANG").is_ok() {
+                    eprintln!("HANGING");
+                    clock::sleep(Duration::from_secs(120));
+                }
                 self.fail(&format!("the clients wait in vain:\n{unsettled}"));
             }
         }

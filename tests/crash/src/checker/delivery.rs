@@ -14,9 +14,13 @@ impl Checker {
             .number
             .and_then(|number| self.messages.find(number))
             .cloned();
-        let is_single = message.as_ref().is_some_and(|message| message.sends <= 1);
+        let is_its_own = message.as_ref().is_some_and(|message| {
+            let life = &self.clients[client].life;
+            let permission = life.permission(message, delivery.qos);
+            message.sends <= 1 && permission.is_some_and(|by| by.group().is_none())
+        });
         let identifiers = &mut self.clients[client].life.identifiers;
-        match identifiers.arrives(delivery, place, is_single) {
+        match identifiers.arrives(delivery, place, is_its_own) {
             Err(text) => return self.blame(Some(client), delivery.number, text),
             Ok(Arrival::KnownAlready) => {
                 self.counts.resent += 1;

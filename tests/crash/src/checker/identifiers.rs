@@ -19,6 +19,7 @@ struct Use {
     number: Option<MessageNumber>,
     qos: u8,
     retain: bool,
+    is_its_own: bool,
     place: Place,
     /// PUBREC was sent.
     is_recorded: bool,
@@ -34,7 +35,7 @@ pub(super) enum Arrival {
 }
 
 impl Identifiers {
-    /// A PUBLISH came; `is_single` if its publisher sent it only once.
+    /// A PUBLISH came; `is_its_own` if nobody else may get it, and its publisher sent it only once.
     ///
     /// # Errors
     /// Why its identifier is wrong.
@@ -42,7 +43,7 @@ impl Identifiers {
         &mut self,
         delivery: &Delivery,
         place: Place,
-        is_single: bool,
+        is_its_own: bool,
     ) -> Result<Arrival, String> {
         let id = delivery.packet_id;
         if delivery.qos == 0 {
@@ -53,22 +54,23 @@ impl Identifiers {
         }
         self.completed.remove(&id);
         let Some(before) = self.in_use.get(&id).copied() else {
-            let result = self.is_first_use(delivery, place, is_single);
-            self.take(delivery, place, false);
+            let result = self.is_first_use(delivery, place, is_its_own);
+            self.take(delivery, place, is_its_own, false);
             return result.map(|()| Arrival::Handed);
         };
         let is_same = before.number == delivery.number
             && before.qos == delivery.qos
             && before.retain == delivery.retain;
-        self.take(delivery, place, is_same && before.is_recorded);
+        self.take(delivery, place, is_its_own, is_same && before.is_recorded);
         if before.place.connection == place.connection {
             return Err(format!(
                 "packet identifier {id} is in use on this connection by {before:?}"
             ));
         }
         let crashed = before.place.run < place.run;
-        // QoS 1 leaves before it is on the disk: after a crash it may be a first one, and its identifier another's.
-        if before.qos == 1 && crashed {
+        // QoS 1 leaves before it is on the disk: after a crash it may be a first one, and its identifier another's. In a
+        // shared group another member may have got it meanwhile.
+        if before.qos == 1 && (crashed || (!before.is_its_own && !is_same)) {
             return Ok(Arrival::Handed);
         }
         if !is_same {
@@ -121,14 +123,14 @@ impl Identifiers {
         &self,
         delivery: &Delivery,
         place: Place,
-        is_single: bool,
+        is_its_own: bool,
     ) -> Result<(), String> {
         // Each SUBSCRIBE brings retained messages anew.
         if delivery.retain {
             return Ok(());
         }
         let is_this = |used: &Use| {
-            let is_kept = delivery.qos == 2 || (is_single && used.place.run == place.run);
+            let is_kept = delivery.qos == 2 || (is_its_own && used.place.run == place.run);
             used.number.is_some() && used.number == delivery.number && !used.retain && is_kept
         };
         let other = self.in_use.iter().find(|(_, used)| is_this(used));
@@ -140,11 +142,12 @@ impl Identifiers {
         })
     }
 
-    fn take(&mut self, delivery: &Delivery, place: Place, is_recorded: bool) {
+    fn take(&mut self, delivery: &Delivery, place: Place, is_its_own: bool, is_recorded: bool) {
         let used = Use {
             number: delivery.number,
             qos: delivery.qos,
             retain: delivery.retain,
+            is_its_own,
             place,
             is_recorded,
         };
