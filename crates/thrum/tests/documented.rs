@@ -9,6 +9,7 @@ const DOCUMENTS: [&str; 17] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
+    "docs/guide/durability.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",

@@ -19,6 +19,8 @@ pub(crate) struct Restored {
     /// Places of the deliveries that belong to a shared subscription, with its filter.
     pub(crate) shared: Vec<(usize, Box<str>)>,
     pub(crate) subscriptions: Vec<RecoveredSubscription>,
+    /// It had a connection when the broker ended: it is away since now, which must be written down.
+    pub(crate) was_connected: bool,
 }
 
 /// What one worker takes over.
@@ -114,6 +116,7 @@ fn restored(session: RecoveredSession, messages: &[Arc<Message>], now: Time) -> 
         deliveries.push(delivery(recovered, messages));
     }
     Restored {
+        was_connected: session.away_since.is_none(),
         stored: Stored {
             id: session.id,
             client_id: session.client_id,

@@ -67,8 +67,17 @@ impl Worker {
             Err(error) => {
                 tracing::debug!(%error, "write failed");
                 connection.out.clear();
-                self.lost(key, Ending::ClosedByPeer);
+                self.hear_last_words(key);
             }
+        }
+    }
+
+    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will.
+    fn hear_last_words(&mut self, key: u32) {
+        self.read(key, true);
+        let connection = self.local.connections.get(key as usize);
+        if connection.is_some_and(|connection| connection.phase != Phase::Draining) {
+            self.lost(key, Ending::ClosedByPeer);
         }
     }
 

@@ -47,7 +47,9 @@ impl Worker {
         let Some((journal, part)) = part else {
             return self;
         };
-        self.local.journal = Some(Box::new(journal));
+        let mut journal = Box::new(journal);
+        journal.set_now(self.local.now);
+        self.local.journal = Some(journal);
         for restored in part.sessions {
             self.restore_session(restored);
         }
@@ -66,6 +68,7 @@ impl Worker {
             mut stored,
             shared,
             subscriptions,
+            was_connected,
         } = restored;
         let slot = self.local.next_slot();
         let session = SessionRef {
@@ -90,6 +93,11 @@ impl Worker {
         }
         for subscription in &subscriptions {
             self.resubscribe(slot, subscription);
+        }
+        if was_connected {
+            // Or it would be away since the next start after the next crash, and never expire.
+            self.write_session(slot, Some(self.local.now));
+            self.local.end_unit();
         }
         self.arm(slot);
     }
