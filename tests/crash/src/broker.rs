@@ -1,7 +1,7 @@
 //! The real binary as a process that is killed and started again.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -73,6 +73,10 @@ impl Broker {
     /// # Panics
     /// There is no binary or no shell.
     pub fn spawn(launch: &Launch) -> Self {
+        // The lines of an earlier broker must not be taken for those of this one.
+        if let Err(error) = fs::remove_file(&launch.log) {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        }
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper"]).arg(&launch.log);
         for (name, value) in &launch.environment {

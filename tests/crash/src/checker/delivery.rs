@@ -157,7 +157,7 @@ impl Checker {
             Some(copies) => {
                 self.counts.repeated += 1;
                 let end = client.ends.get(&copies.last().connection).copied();
-                copies.again(place, sends, end)
+                copies.again(place, sends, message.accepted_in, end)
             }
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Message {
     pub(super) sends: u32,
     /// Event from which on it has to be delivered.
     pub(super) accepted: Option<u64>,
+    /// Start of the broker in which it was accepted.
+    pub(super) accepted_in: Option<u32>,
     /// Why it must not be delivered, if so.
     pub(super) forbidden: Option<&'static str>,
     /// Earliest time of a delivery.
@@ -61,6 +63,7 @@ impl Messages {
             first_sent: event,
             sends: 0,
             accepted: None,
+            accepted_in: None,
             forbidden: None,
             not_before: 0,
         })
@@ -77,12 +80,18 @@ impl Messages {
     }
 
     /// Marks it as acknowledged; none if it was before.
-    pub(super) fn accept(&mut self, number: MessageNumber, event: u64) -> Option<&Message> {
+    pub(super) fn accept(
+        &mut self,
+        number: MessageNumber,
+        event: u64,
+        run: u32,
+    ) -> Option<&Message> {
         let message = self.open.get_mut(&number)?;
         if message.accepted.is_some() {
             return None;
         }
         message.accepted = Some(event);
+        message.accepted_in = Some(run);
         Some(message)
     }
 

@@ -268,7 +268,8 @@ impl Checker {
 
     /// From here on the message has to reach everyone whose subscription was acknowledged before it was sent.
     fn accepted(&mut self, number: MessageNumber) {
-        let Some(message) = self.messages.accept(number, self.clock.event) else {
+        let clock = self.clock;
+        let Some(message) = self.messages.accept(number, clock.event, clock.run) else {
             return;
         };
         self.counts.wills += u64::from(message.sends == 0);
