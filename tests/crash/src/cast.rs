@@ -48,7 +48,8 @@ fn publishers() -> Vec<Role> {
             topics: (0..TOPICS)
                 .map(|number| format!("ret/{index}/{number}"))
                 .collect(),
-            qos: vec![1, 2],
+            // One QoS per topic: a QoS 1 message that is sent again overtakes one of QoS 2 that is not taken twice.
+            qos: vec![1 + u8::from(index == 1)],
             retain: true,
             window: 3,
             pause_max: 40,

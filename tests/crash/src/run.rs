@@ -36,10 +36,13 @@ pub struct Plan {
     pub kills: u64,
     /// Whether what was not synced is taken back after most kills.
     pub loses_power: bool,
+    /// Worker threads; none is one in the first third, three in the second, and either in the last.
+    pub workers: Option<u32>,
 }
 
 impl Plan {
-    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is `THRUM_CRASH_SEED` or new.
+    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is `THRUM_CRASH_SEED` or new,
+    /// and `THRUM_CRASH_WORKERS` fixes the number of workers.
     ///
     /// # Panics
     /// A variable is no number.
@@ -55,6 +58,7 @@ impl Plan {
             seed: number("THRUM_CRASH_SEED").unwrap_or_else(new_seed),
             kills: number("THRUM_CRASH_KILLS").unwrap_or(kills),
             loses_power,
+            workers: number("THRUM_CRASH_WORKERS").and_then(|workers| u32::try_from(workers).ok()),
         }
     }
 }
@@ -191,11 +195,15 @@ impl Run {
 
     fn spawn(&mut self, data: Option<PathBuf>) -> Broker {
         self.starts += 1;
-        let workers = match 3 * self.kills / self.plan.kills.max(1) {
-            0 => 1,
-            1 => 3,
-            _ => self.random.pick(&[1, 3]),
-        };
+        let random = self.random.pick(&[1, 3]);
+        let workers = self
+            .plan
+            .workers
+            .unwrap_or(match 3 * self.kills / self.plan.kills.max(1) {
+                0 => 1,
+                1 => 3,
+                _ => random,
+            });
         let disk = self.disk.as_ref();
         // The logs of the last few starts stay for a report.
         let log = format!("broker-{}.log", self.starts % 4);
@@ -321,10 +329,6 @@ impl Run {
             if changed.elapsed() > PATIENCE {
                 self.world.journal().checker_mut().close_epoch();
                 let unsettled = self.world.unsettled().join("\n");
-                if env::var("HANG").is_ok() {
-                    eprintln!("HANGING");
-                    clock::sleep(Duration::from_secs(120));
-                }
                 self.fail(&format!("the clients wait in vain:\n{unsettled}"));
             }
         }

@@ -154,6 +154,10 @@ impl Checker {
         if is_acknowledged {
             client.ended(end);
         }
+        if let Link::Opening { connect, .. } = &link {
+            self.will_unanswered(index, connect);
+        }
+        let client = &self.clients[index];
         let is_opening = matches!(link, Link::Opening { .. });
         if !client.presence.is_certain() {
             self.disown(index);
@@ -164,7 +168,7 @@ impl Checker {
     /// The session may be gone: its groups may have lost what was on its way to it.
     fn disown(&mut self, client: ClientIndex) {
         for group in self.clients[client].life.disown() {
-            self.groups.member_leaves(Some(&group));
+            self.groups.member_leaves(&group, self.clock.event);
         }
     }
 }

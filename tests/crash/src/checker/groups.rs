@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::messages::Message;
+use super::messages::{Message, Messages};
 use crate::event::{ClientIndex, MessageNumber};
 
 /// All groups by their whole filter.
@@ -13,6 +13,8 @@ pub(super) struct Groups(BTreeMap<String, Group>);
 struct Group {
     owed: BTreeSet<MessageNumber>,
     taken: BTreeMap<MessageNumber, Taken>,
+    /// Event at which a member left last: what was sent before may have been on its way to it.
+    left: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +25,10 @@ struct Taken {
 
 impl Groups {
     /// A member has to get the message.
-    pub(super) fn owe(&mut self, group: &str, number: MessageNumber) {
+    pub(super) fn owe(&mut self, group: &str, message: &Message) {
         let group = self.0.entry(group.to_owned()).or_default();
-        if !group.taken.contains_key(&number) {
-            group.owed.insert(number);
+        if message.first_sent > group.left && !group.taken.contains_key(&message.number) {
+            group.owed.insert(message.number);
         }
     }
 
@@ -54,10 +56,10 @@ impl Groups {
     }
 
     /// A member left for good: what was on its way to it may be lost.
-    pub(super) fn member_leaves(&mut self, group: Option<&str>) {
-        if let Some(group) = group.and_then(|group| self.0.get_mut(group)) {
-            group.owed.clear();
-        }
+    pub(super) fn member_leaves(&mut self, group: &str, event: u64) {
+        let group = self.0.entry(group.to_owned()).or_default();
+        group.owed.clear();
+        group.left = event;
     }
 
     pub(super) fn outstanding(&self) -> usize {
@@ -70,8 +72,14 @@ impl Groups {
         for (name, group) in &mut self.0 {
             let owed = std::mem::take(&mut group.owed);
             lost.extend(owed.into_iter().map(|number| (name.clone(), number)));
-            group.taken.clear();
         }
         lost
+    }
+
+    /// Messages that cannot come any more need not be known.
+    pub(super) fn forget(&mut self, messages: &Messages) {
+        for group in self.0.values_mut() {
+            group.taken.retain(|number, _| messages.is_open(*number));
+        }
     }
 }

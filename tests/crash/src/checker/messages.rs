@@ -117,13 +117,16 @@ impl Messages {
         })
     }
 
-    /// All are delivered but these, and but wills whose fate nobody knows; those have until the next quiet moment.
+    /// Everything that is owed was delivered. What is not owed but may come, such as wills whose fate nobody knows and messages
+    /// to a session whose SUBACK was lost, has until the next quiet moment; `pending` has no limit.
     pub(super) fn settle(&mut self, pending: &[MessageNumber], event: u64) {
         let since = std::mem::replace(&mut self.settled, event);
-        let is_doubtful_will = |message: &Message| {
-            message.sends == 0 && message.accepted.is_none() && message.first_sent > since
-        };
         self.open
-            .retain(|number, message| pending.contains(number) || is_doubtful_will(message));
+            .retain(|number, message| pending.contains(number) || message.first_sent > since);
+    }
+
+    /// Whether it may still be delivered.
+    pub(super) fn is_open(&self, number: MessageNumber) -> bool {
+        self.open.contains_key(&number)
     }
 }

@@ -185,7 +185,6 @@ impl Checker {
                 let text = format!("lost: {}", self.messages.describe(number));
                 self.blame(Some(client), Some(number), text);
             }
-            self.clients[client].life.seen.clear();
         }
         for (group, number) in self.groups.close_epoch() {
             let text = format!("lost by group {group}: {}", self.messages.describe(number));
@@ -197,6 +196,11 @@ impl Checker {
             .flat_map(|client| client.wills.pending())
             .collect();
         self.messages.settle(&pending, self.clock.event);
+        self.groups.forget(&self.messages);
+        for client in &mut self.clients {
+            let messages = &self.messages;
+            client.life.seen.retain(|number, _| messages.is_open(*number));
+        }
     }
 
     fn killed(&mut self) {
@@ -236,7 +240,9 @@ impl Checker {
             ClientEvent::Unsubscribing(filter) => {
                 let life = &mut self.clients[client].life;
                 let group = life.unsubscribing(filter);
-                self.groups.member_leaves(group.as_deref());
+                if let Some(group) = group {
+                    self.groups.member_leaves(&group, self.clock.event);
+                }
                 let messages = &self.messages;
                 life.owed.retain(|number| !messages.is_for(*number, filter));
             }
@@ -279,7 +285,7 @@ impl Checker {
                 client.life.owed.insert(number);
             }
             for group in client.life.groups_for(message) {
-                self.groups.owe(group, number);
+                self.groups.owe(group, message);
             }
         }
     }

@@ -52,7 +52,7 @@ impl Checker {
     pub fn expect_waiting_wills(&mut self) {
         for client in 0..self.clients.len() {
             if let Some(waiting) = self.clients[client].wills.waiting {
-                self.will_is_due(waiting.number, waiting.due_min);
+                self.accepted(waiting.number);
             }
         }
     }
@@ -81,14 +81,14 @@ impl Checker {
         let discarded = std::mem::take(&mut wills.discarded);
         if let Some(will) = taken.filter(|_| is_takeover) {
             if will.delay == 0 || connect.clean {
-                self.will_is_due(will.number, 0);
+                self.will_is_due(will.number);
             } else {
                 self.will_is_forbidden(will.number, "its session was taken up again");
             }
         }
         if let Some(waiting) = waiting {
             if connect.clean {
-                self.will_is_due(waiting.number, 0);
+                self.will_is_due(waiting.number);
             } else if at < waiting.due_min {
                 self.will_is_forbidden(waiting.number, "the client was back before it was due");
             } else {
@@ -98,6 +98,13 @@ impl Checker {
         }
         for number in discarded {
             self.will_is_forbidden(number, "the client had disconnected");
+        }
+    }
+
+    /// A CONNECT had no answer: it may have cancelled the will that waits.
+    pub(super) fn will_unanswered(&mut self, client: ClientIndex, connect: &Connect) {
+        if !connect.clean {
+            self.clients[client].wills.waiting = None;
         }
     }
 
@@ -130,7 +137,7 @@ impl Checker {
             return;
         }
         if will.delay == 0 {
-            return self.will_is_due(will.number, 0);
+            return self.will_is_due(will.number);
         }
         let due_min = at + will.delay.min(Millis::from(expiry_secs) * 1_000);
         wills.waiting = Some(Waiting {
@@ -148,12 +155,12 @@ impl Checker {
             .take_if(|waiting| waiting.number == number)
             .is_some()
         {
-            self.will_is_due(number, 0);
+            self.will_is_due(number);
         }
     }
 
-    fn will_is_due(&mut self, number: MessageNumber, not_before: Millis) {
-        self.not_before(number, not_before);
+    fn will_is_due(&mut self, number: MessageNumber) {
+        self.not_before(number, 0);
         self.accepted(number);
     }
 
