@@ -23,6 +23,8 @@ use crate::settings::Settings;
 pub(crate) enum Mail {
     /// Deliver to every matching subscription of the worker.
     Publish(Arc<Message>),
+    /// The same, but some sessions may have it from before a crash.
+    PublishAgain(Arc<Message>),
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
     /// Say so once everything that came before is safe.
@@ -69,7 +71,7 @@ impl Mail {
     /// Bytes of the message that it holds.
     fn bytes_len(&self) -> usize {
         match self {
-            Self::Publish(message) => message.bytes_len(),
+            Self::Publish(message) | Self::PublishAgain(message) => message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
             Self::Confirm { .. }

@@ -48,6 +48,8 @@ pub(crate) enum Counter {
     LimitOutput,
     LimitMemory,
     DroppedQueueFull,
+    DroppedQueueOldest,
+    DroppedQueueAge,
     DroppedOffline,
     DroppedSlowConsumer,
     DroppedTooLarge,

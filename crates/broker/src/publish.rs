@@ -158,6 +158,20 @@ impl Worker {
         }
     }
 
+    /// A message that a crash may have stopped on its way to other workers: who has it already does not get it again.
+    pub(crate) fn publish_again(&mut self, message: &Arc<Message>) {
+        self.local.is_repeated = true;
+        self.publish_message(message);
+        self.local.is_repeated = false;
+    }
+
+    /// The same from another worker.
+    pub(crate) fn publish_again_from_worker(&mut self, message: &Arc<Message>) {
+        self.local.is_repeated = true;
+        self.publish_from_worker(message);
+        self.local.is_repeated = false;
+    }
+
     /// A message from another worker: for this worker's own subscriptions only.
     pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>) {
         let hash = self.routes.hash(message.topic());
@@ -281,7 +295,13 @@ impl Worker {
         while rest != 0 {
             let worker = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            self.send(worker, Mail::Publish(Arc::clone(outgoing.message())));
+            let message = Arc::clone(outgoing.message());
+            let mail = if self.local.is_repeated {
+                Mail::PublishAgain(message)
+            } else {
+                Mail::Publish(message)
+            };
+            self.send(worker, mail);
             reach.matched += 1;
         }
     }

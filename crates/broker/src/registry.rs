@@ -55,6 +55,13 @@ impl Registry {
         }
     }
 
+    /// Client identifiers with a session.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let lock = |shard: &Shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.shards.iter().map(|shard| lock(shard)).sum()
+    }
+
     fn key(&self, client_id: &str) -> Key {
         (
             self.hashers.0.hash_one(client_id),

@@ -102,7 +102,10 @@ impl Worker {
         }
         let (queued, _, _) = client.session.backlog();
         let congested = connection.is_some_and(|key| self.local.connections[key].congested);
-        if queued >= REPLAY_BACKLOG_MAX || congested {
+        // New messages find room too.
+        let queue_max = self.local.settings.session.queue_messages_max as usize;
+        let backlog_max = REPLAY_BACKLOG_MAX.min(queue_max.div_ceil(2));
+        if queued >= backlog_max || congested {
             return None;
         }
         rare.replays.pop_front()

@@ -99,6 +99,10 @@ impl Worker {
             self.local.row().add(Counter::LimitSubscriptions, 1);
             return Err(ReasonCode::QuotaExceeded);
         }
+        if self.is_disk_full() && client.session.is_durable() && !self.is_subscribed(slot, filter) {
+            self.local.row().add(Counter::StorageRefused, 1);
+            return Err(ReasonCode::QuotaExceeded);
+        }
         Ok(())
     }
 

@@ -52,7 +52,7 @@ const COUNTS: [(&str, Counter); 26] = [
 ];
 
 /// How often each limit of the configuration was reached, under the limit's own name.
-const LIMITS: [(&str, Counter); 17] = [
+const LIMITS: [(&str, Counter); 19] = [
     ("connections", Counter::ConnectionsOverLimit),
     ("connect_rate", Counter::ConnectRateDeferred),
     ("connect_timeout", Counter::ConnectTimeouts),
@@ -70,11 +70,15 @@ const LIMITS: [(&str, Counter); 17] = [
     ("client/topic_aliases", Counter::LimitTopicAlias),
     ("client/inflight", Counter::Queued),
     ("client/queue", Counter::DroppedQueueFull),
+    ("client/queue_policy", Counter::DroppedQueueOldest),
+    ("client/queue_age", Counter::DroppedQueueAge),
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 7] = [
+const DROPS: [(&str, Counter); 9] = [
     ("queue_full", Counter::DroppedQueueFull),
+    ("queue_oldest", Counter::DroppedQueueOldest),
+    ("queue_age", Counter::DroppedQueueAge),
     ("offline", Counter::DroppedOffline),
     ("slow_consumer", Counter::DroppedSlowConsumer),
     ("too_large", Counter::DroppedTooLarge),

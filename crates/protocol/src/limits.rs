@@ -1,9 +1,16 @@
 //! What a server allows one client: each limit with its default and the reason for it.
 
-use thrum_codec::QoS;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use thrum_codec::{QoS, topic};
 
 /// Limits of one session and its connection, set by the node's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent settings of one configuration"
+)]
 pub struct Limits {
     /// Largest packet accepted, in bytes. Default 1 MiB, as EMQX.
     pub packet_bytes_max: u32,
@@ -25,6 +32,17 @@ pub struct Limits {
     pub queue_messages_max: u32,
     /// Bytes queued for one session. Default 64 MiB.
     pub queue_bytes_max: u32,
+    /// What a full queue does with one more message. Default: it is refused.
+    pub queue_policy: QueuePolicy,
+    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever the policy, and do not
+    /// survive the node. Default false, as the specification expects of QoS 0.
+    pub queue_qos0: bool,
+    /// Longest time in the queue, in seconds; a message is dropped within the second after it. Default none: the
+    /// publisher knows better, and can give its messages an expiry.
+    pub queue_age_max: Option<u32>,
+    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits none has priority 0.
+    /// Each message that is queued is compared with each filter. Default empty.
+    pub queue_priorities: Vec<TopicPriority>,
     /// Topic aliases accepted from a client. Default 64.
     pub topic_alias_maximum: u16,
     /// Topic aliases used towards a client, at most what it allows. Default 64.
@@ -45,6 +63,36 @@ pub struct Limits {
     pub shared_available: bool,
 }
 
+/// What a session's queue does with a message for which it has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueuePolicy {
+    /// It is dropped and what waits stays: what was acknowledged is not taken back for what comes later, and a
+    /// publisher whose message nobody can take learns so. The default for that reason, and as Mosquitto does it.
+    #[default]
+    RejectNew,
+    /// The oldest of the lowest priority are dropped, unless all have a higher priority than it; as EMQX does it.
+    DropOldest,
+}
+
+/// The priority that messages of some topics have in the queue of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPriority {
+    /// A valid filter without share prefix.
+    pub filter: Box<str>,
+    /// 255 leaves first, 0 last; within a priority the first in is the first out.
+    pub priority: u8,
+}
+
+impl Limits {
+    /// The priority of a topic in the queue.
+    #[inline]
+    pub fn queue_priority(&self, topic: &str) -> u8 {
+        let mut rules = self.queue_priorities.iter();
+        let rule = rules.find(|rule| topic::matches(&rule.filter, topic));
+        rule.map_or(0, |rule| rule.priority)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -57,6 +105,10 @@ impl Default for Limits {
             inflight_max: 1024,
             queue_messages_max: 10_000,
             queue_bytes_max: 64 * 1024 * 1024,
+            queue_policy: QueuePolicy::RejectNew,
+            queue_qos0: false,
+            queue_age_max: None,
+            queue_priorities: Vec::new(),
             topic_alias_maximum: 64,
             topic_alias_outbound_max: 64,
             keep_alive_max: 0,

@@ -276,6 +276,27 @@ fn offline_members_are_chosen_only_if_nobody_is_online() {
 }
 
 #[test]
+fn a_member_that_comes_online_takes_over_from_those_that_are_not() {
+    for strategy in Strategy::ALL {
+        let mut group = group(strategy, 4);
+        for key in 0..4 {
+            group.set_online(key, false);
+        }
+        // What a cursor remembers of the time when nobody was there does not hold it back.
+        let mut cursor = Cursor::default();
+        let offline = pick(&group, &mut cursor, 1).unwrap();
+        let back = (offline + 1) % 4;
+        group.set_online(back, true);
+        for number in 0..10 {
+            assert_eq!(pick(&group, &mut cursor, number), Some(back), "{strategy}");
+        }
+        // Its queue is full: one that is away is better than none.
+        let other = group.pick(&mut cursor, message(1), ODD_IS_LOCAL, Some(back));
+        assert!(other.is_some_and(|other| other.key != back), "{strategy}");
+    }
+}
+
+#[test]
 fn excluded_member_is_passed_over_even_for_an_offline_one() {
     for strategy in Strategy::ALL {
         let mut group = group(strategy, 2);

@@ -9,6 +9,8 @@ use crate::state::{Index, Recovered, Replay};
 const SEGMENT_BYTES_MIN: u64 = 4096;
 /// Segments that fit into the limit of the disk at least.
 const SEGMENTS_MIN: u64 = 8;
+/// However little room the disk has, segments are not made smaller than this because of it, in bytes.
+const SEGMENT_BYTES_ON_SMALL_DISK: u64 = 1024 * 1024;
 /// Bytes of the oldest segment that a commit reads besides, and as a multiple of what it writes. Of the log at most three
 /// quarters are needed, so reading four bytes frees one; six keep ahead.
 const RECLAIM_BYTES: u64 = 64 * 1024;
@@ -32,7 +34,8 @@ pub enum Durability {
 pub struct Options {
     /// When a commit is safe. Default [`Durability::Fsync`].
     pub durability: Durability,
-    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`. Default 64 MiB: large enough that files come and go
+    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`, and of what the disk has free (then at
+    /// least 1 MiB). Default 64 MiB: large enough that files come and go
     /// seldom, small enough to be read into memory at start.
     pub segment_bytes: u64,
     /// Most bytes of all files; up to three quarters of it can be state. At least 32 KiB. Default 16 GiB.
@@ -126,7 +129,7 @@ impl<D: Disk> Store<D> {
     /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] if the disk refuses.
     pub fn open(disk: D, options: Options) -> Result<(Self, Recovered, LogReport), OpenError> {
         let disk_bytes_max = options.disk_bytes_max.max(SEGMENTS_MIN * SEGMENT_BYTES_MIN);
-        let largest = disk_bytes_max / SEGMENTS_MIN;
+        let largest = (disk_bytes_max / SEGMENTS_MIN).min(largest_by_disk(&disk));
         let options = Options {
             segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, largest),
             disk_bytes_max,
@@ -226,7 +229,7 @@ impl<D: Disk> Store<D> {
     ///
     /// As [`Store::commit`].
     pub fn tidy(&mut self) -> Result<bool, WriteError> {
-        if self.failing || self.log.wants_reclaim(self.index.live_bytes()) {
+        if self.failing || self.wants_reclaim() {
             let failures = self.reclaim_failures;
             self.commit()?;
             return Ok(failures == self.reclaim_failures);
@@ -283,9 +286,14 @@ impl<D: Disk> Store<D> {
         self.log.close()
     }
 
+    fn wants_reclaim(&self) -> bool {
+        let live_bytes = self.index.live_bytes();
+        self.log.wants_reclaim(live_bytes, self.cramped)
+    }
+
     /// Moves what is needed of the oldest segment into the pending records, a step further.
     fn reclaim(&mut self) {
-        if !self.log.wants_reclaim(self.index.live_bytes()) {
+        if !self.wants_reclaim() {
             return;
         }
         let budget = RECLAIM_BYTES + RECLAIM_FACTOR * self.pending.len() as u64;
@@ -331,6 +339,12 @@ impl<D: Disk> Store<D> {
             self.prepare(0);
         }
     }
+}
+
+/// Largest segment that a disk with little room should have: space is given back by whole segments.
+fn largest_by_disk(disk: &impl Disk) -> u64 {
+    let free = disk.free_bytes().unwrap_or(u64::MAX);
+    (free / SEGMENTS_MIN).max(SEGMENT_BYTES_ON_SMALL_DISK)
 }
 
 fn push_record(payload: &[u8], is_end: bool, into: &mut Vec<u8>) {

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_codec::QoS;
 use thrum_protocol::Limits;
+use thrum_protocol::limits::{self, TopicPriority};
 
-use super::units;
+use super::{priorities, units};
 
 const KIB: u32 = 1024;
 const MIB: u32 = 1024 * KIB;
@@ -102,6 +103,24 @@ pub struct ClientLimits {
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 1024))]
     pub queue_bytes: u32,
+    /// What a full queue does with one more message: `"reject_new"` drops it, `"drop_oldest"` drops the oldest of the
+    /// lowest priority. Default `"reject_new"`, as Mosquitto: what was acknowledged stays, and a publisher whose message
+    /// nobody takes is told (0x97); EMQX drops the oldest.
+    pub queue_policy: QueuePolicy,
+    /// Messages with QoS 0 are queued for a client that is away. They make room for others first, and are not stored.
+    /// Default `false`: QoS 0 is for data that the next message replaces.
+    pub queue_qos0: bool,
+    /// Longest time that a message waits in a queue, in whole seconds; an older one is dropped. 0 is no limit. Default
+    /// `0`: publishers know how long a message is of use, and can give it an expiry.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 4_294_967_295_u64))]
+    pub queue_age: Duration,
+    /// Topics that leave a queue before others, as `"filter=priority"`: 255 leaves first, 0 last, and within a priority
+    /// the oldest. The first filter that fits a topic counts; a topic that fits none has priority 0. At most 256.
+    /// Default `[]`: all messages leave in the order they came in.
+    #[serde(with = "priorities")]
+    #[schemars(with = "priorities::PrioritiesSchema")]
+    pub queue_priorities: Vec<TopicPriority>,
     /// Messages of QoS 1 and 2 sent to a client and not yet acknowledged; its own receive maximum bounds it too.
     /// Default `1024`: keeps a link of 100 ms busy at 10,000 messages a second.
     #[schemars(range(min = 1))]
@@ -115,6 +134,18 @@ pub struct ClientLimits {
     pub subscriptions: u32,
     /// Topic aliases in each direction (MQTT 5.0). Default `64`: the topics a device repeats, some KiB of memory.
     pub topic_aliases: u16,
+}
+
+/// What a full queue does with one more message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum QueuePolicy {
+    /// Drops it.
+    #[default]
+    RejectNew,
+    /// Drops the oldest.
+    DropOldest,
 }
 
 impl Default for LimitsConfig {
@@ -147,11 +178,24 @@ impl Default for ClientLimits {
         Self {
             queue: 10_000,
             queue_bytes: 64 * MIB,
+            queue_policy: QueuePolicy::RejectNew,
+            queue_qos0: false,
+            queue_age: Duration::ZERO,
+            queue_priorities: Vec::new(),
             inflight: 1024,
             receive_maximum: 1024,
             subscriptions: 10_000,
             topic_aliases: 64,
         }
+    }
+}
+
+impl ClientLimits {
+    /// Whole seconds, a begun one in full; none for no limit and for never.
+    fn queue_age_max(&self) -> Option<u32> {
+        let seconds = self.queue_age.as_millis().div_ceil(1000);
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        Some(seconds).filter(|seconds| (1..u32::MAX).contains(seconds))
     }
 }
 
@@ -169,6 +213,13 @@ impl LimitsConfig {
             inflight_max: self.client.inflight,
             queue_messages_max: self.client.queue,
             queue_bytes_max: self.client.queue_bytes,
+            queue_policy: match self.client.queue_policy {
+                QueuePolicy::RejectNew => limits::QueuePolicy::RejectNew,
+                QueuePolicy::DropOldest => limits::QueuePolicy::DropOldest,
+            },
+            queue_qos0: self.client.queue_qos0,
+            queue_age_max: self.client.queue_age_max(),
+            queue_priorities: self.client.queue_priorities.clone(),
             topic_alias_maximum: self.client.topic_aliases,
             topic_alias_outbound_max: self.client.topic_aliases,
             keep_alive_max: u16::try_from(self.keep_alive_max.as_secs()).unwrap_or(u16::MAX),

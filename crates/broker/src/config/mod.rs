@@ -3,6 +3,7 @@
 //! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
 
 mod limits;
+mod priorities;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
-pub use limits::{ClientLimits, LimitsConfig};
+pub use limits::{ClientLimits, LimitsConfig, QueuePolicy};
+pub use priorities::PrioritiesSchema;
 pub use storage::{Durability, StorageConfig};
 
 /// The port that IANA assigned to MQTT.

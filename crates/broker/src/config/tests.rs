@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use thrum_codec::QoS;
-use thrum_protocol::Limits;
+use thrum_protocol::{Limits, limits};
 
 use super::units::{format_duration, format_size, parse_bind, parse_duration, parse_size};
-use super::{Config, LimitsConfig};
+use super::{ClientLimits, Config, LimitsConfig, QueuePolicy};
 
 #[test]
 fn sizes_have_decimal_and_binary_units() {
@@ -111,4 +111,45 @@ fn session_limits_follow_the_settings() {
         (60, 60)
     );
     assert_eq!(limits.keep_alive_max, 300);
+}
+
+#[test]
+fn the_queue_follows_the_settings() {
+    let alarms = limits::TopicPriority {
+        filter: "alarm/#".into(),
+        priority: 200,
+    };
+    let client = ClientLimits {
+        queue_policy: QueuePolicy::DropOldest,
+        queue_qos0: true,
+        queue_age: Duration::from_millis(1500),
+        queue_priorities: vec![alarms],
+        ..ClientLimits::default()
+    };
+    let limits = LimitsConfig {
+        client,
+        ..LimitsConfig::default()
+    }
+    .session_limits();
+    assert_eq!(limits.queue_policy, limits::QueuePolicy::DropOldest);
+    assert!(limits.queue_qos0);
+    assert_eq!(limits.queue_age_max, Some(2));
+    let topics = ["alarm/fire", "other"];
+    let found = topics.map(|topic| limits.queue_priority(topic));
+    assert_eq!(found, [200, 0]);
+}
+
+#[test]
+fn an_age_of_zero_or_never_is_no_limit() {
+    for text in ["0", "never"] {
+        let client = ClientLimits {
+            queue_age: parse_duration(text).unwrap(),
+            ..ClientLimits::default()
+        };
+        let limits = LimitsConfig {
+            client,
+            ..LimitsConfig::default()
+        };
+        assert_eq!(limits.session_limits().queue_age_max, None, "{text}");
+    }
 }

@@ -261,23 +261,7 @@ impl Journal {
         }));
     }
 
-    /// A will that was published, and that another worker has not written down yet.
-    pub(crate) fn parked_will(&mut self, session: u64, will: &Message) {
-        let publication = will.publication();
-        let expires_at = publication.expires_at;
-        self.push(&Change::Will(thrum_storage::Will {
-            session,
-            delay_secs: 0,
-            message_expiry_secs: expires_at.map(|at| at.secs_from(self.now)),
-            qos: publication.qos,
-            retain: publication.retain,
-            topic: publication.topic,
-            properties: will.properties_block(),
-            payload: publication.payload,
-        }));
-    }
-
-    /// A message of a shared group gets a place there.
+    /// A message gets a place there: of a shared group, or a will for everyone.
     pub(crate) fn parked(&mut self, at: Origin, message: &Message, group: &str) {
         let body = self.body(message);
         self.push(&Change::Queued(Queued {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use held::HeldOutput;
 pub(crate) use journal::Journal;
 pub(crate) use recover::{Part, Restored, divide};
-pub(crate) use turns::{Turn, Turns};
+pub(crate) use turns::{Answers, Turn, Turns};
 
 /// Where a message of a shared group stood before it was given to another member: the place is cleared when the
 /// message has a new one.

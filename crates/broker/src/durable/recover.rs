@@ -35,9 +35,9 @@ pub(crate) struct Part {
 
 /// Hands the sessions to workers, and the retained messages to the node.
 pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> {
-    let messages: Vec<Arc<Message>> = recovered.messages.into_iter().map(message).collect();
+    let messages: Vec<Came> = recovered.messages.into_iter().map(message).collect();
     for retained in recovered.retained {
-        if let Some(message) = messages.get(retained.message) {
+        if let Some((message, _)) = messages.get(retained.message) {
             node.retained.restore(message);
         }
     }
@@ -75,7 +75,10 @@ impl Node {
     }
 }
 
-fn message(recovered: RecoveredMessage) -> Arc<Message> {
+/// A message, and when it came.
+type Came = (Arc<Message>, Time);
+
+fn message(recovered: RecoveredMessage) -> Came {
     let (bytes, topic_len, properties_len) = recovered.content.into_parts();
     let message = Message::from_parts(MessageParts {
         bytes,
@@ -87,7 +90,7 @@ fn message(recovered: RecoveredMessage) -> Arc<Message> {
         retain: recovered.retain,
     });
     message.set_stored_id(recovered.id);
-    Arc::new(message)
+    (Arc::new(message), Time::from_millis(recovered.published_at))
 }
 
 fn will(recovered: RecoveredWill) -> StoredWill {
@@ -107,7 +110,7 @@ fn will(recovered: RecoveredWill) -> StoredWill {
     }
 }
 
-fn restored(session: RecoveredSession, messages: &[Arc<Message>], now: Time) -> Restored {
+fn restored(session: RecoveredSession, messages: &[Came], now: Time) -> Restored {
     let mut shared = Vec::new();
     let mut deliveries = Vec::with_capacity(session.deliveries.len());
     for recovered in session.deliveries {
@@ -135,7 +138,7 @@ fn restored(session: RecoveredSession, messages: &[Arc<Message>], now: Time) -> 
     }
 }
 
-fn delivery(recovered: RecoveredDelivery, messages: &[Arc<Message>]) -> StoredDelivery {
+fn delivery(recovered: RecoveredDelivery, messages: &[Came]) -> StoredDelivery {
     let message = recovered.message.and_then(|place| messages.get(place));
     let inflight = recovered.inflight.map(|(packet_id, awaiting)| {
         let awaiting = match awaiting {
@@ -147,7 +150,8 @@ fn delivery(recovered: RecoveredDelivery, messages: &[Arc<Message>]) -> StoredDe
     });
     StoredDelivery {
         seq: recovered.seq,
-        message: message.cloned(),
+        message: message.map(|(message, _)| Arc::clone(message)),
+        queued_at: message.map_or_else(Time::default, |(_, came)| *came),
         inflight,
         qos: recovered.qos,
         retain: recovered.retain,

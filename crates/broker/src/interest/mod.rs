@@ -286,6 +286,13 @@ impl Interest {
         self.read_groups().members(group)
     }
 
+    /// Filters of workers and groups.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let filters = |shard: &CachePadded<Shard>| shard.filters.load(Ordering::Relaxed);
+        self.shards.iter().map(filters).sum()
+    }
+
     fn read_groups(&self) -> ShardedLockReadGuard<'_, Groups> {
         self.groups.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -94,7 +94,13 @@ impl Worker {
         true
     }
 
-    fn open(&mut self, stream: mio::net::TcpStream, peer: std::net::SocketAddr, gate: u16) {
+    /// A connection that came in.
+    pub(super) fn open(
+        &mut self,
+        stream: mio::net::TcpStream,
+        peer: std::net::SocketAddr,
+        gate: u16,
+    ) {
         let sockets_max = self
             .local
             .settings

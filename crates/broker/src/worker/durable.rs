@@ -8,10 +8,10 @@ use thrum_codec::{QoS, ReasonCode};
 use thrum_protocol::server::Handshake;
 use thrum_protocol::{Message, Outgoing, Time, Violation};
 use thrum_routing::FilterId;
-use thrum_storage::{Change, Health};
+use thrum_storage::{Change, Health, Ticket};
 
 use super::Worker;
-use crate::durable::{Journal, Origin, Restored, Turn, Turns};
+use crate::durable::{Answers, Journal, Origin, Restored, Turn, Turns};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::WorkerId;
@@ -22,6 +22,8 @@ pub(crate) struct DurableTurn {
     pub(super) turns: Turns,
     /// Workers that were sent something in this turn which must be safe before it is acknowledged.
     asks: u64,
+    /// Those among them that got something which came from another worker.
+    passed_on: u64,
     /// How often one was asked, to tell whether something that follows asks.
     ask_count: u64,
     /// Questions of other workers in this turn.
@@ -43,6 +45,7 @@ impl DurableTurn {
         Self {
             turns: Turns::new(workers),
             asks: 0,
+            passed_on: 0,
             ask_count: 0,
             answers: Vec::new(),
             parked: Vec::new(),
@@ -75,31 +78,48 @@ impl Worker {
         if let Some(ticket) = ticket {
             self.durable.turns.submitted(ticket);
         }
+        let passed_on = std::mem::take(&mut self.durable.passed_on);
         let asked = self.ask();
+        self.answer(ticket, &asked, passed_on);
         let is_safe = asked.is_empty()
             && self.durable.turns.is_empty()
             && ticket.is_some_and(|ticket| ticket <= durable);
         let turn = self.durable.turns.at_hand();
         let connections = self.hold_depending((!is_safe).then_some(turn));
-        let answers = std::mem::take(&mut self.durable.answers);
         let parked = std::mem::take(&mut self.durable.parked);
         if is_safe {
-            self.turn_is_safe(&answers, &parked);
-        } else if !(asked.is_empty()
-            && connections.is_empty()
-            && answers.is_empty()
-            && parked.is_empty())
-        {
+            self.turn_is_safe(&parked);
+        } else if !(asked.is_empty() && connections.is_empty() && parked.is_empty()) {
             self.durable.turns.push(Turn {
                 ticket,
                 asked,
                 connections,
-                answers,
                 parked,
                 ..Turn::default()
             });
         }
+        self.send_answers(durable);
         ticket.is_some()
+    }
+
+    /// Questions of this turn will be answered when what came with them is safe.
+    fn answer(&mut self, ticket: Option<Ticket>, asked: &[(WorkerId, u64)], passed_on: u64) {
+        let to = std::mem::take(&mut self.durable.answers);
+        if to.is_empty() {
+            return;
+        }
+        let concerns = |(worker, _): &&(WorkerId, u64)| passed_on & worker.bit() != 0;
+        let asked = asked.iter().filter(concerns).copied().collect();
+        self.durable
+            .turns
+            .push_answers(Answers { ticket, asked, to });
+    }
+
+    fn send_answers(&mut self, durable: Ticket) {
+        let from = self.local.id;
+        for (worker, number) in self.durable.turns.take_answers(durable) {
+            self.outboxes[worker.index()].push(Mail::Confirmed { from, number });
+        }
     }
 
     /// A question to each worker that has to confirm something of this turn.
@@ -160,19 +180,24 @@ impl Worker {
             for (key, serial) in turn.connections {
                 self.local.release(key, serial, turn.number);
             }
-            self.turn_is_safe(&turn.answers, &turn.parked);
+            self.turn_is_safe(&turn.parked);
         }
+        self.send_answers(durable);
     }
 
-    fn turn_is_safe(&mut self, answers: &[(WorkerId, u64)], parked: &[u64]) {
-        let from = self.local.id;
-        for &(worker, number) in answers {
-            self.outboxes[worker.index()].push(Mail::Confirmed { from, number });
-        }
+    fn turn_is_safe(&mut self, parked: &[u64]) {
         for &session in parked {
             self.forget_session(session);
         }
         self.local.end_unit();
+    }
+
+    /// Handles something that came from another worker; whom it is passed on to is asked before the other is answered.
+    pub(crate) fn passing_on(&mut self, handle: impl FnOnce(&mut Self)) {
+        let before = std::mem::take(&mut self.durable.asks);
+        handle(self);
+        self.durable.passed_on |= self.durable.asks;
+        self.durable.asks |= before;
     }
 
     /// Changes wait for the end of a turn.
@@ -334,7 +359,12 @@ impl Worker {
         if let Some(journal) = &mut self.local.journal {
             let session = self.node.next_session_id();
             journal.parking(session);
-            journal.parked_will(session, will);
+            let place = Origin {
+                session,
+                seq: 1,
+                ends: false,
+            };
+            journal.parked(place, will, "");
             self.durable.parked.push(session);
         }
     }

@@ -114,6 +114,8 @@ pub(crate) struct Local {
     pub(crate) dirty: Vec<u32>,
     /// What must survive a crash, on a node with storage.
     pub(crate) journal: Option<Box<Journal>>,
+    /// The message at hand was published before a crash: sessions that hold it do not get it again.
+    pub(crate) is_repeated: bool,
     /// Connections whose output of this turn rests on the journal, or on other workers.
     pub(crate) depending: Vec<u32>,
     pool: Vec<Output>,
@@ -134,6 +136,7 @@ impl Local {
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
             journal: None,
+            is_repeated: false,
             depending: Vec::new(),
             pool: Vec::new(),
             nowhere: Output::new(),
@@ -251,6 +254,9 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
+        if self.is_repeated && self.holds(slot, outgoing) {
+            return Delivered::Queued;
+        }
         self.lend(slot);
         let (client, out) = self.client_and_output(slot);
         let connection = client.connection;
@@ -267,8 +273,14 @@ impl Local {
                     self.congest(connection, slot);
                 }
             }
-            Delivered::Queued => self.row().add(Counter::Queued, 1),
-            Delivered::Dropped(reason) => self.dropped(slot, reason, 1),
+            Delivered::Queued => {
+                self.row().add(Counter::Queued, 1);
+                self.collect_dropped(slot);
+            }
+            Delivered::Dropped(reason) => {
+                self.dropped(slot, reason, 1);
+                self.collect_dropped(slot);
+            }
         }
         delivered
     }
@@ -287,6 +299,8 @@ impl Local {
     pub(crate) fn dropped(&mut self, slot: u32, reason: DropReason, count: u64) {
         let counter = match reason {
             DropReason::QueueFull => Counter::DroppedQueueFull,
+            DropReason::QueueDropped => Counter::DroppedQueueOldest,
+            DropReason::QueueAge => Counter::DroppedQueueAge,
             DropReason::Offline => Counter::DroppedOffline,
             DropReason::SlowConsumer => Counter::DroppedSlowConsumer,
             DropReason::TooLarge => Counter::DroppedTooLarge,
@@ -294,7 +308,16 @@ impl Local {
         };
         self.row().add(counter, count);
         let client = &mut self.clients[slot as usize];
-        if reason == DropReason::QueueFull && !client.drops_logged {
+        let which = match reason {
+            DropReason::QueueFull => "further",
+            DropReason::QueueDropped => "the oldest",
+            DropReason::QueueAge
+            | DropReason::Offline
+            | DropReason::SlowConsumer
+            | DropReason::TooLarge
+            | DropReason::Expired => return,
+        };
+        if !client.drops_logged {
             client.drops_logged = true;
             let (messages, bytes, inflight) = client.session.backlog();
             tracing::warn!(
@@ -302,12 +325,12 @@ impl Local {
                 messages,
                 bytes,
                 inflight,
-                "queue full: further messages for this client are dropped until it takes some"
+                "queue full: {which} messages for this client are dropped until it takes some"
             );
         }
     }
 
-    /// Counts what a session did by itself: messages sent from its queue, or dropped when their turn came.
+    /// Counts what a session did by itself: messages sent from its queue, or dropped.
     #[inline]
     pub(crate) fn collect(&mut self, slot: u32) {
         let client = &mut self.clients[slot as usize];
@@ -318,6 +341,12 @@ impl Local {
             row.add(Counter::PublishSent, u64::from(sent.messages));
             row.add(Counter::PublishBytesSent, sent.payload_bytes);
         }
+        self.collect_dropped(slot);
+    }
+
+    /// Counts what a session dropped of what it held.
+    #[inline]
+    fn collect_dropped(&mut self, slot: u32) {
         for (reason, count) in self.clients[slot as usize].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }

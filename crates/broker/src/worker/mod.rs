@@ -14,6 +14,8 @@ mod output;
 mod records;
 mod restore;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 mod trim;
 
@@ -288,7 +290,10 @@ impl Worker {
     fn open_mail(&mut self, mail: Mail) {
         match mail {
             Mail::Publish(message) => self.publish_from_worker(&message),
-            Mail::Shared(delivery) => self.shared_from_worker(&delivery),
+            Mail::PublishAgain(message) => self.publish_again_from_worker(&message),
+            Mail::Shared(delivery) => {
+                self.passing_on(|worker| worker.shared_from_worker(&delivery));
+            }
             Mail::Confirm { from, number } => self.durable.answers.push((from, number)),
             Mail::Confirmed { from, number } => {
                 self.durable.turns.answered(from, number);

@@ -1,5 +1,7 @@
 //! What durable sessions did is written down, and the output that rests on it marked.
 
+use thrum_protocol::Outgoing;
+
 use super::local::{AWAY, Local};
 
 impl Local {
@@ -58,6 +60,13 @@ impl Local {
             entry.depends = true;
             self.depending.push(connection);
         }
+    }
+
+    /// Whether a session has a message already that is published once more after a crash.
+    #[cold]
+    pub(crate) fn holds(&self, slot: u32, outgoing: &mut Outgoing<'_>) -> bool {
+        let stored_id = outgoing.message().stored_id();
+        self.clients[slot as usize].session.holds(stored_id)
     }
 
     /// What a connection's turns up to this one produced may be written.

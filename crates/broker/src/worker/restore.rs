@@ -2,7 +2,7 @@
 
 use mio::{Interest, Token};
 use thrum_codec::topic::TopicFilter;
-use thrum_protocol::server::{Session, Taken};
+use thrum_protocol::server::{Session, StoredDelivery, Taken};
 use thrum_storage::{Change, RecoveredSubscription};
 
 use super::{Client, FIRST_LISTENER, Worker};
@@ -135,12 +135,14 @@ impl Worker {
     pub(crate) fn give_out_parked(&mut self) {
         for restored in std::mem::take(&mut self.durable.found_parked) {
             let session = restored.stored.id;
-            if let Some(will) = restored.stored.will {
-                self.publish_will(will.into_message(self.local.now));
-            }
             let mut deliveries = restored.stored.deliveries;
             for (place, filter) in restored.shared {
                 deliveries[place].group = self.group_of(&filter);
+            }
+            let is_will = |delivery: &&StoredDelivery| delivery.group.is_none();
+            let wills = deliveries.iter().filter(is_will);
+            for will in wills.filter_map(|delivery| delivery.message.clone()) {
+                self.publish_again(&will);
             }
             let taken = deliveries.into_iter().filter_map(|delivery| {
                 Some(Taken {

@@ -2,6 +2,7 @@
 
 mod large;
 mod peer;
+mod queue;
 
 use peer::{Peer, connect_packet, start, will};
 use thrum_codec::packet::SubscriptionOptions;

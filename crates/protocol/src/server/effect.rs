@@ -64,7 +64,11 @@ pub enum Delivered {
 pub enum DropReason {
     /// Queue full by count or bytes.
     QueueFull,
-    /// `QoS` 0 while the client is away, or any message after a session that ends with its connection.
+    /// It waited in a full queue and made room for another.
+    QueueDropped,
+    /// It waited in the queue for longer than the limit.
+    QueueAge,
+    /// `QoS` 0 while the client is away (if that is not queued), or any message after a session that ends with its connection.
     Offline,
     /// `QoS` 0 while the output is congested.
     SlowConsumer,

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use thrum_codec::QoS;
 
 use super::journal::UNNOTED;
-use super::{DeliveryOptions, GroupId, Seq, Taken};
-use crate::Message;
+use super::{DeliveryOptions, GroupId, Seq, StoredDelivery, Taken};
+use crate::{Message, Time};
 
 /// A message with what its delivery to this session needs.
 #[derive(Debug)]
@@ -18,20 +18,56 @@ pub(super) struct Held {
     pub(super) seq: Seq,
     pub(super) identifiers: Identifiers,
     pub(super) group: Option<GroupId>,
+    /// When it was delivered to the session, in whole seconds.
+    since_secs: u32,
     pub(super) qos: QoS,
     pub(super) retain: bool,
 }
 
 impl Held {
-    pub(super) fn new(message: &Arc<Message>, options: &DeliveryOptions<'_>, seq: Seq) -> Self {
+    pub(super) fn new(
+        message: &Arc<Message>,
+        options: &DeliveryOptions<'_>,
+        seq: Seq,
+        now: Time,
+    ) -> Self {
         Self {
             message: Arc::clone(message),
             seq,
             identifiers: Identifiers::new(options.identifiers),
             group: options.group,
+            since_secs: whole_secs(now),
             qos: options.qos,
             retain: options.retain,
         }
+    }
+
+    /// A delivery that was written down; none without its message.
+    pub(super) fn restore(stored: StoredDelivery, qos: QoS) -> Option<Self> {
+        Some(Self {
+            message: stored.message?,
+            seq: stored.seq,
+            identifiers: Identifiers::new(&stored.identifiers),
+            group: stored.group,
+            since_secs: whole_secs(stored.queued_at),
+            qos,
+            retain: stored.retain,
+        })
+    }
+
+    /// How it is to be delivered.
+    pub(super) fn options(&self) -> DeliveryOptions<'_> {
+        DeliveryOptions {
+            qos: self.qos,
+            retain: self.retain,
+            identifiers: self.identifiers.as_slice(),
+            group: self.group,
+        }
+    }
+
+    /// Time since it was delivered to the session: whole seconds that began.
+    pub(super) fn age_secs(&self, now: Time) -> u32 {
+        whole_secs(now).saturating_sub(self.since_secs)
     }
 
     /// What another member of its group needs.
@@ -42,6 +78,10 @@ impl Held {
             seq: Some(self.seq).filter(|seq| *seq != UNNOTED),
         })
     }
+}
+
+fn whole_secs(time: Time) -> u32 {
+    u32::try_from(time.as_millis() / 1000).unwrap_or(u32::MAX)
 }
 
 /// Subscription identifiers: most often none or one.
@@ -57,7 +97,7 @@ pub(super) enum Identifiers {
 }
 
 impl Identifiers {
-    pub(super) fn new(identifiers: &[u32]) -> Self {
+    fn new(identifiers: &[u32]) -> Self {
         match identifiers {
             [] => Self::None,
             [one] => Self::One(*one),

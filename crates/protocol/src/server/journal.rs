@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use thrum_codec::{PacketId, QoS};
 
+use super::held::Held;
 use super::{DeliveryOptions, GroupId, Session};
 use crate::Message;
 
@@ -95,18 +96,21 @@ pub(super) struct Journal {
     is_on: bool,
     /// The last place given.
     seq_last: Seq,
+    /// The highest place of a delivery that was sent.
+    sent_last: Seq,
     #[expect(clippy::box_collection, reason = "it goes to the caller and back")]
     steps: Option<Box<Vec<Step>>>,
 }
 
 impl Journal {
-    /// On, behind the places that were given before.
-    pub(super) fn behind(seq_last: Seq) -> Box<Self> {
-        Box::new(Self {
+    /// On, behind the last place that was given and the last that was sent.
+    pub(super) fn behind(seq_last: Seq, sent_last: Seq) -> Self {
+        Self {
             is_on: true,
             seq_last,
+            sent_last,
             steps: None,
-        })
+        }
     }
 
     #[inline(never)]
@@ -122,7 +126,9 @@ impl Session {
     /// off when the session is resumed with an expiry of 0.
     pub fn set_durable(&mut self, durable: bool) {
         if durable {
-            let journal = self.journal.get_or_insert_with(|| Journal::behind(UNNOTED));
+            let journal = self
+                .journal
+                .get_or_insert_with(|| Box::new(Journal::behind(UNNOTED, UNNOTED)));
             journal.is_on = true;
         } else if let Some(journal) = &mut self.journal {
             journal.is_on = false;
@@ -170,7 +176,7 @@ impl Session {
         self.packet_ids.last()
     }
 
-    /// Gives a delivery its place; [`UNNOTED`] in a session that is not durable.
+    /// Gives a delivery its place; [`UNNOTED`] with `QoS` 0 and in a session that is not durable.
     pub(super) fn note_queued(
         &mut self,
         message: &Arc<Message>,
@@ -179,6 +185,9 @@ impl Session {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_on) else {
             return UNNOTED;
         };
+        if options.qos == QoS::AtMostOnce {
+            return UNNOTED;
+        }
         journal.seq_last += 1;
         let seq = journal.seq_last;
         journal.push(Step::Queued {
@@ -190,6 +199,27 @@ impl Session {
             group: options.group,
         });
         seq
+    }
+
+    /// A delivery was sent for the first time. If a later one of a higher priority was sent before it, it gets a new
+    /// place, so that places tell in which order to send again.
+    #[inline]
+    pub(super) fn note_first_sent(&mut self, held: &mut Held, packet_id: PacketId) {
+        if held.seq == UNNOTED {
+            return;
+        }
+        let sent_last = self.journal.as_ref().map(|journal| journal.sent_last);
+        if sent_last.is_some_and(|sent_last| held.seq < sent_last) && self.is_durable() {
+            let overtaken = held.seq;
+            held.seq = self.note_queued(&held.message, &held.options());
+            self.note_removed(overtaken);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.sent_last = held.seq;
+        }
+        if let Some(awaiting) = Awaiting::first(held.qos) {
+            self.note_sent(held.seq, packet_id, awaiting);
+        }
     }
 
     #[inline]

@@ -19,12 +19,14 @@ mod held;
 mod inbound;
 mod inflight;
 mod journal;
+mod lane;
 mod outbound;
 mod queue;
 mod received;
 mod restore;
 mod session;
 mod topic_aliases;
+mod waiting;
 mod will;
 
 #[cfg(test)]

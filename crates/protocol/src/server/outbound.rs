@@ -1,8 +1,6 @@
 //! What goes to the client: new messages, the queue behind the window, and redelivery.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use thrum_codec::packet::{Ack, Packet};
 use thrum_codec::properties::AckProperties;
@@ -11,7 +9,8 @@ use thrum_codec::{PacketId, QoS, ReasonCode};
 use super::held::Held;
 use super::inflight::Place;
 use super::session::Link;
-use super::{Awaiting, Delivered, DeliveryOptions, DropReason, Session};
+use super::waiting::Cause;
+use super::{Delivered, DeliveryOptions, DropReason, Session};
 use crate::message::Form;
 use crate::{Message, Outgoing, Output, Time};
 
@@ -25,25 +24,6 @@ pub struct SentLater {
     pub messages: u32,
     /// Their payload in bytes.
     pub payload_bytes: u64,
-}
-
-/// Messages dropped when their turn came.
-#[derive(Debug, Default)]
-pub(super) struct Dropped {
-    expired: u32,
-    too_large: u32,
-}
-
-impl Dropped {
-    pub(super) fn by_reason(&self) -> Vec<(DropReason, u32)> {
-        [
-            (DropReason::Expired, self.expired),
-            (DropReason::TooLarge, self.too_large),
-        ]
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .collect()
-    }
 }
 
 /// What can be sent next.
@@ -139,14 +119,21 @@ impl Session {
 
     fn next_to_send(&self) -> Next {
         let is_full = self.inflight.window_used() >= usize::from(self.window);
-        if !self.may_send() || is_full {
-            Next::Nothing
-        } else if self.inflight.unsent() > 0 {
-            Next::Redelivery
-        } else if self.queue.is_empty() {
-            Next::Nothing
-        } else {
-            Next::Queued
+        if !self.may_send() {
+            return Next::Nothing;
+        }
+        if self.inflight.unsent() > 0 {
+            return if is_full {
+                Next::Nothing
+            } else {
+                Next::Redelivery
+            };
+        }
+        match self.queue.next_qos() {
+            // It needs no place in the window.
+            Some(QoS::AtMostOnce) => Next::Queued,
+            Some(QoS::AtLeastOnce | QoS::ExactlyOnce) if !is_full => Next::Queued,
+            Some(QoS::AtLeastOnce | QoS::ExactlyOnce) | None => Next::Nothing,
         }
     }
 
@@ -158,10 +145,18 @@ impl Session {
         out: &mut Output,
     ) -> Delivered {
         if self.link != Link::Up {
-            return Delivered::Dropped(DropReason::Offline);
+            return if self.limits.queue_qos0 && self.is_persistent() {
+                self.enqueue(outgoing, options, now)
+            } else {
+                Delivered::Dropped(DropReason::Offline)
+            };
         }
         if self.is_congested {
             return Delivered::Dropped(DropReason::SlowConsumer);
+        }
+        // Nothing new overtakes what has waited since the client was away. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+        if self.queue.has_fleeting() {
+            return self.enqueue(outgoing, options, now);
         }
         // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
         let form = self.first_form(options, None);
@@ -193,7 +188,7 @@ impl Session {
             return Delivered::Dropped(DropReason::TooLarge);
         }
         if must_keep {
-            let held = self.hold(outgoing.message(), options);
+            let held = self.hold(outgoing.message(), options, now);
             self.begin_exchange(packet_id, held);
         } else {
             self.inflight.push_unkept(packet_id, options.qos);
@@ -234,10 +229,10 @@ impl Session {
     }
 
     /// Appends a message that the session held; as [`Self::send`].
-    fn send_held(
+    pub(super) fn send_held(
         &mut self,
         held: &Held,
-        (packet_id, dup): (PacketId, bool),
+        (packet_id, dup): (Option<PacketId>, bool),
         now: Time,
         out: &mut Output,
     ) -> bool {
@@ -247,7 +242,7 @@ impl Session {
             qos: held.qos,
             retain: held.retain,
             dup,
-            packet_id: Some(packet_id),
+            packet_id,
             identifiers: held.identifiers.as_slice(),
             alias: self.outbound_aliases.choose(publication.topic),
         };
@@ -263,28 +258,31 @@ impl Session {
     }
 
     /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
-    fn next_packet_id(&mut self) -> Option<PacketId> {
+    pub(super) fn next_packet_id(&mut self) -> Option<PacketId> {
         let inflight = &self.inflight;
         self.packet_ids.next(|| inflight.packet_ids())
     }
 
     /// Only a session that can be resumed, or a shared group, may need the message again; and what was written down
     /// must be removed there.
-    fn must_keep(&self, is_shared: bool) -> bool {
+    pub(super) fn must_keep(&self, is_shared: bool) -> bool {
         is_shared || self.is_persistent() || self.is_durable()
     }
 
     /// A message that the session keeps from here on.
-    fn hold(&mut self, message: &Arc<Message>, options: &DeliveryOptions<'_>) -> Held {
+    pub(super) fn hold(
+        &mut self,
+        message: &Arc<Message>,
+        options: &DeliveryOptions<'_>,
+        now: Time,
+    ) -> Held {
         let seq = self.note_queued(message, options);
-        Held::new(message, options, seq)
+        Held::new(message, options, seq, now)
     }
 
     /// A message that is kept was sent for the first time.
-    fn begin_exchange(&mut self, packet_id: PacketId, held: Held) {
-        if let Some(awaiting) = Awaiting::first(held.qos) {
-            self.note_sent(held.seq, packet_id, awaiting);
-        }
+    pub(super) fn begin_exchange(&mut self, packet_id: PacketId, mut held: Held) {
+        self.note_first_sent(&mut held, packet_id);
         self.inflight.push(packet_id, held);
     }
 
@@ -294,74 +292,20 @@ impl Session {
         self.note_removed(seq);
     }
 
-    fn enqueue(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        options: &DeliveryOptions<'_>,
-        now: Time,
-    ) -> Delivered {
-        let message = outgoing.message();
-        if !self.queue.has_room(message.bytes_len(), &self.limits) {
-            self.drop_expired(now);
-        }
-        if !self.queue.has_room(message.bytes_len(), &self.limits) {
-            return Delivered::Dropped(DropReason::QueueFull);
-        }
-        // [MQTT-4.5.0-1] [MQTT3-4.5.0-1] [MQTT3-3.1.2-5]
-        let held = self.hold(message, options);
-        self.queue.push(held);
-        Delivered::Queued
-    }
-
-    /// Drops messages at the front of the queue whose expiry has passed.
-    fn drop_expired(&mut self, now: Time) {
-        while let Some(held) = self.queue.pop_expired(now) {
-            self.note_removed(held.seq);
-            self.count_dropped().expired += 1;
-        }
-    }
-
     /// Sends one message again, in the order they were sent first; none if there is none.
     // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
     fn redeliver_next(&mut self, now: Time, out: &mut Output) -> Option<()> {
         // Its expiry no longer matters. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
-        if self.send_held(&held, (packet_id, true), now, out) {
+        if self.send_held(&held, (Some(packet_id), true), now, out) {
             self.inflight.put_back(place, held);
         } else {
             // [MQTT-3.1.2-25]
             self.inflight.finish(place);
             self.inflight.trim();
-            self.note_removed(held.seq);
-            self.count_dropped().too_large += 1;
+            self.drop_held(&held, Cause::TooLarge);
         }
         Some(())
-    }
-
-    /// Sends or drops the first message of the queue; none if there is none.
-    fn send_queued(&mut self, now: Time, out: &mut Output) -> Option<()> {
-        let held = self.queue.pop()?;
-        // [MQTT-3.3.2-5]
-        if held.message.is_expired(now) {
-            self.note_removed(held.seq);
-            self.count_dropped().expired += 1;
-            return Some(());
-        }
-        // The window is open, so fewer identifiers are in use than there are.
-        let packet_id = self.next_packet_id()?;
-        if !self.send_held(&held, (packet_id, false), now, out) {
-            self.note_removed(held.seq);
-            self.count_dropped().too_large += 1;
-        } else if self.must_keep(held.group.is_some()) {
-            self.begin_exchange(packet_id, held);
-        } else {
-            self.inflight.push_unkept(packet_id, held.qos);
-        }
-        Some(())
-    }
-
-    fn count_dropped(&mut self) -> &mut Dropped {
-        self.dropped.get_or_insert_with(Box::default)
     }
 }

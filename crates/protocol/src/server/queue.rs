@@ -1,21 +1,29 @@
-//! Messages with `QoS` 1 and 2 that wait for the client or for room in its window.
+//! Messages that wait for the client or for room in its window.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::held::Held;
-use super::{GroupId, Taken};
-use crate::{Limits, Time};
+use thrum_codec::QoS;
 
-/// First in, first out, bounded by count and bytes; no memory while empty.
+use super::held::Held;
+use super::lane::Lane;
+use super::{GroupId, Taken};
+use crate::Limits;
+
+/// The highest priority first, first in first out within a priority; bounded by count and bytes. No memory while empty.
 #[derive(Debug, Default)]
 pub(super) struct Queue(Option<Box<Waiting>>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    messages: VecDeque<Held>,
+    /// Priority 0, which all messages have if nothing else is said.
+    normal: Lane,
+    /// Those above 0 that are not empty, ascending.
+    above: Vec<(u8, Lane)>,
+    len: usize,
     bytes: usize,
+    /// How many have `QoS` 0.
+    fleeting: usize,
 }
 
 impl Queue {
@@ -24,76 +32,161 @@ impl Queue {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |waiting| waiting.messages.len())
+        self.0.as_ref().map_or(0, |waiting| waiting.len)
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |waiting| waiting.bytes)
     }
 
+    /// Messages with `QoS` 0 wait.
+    pub(super) fn has_fleeting(&self) -> bool {
+        self.0.as_ref().is_some_and(|waiting| waiting.fleeting > 0)
+    }
+
+    /// Quality of service of the message whose turn it is.
+    pub(super) fn next_qos(&self) -> Option<QoS> {
+        let waiting = self.0.as_ref()?;
+        let (_, first) = waiting.lanes().next_back()?;
+        Some(first.front()?.qos)
+    }
+
     /// Whether a message of that size is within both limits.
     pub(super) fn has_room(&self, bytes: usize, limits: &Limits) -> bool {
-        let fits = |value: usize, max: u32| u32::try_from(value).is_ok_and(|value| value <= max);
         fits(self.len() + 1, limits.queue_messages_max)
             && fits(self.bytes() + bytes, limits.queue_bytes_max)
     }
 
-    pub(super) fn push(&mut self, held: Held) {
+    /// Whether a message of that size is within both limits if no other waits.
+    pub(super) fn could_have_room(bytes: usize, limits: &Limits) -> bool {
+        fits(1, limits.queue_messages_max) && fits(bytes, limits.queue_bytes_max)
+    }
+
+    pub(super) fn push(&mut self, held: Held, priority: u8) {
         let waiting = self.0.get_or_insert_default();
+        waiting.len += 1;
         waiting.bytes += held.message.bytes_len();
-        waiting.messages.push_back(held);
+        waiting.fleeting += usize::from(held.qos == QoS::AtMostOnce);
+        waiting.lane(priority).push(held);
     }
 
+    /// Takes out the message whose turn it is.
     pub(super) fn pop(&mut self) -> Option<Held> {
-        let waiting = self.0.as_mut()?;
-        let held = waiting.messages.pop_front();
-        if let Some(held) = &held {
-            waiting.bytes -= held.message.bytes_len();
-        }
-        self.give_back();
-        held
+        self.take(|waiting| waiting.lanes_mut().next_back()?.1.pop())
     }
 
-    /// Takes out the message at the front if its expiry has passed.
-    pub(super) fn pop_expired(&mut self, now: Time) -> Option<Held> {
-        let front = self.front()?;
-        front.message.is_expired(now).then(|| self.pop()).flatten()
+    /// Takes out a message at the front of its priority that is wanted.
+    pub(super) fn pop_if(&mut self, mut is_wanted: impl FnMut(&Held) -> bool) -> Option<Held> {
+        self.take(|waiting| {
+            let mut lanes = waiting.lanes_mut();
+            lanes.find_map(|(_, lane)| lane.pop_if(&mut is_wanted))
+        })
+    }
+
+    /// Takes out the oldest message with `QoS` 0 of the lowest priority that has one.
+    pub(super) fn pop_fleeting(&mut self) -> Option<Held> {
+        self.take(|waiting| {
+            let mut lanes = waiting.lanes_mut();
+            lanes.find_map(|(_, lane)| lane.pop_fleeting())
+        })
+    }
+
+    /// Takes out the oldest message with `QoS` 1 or 2 of the lowest priority that has one, up to the given one.
+    pub(super) fn pop_lowest(&mut self, priority_max: u8) -> Option<Held> {
+        self.take(|waiting| {
+            let lanes = waiting.lanes_mut();
+            let mut lanes = lanes.take_while(|(priority, _)| *priority <= priority_max);
+            lanes.find_map(|(_, lane)| lane.pop_kept())
+        })
     }
 
     /// Takes out the messages of one shared group, or of all.
     pub(super) fn take_shared(&mut self, group: Option<GroupId>, taken: &mut Vec<Taken>) {
-        let Some(waiting) = &mut self.0 else { return };
         let is_taken = |held: &Held| match group {
             Some(group) => held.group == Some(group),
             None => held.group.is_some(),
         };
-        if !waiting.messages.iter().any(is_taken) {
+        let lanes = self.0.iter().flat_map(|waiting| waiting.lanes());
+        if !lanes.flat_map(|(_, lane)| lane.iter()).any(is_taken) {
             return;
         }
-        for held in core::mem::take(&mut waiting.messages) {
+        self.rebuild(|held, priority, queue| {
             if is_taken(&held) {
-                waiting.bytes -= held.message.bytes_len();
                 taken.extend(held.into_taken());
             } else {
-                waiting.messages.push_back(held);
+                queue.push(held, priority);
             }
-        }
-        self.give_back();
+        });
     }
 
-    fn front(&self) -> Option<&Held> {
-        self.0.as_ref()?.messages.front()
+    /// Gives every message the priority that it has now.
+    pub(super) fn prioritise(&mut self, limits: &Limits) {
+        self.rebuild(|held, _, queue| {
+            let priority = limits.queue_priority(held.message.topic());
+            queue.push(held, priority);
+        });
     }
 
-    /// Every message, in its order.
-    #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
-        self.0.iter().flat_map(|waiting| &waiting.messages)
+    /// Every message with `QoS` 1 and 2 in the order in which they came, if all have the same priority.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &Held> {
+        let lanes = self.0.iter().flat_map(|waiting| waiting.lanes().rev());
+        let all = lanes.flat_map(|(_, lane)| lane.iter());
+        all.filter(|held| held.qos != QoS::AtMostOnce)
     }
 
-    fn give_back(&mut self) {
-        if self.front().is_none() {
+    fn take(&mut self, which: impl FnOnce(&mut Waiting) -> Option<Held>) -> Option<Held> {
+        let waiting = self.0.as_mut()?;
+        let held = which(waiting)?;
+        waiting.above.retain(|(_, lane)| !lane.is_empty());
+        waiting.len -= 1;
+        waiting.bytes -= held.message.bytes_len();
+        waiting.fleeting -= usize::from(held.qos == QoS::AtMostOnce);
+        if waiting.len == 0 {
             self.0 = None;
         }
+        Some(held)
     }
+
+    /// Takes everything out, and `each` puts back what is to stay.
+    fn rebuild(&mut self, mut each: impl FnMut(Held, u8, &mut Self)) {
+        let Some(mut waiting) = self.0.take() else {
+            return;
+        };
+        for (priority, lane) in waiting.lanes_mut() {
+            while let Some(held) = lane.pop() {
+                each(held, priority, self);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// From the lowest priority to the highest.
+    fn lanes(&self) -> impl DoubleEndedIterator<Item = (u8, &Lane)> {
+        let above = self.above.iter();
+        core::iter::once((0, &self.normal)).chain(above.map(|(priority, lane)| (*priority, lane)))
+    }
+
+    /// As [`Self::lanes`].
+    fn lanes_mut(&mut self) -> impl DoubleEndedIterator<Item = (u8, &mut Lane)> {
+        let above = self.above.iter_mut();
+        core::iter::once((0, &mut self.normal))
+            .chain(above.map(|(priority, lane)| (*priority, lane)))
+    }
+
+    fn lane(&mut self, priority: u8) -> &mut Lane {
+        if priority == 0 {
+            return &mut self.normal;
+        }
+        let found = self.above.binary_search_by_key(&priority, |(of, _)| *of);
+        let place = found.unwrap_or_else(|place| {
+            self.above.insert(place, (priority, Lane::default()));
+            place
+        });
+        &mut self.above[place].1
+    }
+}
+
+fn fits(value: usize, max: u32) -> bool {
+    u32::try_from(value).is_ok_and(|value| value <= max)
 }

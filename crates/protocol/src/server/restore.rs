@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 use thrum_codec::{PacketId, QoS, Version};
 
 use super::held::Held;
+use super::inflight::Kept;
 use super::journal::{Journal, UNNOTED};
 use super::session::Link;
 use super::will::Will;
-use super::{Awaiting, DeliveryOptions, GroupId, Seq, Session, Step};
+use super::{Awaiting, GroupId, Seq, Session, Step};
 use crate::packet_ids::PacketIds;
 use crate::{Limits, Message, Time};
 
@@ -44,6 +45,8 @@ pub struct Stored {
 pub struct StoredDelivery {
     /// Its place.
     pub seq: Seq,
+    /// When it was queued, for the limit of age; the time at which its message came is as good.
+    pub queued_at: Time,
     /// What; none if only PUBCOMP is awaited.
     pub message: Option<Arc<Message>>,
     /// With which identifier it was sent and what is awaited; none while it waits.
@@ -67,16 +70,6 @@ pub struct StoredWill {
     pub delay_secs: u32,
     /// Message expiry in seconds, counted from when it is published.
     pub message_expiry: Option<u32>,
-}
-
-impl StoredWill {
-    /// The message to publish at this moment, by nobody: its session is gone.
-    pub fn into_message(self, now: Time) -> Message {
-        let mut message = self.message;
-        let expires_at = self.message_expiry.map(|seconds| now.plus_secs(seconds));
-        message.publish_as(0, expires_at);
-        message
-    }
 }
 
 /// A will as it is to be written down.
@@ -107,7 +100,14 @@ impl Session {
         let mut deliveries = stored.deliveries;
         deliveries.sort_by_key(|delivery| delivery.seq);
         let seq_last = deliveries.last().map_or(UNNOTED, |last| last.seq);
-        session.journal = Some(Journal::behind(seq_last.max(stored.seq_max)));
+        let sent = deliveries
+            .iter()
+            .filter(|delivery| delivery.inflight.is_some());
+        let sent_last = sent.map(|delivery| delivery.seq).max();
+        session.journal = Some(Box::new(Journal::behind(
+            seq_last.max(stored.seq_max),
+            sent_last.unwrap_or(UNNOTED),
+        )));
         let replaced = replaced(&deliveries);
         for delivery in deliveries {
             let seq = delivery.seq;
@@ -118,23 +118,35 @@ impl Session {
         session
     }
 
+    /// Whether a stored message waits here or is under way: one that may come a second time after a crash.
+    pub fn holds(&self, stored_id: u64) -> bool {
+        let is_it = |held: &Held| held.message.stored_id() == stored_id;
+        let is_under_way = |kept: Option<&Kept>| match kept {
+            Some(Kept::Message(held)) => is_it(held),
+            Some(Kept::Nothing | Kept::Released(_)) | None => false,
+        };
+        let mut inflight = self.inflight.iter();
+        inflight.any(|(_, _, kept)| is_under_way(kept)) || self.queue.kept().any(is_it)
+    }
+
     /// None if it cannot be completed.
     fn restore_delivery(&mut self, delivery: StoredDelivery) -> Option<()> {
-        let StoredDelivery { seq, inflight, .. } = delivery;
-        let hold = |qos: QoS| {
-            let options = DeliveryOptions {
-                qos,
-                retain: delivery.retain,
-                identifiers: &delivery.identifiers,
-                group: delivery.group,
-            };
-            Some(Held::new(delivery.message.as_ref()?, &options, seq))
-        };
-        match inflight {
-            None => self.queue.push(hold(delivery.qos)?),
-            Some((id, Awaiting::PubAck)) => self.inflight.push(id, hold(QoS::AtLeastOnce)?),
-            Some((id, Awaiting::PubRec)) => self.inflight.push(id, hold(QoS::ExactlyOnce)?),
-            Some((id, Awaiting::PubComp)) => self.inflight.push_released(id, seq),
+        let StoredDelivery { seq, qos, .. } = delivery;
+        match delivery.inflight {
+            None => {
+                let held = Held::restore(delivery, qos)?;
+                let priority = self.limits.queue_priority(held.message.topic());
+                self.queue.push(held, priority);
+            }
+            Some((packet_id, Awaiting::PubComp)) => self.inflight.push_released(packet_id, seq),
+            Some((packet_id, Awaiting::PubRec)) => {
+                let held = Held::restore(delivery, QoS::ExactlyOnce)?;
+                self.inflight.push(packet_id, held);
+            }
+            Some((packet_id, Awaiting::PubAck)) => {
+                let held = Held::restore(delivery, QoS::AtLeastOnce)?;
+                self.inflight.push(packet_id, held);
+            }
         }
         Some(())
     }

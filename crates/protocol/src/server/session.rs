@@ -11,10 +11,11 @@ use thrum_codec::{ReasonCode, Version, encode};
 
 use super::inflight::Inflight;
 use super::journal::Journal;
-use super::outbound::{Dropped, SentLater};
+use super::outbound::SentLater;
 use super::queue::Queue;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
+use super::waiting::Dropped;
 use super::will::Will;
 use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, WillView, connack};
 use crate::packet_ids::PacketIds;
@@ -120,6 +121,9 @@ impl Session {
     /// Other limits, for a session that is about to be resumed: they hold from its next connection on, so call it
     /// before [`Session::connect`].
     pub fn set_limits(&mut self, limits: &Arc<Limits>) {
+        if self.limits.queue_priorities != limits.queue_priorities {
+            self.queue.prioritise(limits);
+        }
         self.limits = Arc::clone(limits);
     }
 
@@ -284,11 +288,11 @@ impl Session {
         taken
     }
 
-    /// Messages dropped inside the session since the last call (expired or too large when their turn came), by reason.
-    pub fn take_dropped(&mut self) -> Vec<(DropReason, u32)> {
-        self.dropped
-            .take()
-            .map_or_else(Vec::new, |dropped| dropped.by_reason())
+    /// Messages that the session held and dropped since the last call, by reason: to make room for another, too old,
+    /// expired, or too large when their turn came.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
+        let dropped = self.dropped.take();
+        dropped.into_iter().flat_map(|dropped| dropped.by_reason())
     }
 
     /// Messages queued, bytes queued, messages inflight.

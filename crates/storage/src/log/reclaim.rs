@@ -41,8 +41,9 @@ pub(crate) struct Reclaimed {
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether there is more garbage than the log should carry: it may be twice as large as what is needed.
-    pub(crate) fn wants_reclaim(&self, live_bytes: u64) -> bool {
+    /// Whether there is more garbage than the log should carry: it may be twice as large as what is needed, or, on a disk
+    /// without room for the next segment, two segments larger.
+    pub(crate) fn wants_reclaim(&self, live_bytes: u64, is_cramped: bool) -> bool {
         if self.victim.is_some() {
             return true;
         }
@@ -51,7 +52,7 @@ impl<D: Disk> Log<D> {
         let ceiling = self.options.disk_bytes_max.saturating_sub(3 * segment);
         let relaxed = (2 * live_bytes + 2 * segment).max(SEGMENTS_FREE * segment);
         self.sealed.len() > YOUNGER_MIN
-            && used > relaxed.min(ceiling)
+            && (is_cramped || used > relaxed.min(ceiling))
             && used.saturating_sub(live_bytes) > 2 * segment
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thrum_broker::config::{Anonymous, LogFormat, Workers};
+use thrum_broker::config::{Anonymous, LogFormat, QueuePolicy, Workers};
 
 use super::*;
 
@@ -95,6 +95,32 @@ fn every_form_of_a_value_is_read() {
         config.limits.client.subscriptions,
         Config::default().limits.client.subscriptions
     );
+}
+
+#[test]
+fn the_policy_of_queues_is_read() {
+    let text = r#"
+        [limits.client]
+        queue_policy = "drop_oldest"
+        queue_qos0 = true
+        queue_age = "1h"
+        queue_priorities = ["alarm/#=200", "a=b=7"]
+    "#;
+    let client = read(text).unwrap().config.limits.client;
+    assert_eq!(client.queue_policy, QueuePolicy::DropOldest);
+    assert!(client.queue_qos0);
+    assert_eq!(client.queue_age, Duration::from_hours(1));
+    let rules = client.queue_priorities.iter();
+    let rules: Vec<_> = rules.map(|rule| (&*rule.filter, rule.priority)).collect();
+    assert_eq!(rules, [("alarm/#", 200), ("a=b", 7)]);
+    for text in ["alarm/#=200", "[\"alarm/#=200\"]"] {
+        let loaded = with_variables(&[("THRUM_LIMITS__CLIENT__QUEUE_PRIORITIES", text)]).unwrap();
+        assert_eq!(
+            loaded.config.limits.client.queue_priorities.len(),
+            1,
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -298,6 +324,15 @@ fn wrong_words_and_tables_are_reported_with_what_is_expected() {
             "shared.strategy = \"rr\"",
             "shared.strategy: expected one of \"round_robin\", \"random\", \"sticky\", \"hash_client_id\", \
              \"hash_topic\", \"local\", found \"rr\"",
+        ),
+        (
+            "limits.client.queue_policy = \"newest\"",
+            "limits.client.queue_policy: expected one of \"reject_new\", \"drop_oldest\", found \"newest\"",
+        ),
+        (
+            "limits.client.queue_priorities = [\"a=256\"]",
+            "limits.client.queue_priorities: expected a list of up to 256 texts \"filter=priority\", with a topic \
+             filter and a number from 0 to 255, found [\"a=256\"]",
         ),
         (
             "log.format = \"xml\"",

@@ -156,8 +156,17 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(version: Version) -> Self {
+    fn new(version: Version, is_generous: bool) -> Self {
+        let queue_policy = if is_generous {
+            QueuePolicy::DropOldest
+        } else {
+            QueuePolicy::RejectNew
+        };
         let limits = Limits {
+            queue_policy,
+            queue_qos0: is_generous,
+            queue_age_max: is_generous.then_some(150),
+            queue_priorities: priorities(&[("a/#", 7)]),
             receive_maximum: 3,
             queue_messages_max: 5,
             queue_bytes_max: 500,
@@ -407,9 +416,10 @@ proptest! {
     #[test]
     fn no_packet_and_no_order_of_calls_makes_the_session_panic(
         version in prop_oneof![Just(Version::V31), Just(Version::V311), Just(Version::V5)],
+        is_generous in any::<bool>(),
         calls in proptest::collection::vec(call(), 1..150),
     ) {
-        let mut subject = Subject::new(version);
+        let mut subject = Subject::new(version, is_generous);
         for call in &calls {
             subject.call(call);
         }

@@ -254,7 +254,7 @@ fn a_will_that_was_withdrawn_or_taken_is_removed() {
         assert_eq!(peer.steps(), NOTHING);
     };
     removed(10, |peer| {
-        drop(peer.send(&goodbye(ReasonCode::Success)).unwrap())
+        drop(peer.send(&goodbye(ReasonCode::Success)).unwrap());
     });
     removed(10, |peer| drop(peer.disconnect(ReasonCode::Success, None)));
     removed(10, |peer| drop(peer.session.take_will()));

@@ -11,6 +11,8 @@ mod journal;
 mod journal_model;
 mod outbound;
 mod queue;
+mod queue_policies;
+mod queue_priorities;
 mod redelivery;
 mod refusal;
 mod requests;
@@ -36,6 +38,7 @@ use thrum_codec::properties::{
 use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, encode};
 
 use super::*;
+use crate::limits::{QueuePolicy, TopicPriority};
 use crate::message::FrameCache;
 use crate::{Limits, Message, Outgoing, Output, Publication, Time, Violation};
 
@@ -114,6 +117,11 @@ impl Peer {
     fn steps(&mut self) -> Vec<String> {
         let steps = self.session.take_steps().unwrap_or_default();
         steps.iter().map(step_line).collect()
+    }
+
+    /// What the session dropped by itself since the last call.
+    fn dropped(&mut self) -> Vec<(DropReason, u32)> {
+        self.session.take_dropped().collect()
     }
 
     fn advance_millis(&mut self, millis: u64) {
@@ -250,6 +258,14 @@ fn windowed(receive_maximum: u16) -> Connect<'static> {
     let mut connect = persistent(Version::V5);
     connect.properties.receive_maximum = NonZeroU16::new(receive_maximum);
     connect
+}
+
+fn priorities(list: &[(&str, u8)]) -> Vec<TopicPriority> {
+    let rule = |&(filter, priority): &(&str, u8)| TopicPriority {
+        filter: filter.into(),
+        priority,
+    };
+    list.iter().map(rule).collect()
 }
 
 fn id(value: u16) -> PacketId {

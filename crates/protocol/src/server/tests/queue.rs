@@ -130,8 +130,8 @@ fn a_message_that_expired_while_it_waited_is_dropped_and_counted() {
     // [MQTT-3.3.2-6]
     let expected = ["PUBLISH 1 #1 expiry=15 t=b", "PUBLISH 1 #2 t=d"];
     assert_eq!(peer.reconnect(&persistent(Version::V5)), expected);
-    assert_eq!(peer.session.take_dropped(), [(DropReason::Expired, 2)]);
-    assert!(peer.session.take_dropped().is_empty());
+    assert_eq!(peer.dropped(), [(DropReason::Expired, 2)]);
+    assert!(peer.dropped().is_empty());
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn expired_messages_make_room_in_a_full_queue() {
         peer.deliver(QOS1, "d").0,
         Delivered::Dropped(DropReason::QueueFull)
     );
-    assert_eq!(peer.session.take_dropped(), [(DropReason::Expired, 1)]);
+    assert_eq!(peer.dropped(), [(DropReason::Expired, 1)]);
 }
 
 // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
@@ -165,7 +165,7 @@ fn a_waiting_message_too_large_for_the_next_connection_is_dropped_and_counted() 
     let lines = peer.reconnect(&connect);
     assert_eq!(lines.len(), 1);
     assert!(lines[0].ends_with("t=small"));
-    assert_eq!(peer.session.take_dropped(), [(DropReason::TooLarge, 2)]);
+    assert_eq!(peer.dropped(), [(DropReason::TooLarge, 2)]);
     assert_eq!(peer.session.backlog(), (0, 0, 1));
 }
 

@@ -126,7 +126,7 @@ fn a_message_too_large_for_the_new_connection_counts_as_delivered() {
     let mut connect = persistent(Version::V5);
     connect.properties.maximum_packet_size = Some(50);
     assert_eq!(peer.reconnect(&connect), ["PUBLISH 1 #3 dup t=small"]);
-    assert_eq!(peer.session.take_dropped(), [(DropReason::TooLarge, 2)]);
+    assert_eq!(peer.dropped(), [(DropReason::TooLarge, 2)]);
     peer.lose();
     assert_eq!(
         peer.reconnect(&persistent(Version::V5)),

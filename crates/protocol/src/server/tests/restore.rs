@@ -31,6 +31,7 @@ fn message(payload: &str) -> Arc<Message> {
 fn waiting(seq: Seq, qos: QoS, payload: &str) -> StoredDelivery {
     StoredDelivery {
         seq,
+        queued_at: AWAY_SINCE,
         message: Some(message(payload)),
         inflight: None,
         qos,

@@ -1,0 +1,421 @@
+//! What was accepted arrives, as often and in the order that its quality of service promises, and at nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thrum_codec::{QoS, ReasonCode, topic};
+
+use super::super::history::{
+    CLIENTS_MAX, ClientNumber, Entry, Event, Message, MessageNumber, Millis, SHARED,
+};
+use super::sessions::Sessions;
+use super::{Allowances, Complaint};
+
+#[derive(Debug)]
+pub(super) struct Deliveries {
+    allowances: Allowances,
+    subscriptions: [Vec<Subscription>; CLIENTS_MAX],
+    messages: BTreeMap<MessageNumber, Published>,
+    received: BTreeMap<(ClientNumber, MessageNumber), Copies>,
+    /// The newest message that came on each line.
+    newest: BTreeMap<Line, MessageNumber>,
+    /// Who has ever been in a group.
+    members: BTreeSet<ClientNumber>,
+    restarts: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Subscription {
+    filter: &'static str,
+    /// Granted in that epoch of the session, and neither renewed nor given up since.
+    granted: Option<(QoS, u32)>,
+    /// UNSUBACK came at this place.
+    removed: Option<usize>,
+}
+
+/// Where messages keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    receiver: ClientNumber,
+    epoch: u32,
+    publisher: ClientNumber,
+    topic: &'static str,
+    has_guarantee: bool,
+}
+
+#[derive(Debug)]
+struct Published {
+    message: Message,
+    publisher: ClientNumber,
+    /// Place in the history.
+    first_sent: usize,
+    copies: u32,
+    is_accepted: bool,
+    /// Sessions that had a subscription by then, with their epochs.
+    owed_to: Vec<(ClientNumber, u32)>,
+    /// The epochs of all clients by then.
+    epochs: [u32; CLIENTS_MAX],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    /// Without DUP.
+    first: u32,
+    again: u32,
+    /// Of the session that got the last one.
+    epoch: u32,
+}
+
+/// What a client got.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    client: ClientNumber,
+    number: MessageNumber,
+    topic: &'static str,
+    qos: QoS,
+    dup: bool,
+}
+
+impl Deliveries {
+    pub(super) fn new(allowances: Allowances) -> Self {
+        Self {
+            allowances,
+            subscriptions: std::array::from_fn(|_| Vec::new()),
+            messages: BTreeMap::new(),
+            received: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            members: BTreeSet::new(),
+            restarts: 0,
+        }
+    }
+
+    pub(super) fn is_known(&self, number: MessageNumber) -> bool {
+        self.messages.contains_key(&number)
+    }
+
+    pub(super) fn see(
+        &mut self,
+        place: usize,
+        entry: &Entry,
+        sessions: &Sessions,
+    ) -> Result<(), Complaint> {
+        match entry.event {
+            Event::Connected {
+                client,
+                session_present: false,
+            } => self.subscriptions[client].clear(),
+            Event::Subscribing { client, filter, .. } => {
+                self.doubt(client, filter);
+                if filter.starts_with("$share/") {
+                    self.members.insert(client);
+                }
+                self.subscriptions[client].push(Subscription {
+                    filter,
+                    granted: None,
+                    removed: None,
+                });
+            }
+            Event::Subscribed {
+                client,
+                filter,
+                granted,
+            } => {
+                if let Some(last) = self.with_filter(client, filter).last() {
+                    last.granted = granted.map(|qos| (qos, sessions.epoch(client)));
+                }
+            }
+            Event::Unsubscribing { client, filter } => self.doubt(client, filter),
+            Event::Unsubscribed { client, filter } => {
+                for subscription in self.with_filter(client, filter) {
+                    subscription.removed.get_or_insert(place);
+                }
+            }
+            Event::Sent { client, message } => self.sent(place, client, message, sessions),
+            Event::Accepted {
+                number, outcome, ..
+            } => return self.accepted(number, outcome, (entry.at, sessions)),
+            Event::Received {
+                client,
+                number,
+                topic,
+                qos,
+                dup,
+                retain: false,
+            } => {
+                let arrival = Arrival {
+                    client,
+                    number,
+                    topic,
+                    qos,
+                    dup,
+                };
+                return self.arrived(arrival, sessions);
+            }
+            Event::Settled => return self.all_came(sessions, false),
+            Event::Drained => return self.all_came(sessions, true),
+            Event::Restarted => self.restarts += 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Every message that was accepted has come to everyone whom it was owed to and who is there; those of groups too if
+    /// nobody is away with one.
+    fn all_came(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
+        if self.allowances.queues_overflow {
+            return Ok(());
+        }
+        let accepted = self.messages.values().filter(|one| one.is_accepted);
+        for published in accepted {
+            let number = published.message.number;
+            let is_shared = SHARED.contains(&published.message.topic);
+            if is_shared && (!all_are_there || self.is_shared_done(published, sessions)) {
+                continue;
+            }
+            let lost = published.owed_to.iter().find(|(client, epoch)| {
+                sessions.epoch(*client) == *epoch
+                    && sessions.is_connected(*client)
+                    && !self.received.contains_key(&(*client, number))
+            });
+            if let Some((client, _)) = lost {
+                return Err(format!(
+                    "message {number} was accepted and is owed to client {client}, but has not come: {published:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2 ends as well.
+    fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
+        let number = published.message.number;
+        let mut members = self.members.iter();
+        let somebody = (0..CLIENTS_MAX).any(|any| self.received.contains_key(&(any, number)));
+        somebody
+            || (published.message.qos == QoS::ExactlyOnce
+                && members.any(|member| sessions.epoch(*member) != published.epochs[*member]))
+    }
+
+    fn sent(&mut self, place: usize, client: ClientNumber, message: Message, sessions: &Sessions) {
+        if let Some(published) = self.messages.get_mut(&message.number) {
+            published.copies += 1;
+            return;
+        }
+        let is_owed =
+            message.qos != QoS::AtMostOnce && !message.is_empty && message.expiry_secs.is_none();
+        let wants = |client: ClientNumber, subscription: &Subscription| {
+            let has_guarantee =
+                |(qos, epoch)| qos > QoS::AtMostOnce && epoch == sessions.epoch(client);
+            subscription.matches(message.topic)
+                && subscription.removed.is_none()
+                && subscription.granted.is_some_and(has_guarantee)
+        };
+        let is_creditor = |client: &ClientNumber| {
+            let mut all = self.subscriptions[*client].iter();
+            is_owed && all.any(|one| wants(*client, one))
+        };
+        let owed_to = (0..CLIENTS_MAX)
+            .filter(is_creditor)
+            .map(|client| (client, sessions.epoch(client)))
+            .collect();
+        self.messages.insert(
+            message.number,
+            Published {
+                message,
+                publisher: client,
+                first_sent: place,
+                copies: 1,
+                is_accepted: false,
+                owed_to,
+                epochs: std::array::from_fn(|client| sessions.epoch(client)),
+            },
+        );
+    }
+
+    fn accepted(
+        &mut self,
+        number: MessageNumber,
+        outcome: ReasonCode,
+        (at, sessions): (Millis, &Sessions),
+    ) -> Result<(), Complaint> {
+        let Some(published) = self.messages.get_mut(&number) else {
+            return Err(format!("message {number} was accepted and never sent"));
+        };
+        if outcome.is_error() {
+            return if self.allowances.queues_overflow || self.allowances.disk_refuses {
+                Ok(())
+            } else {
+                Err(format!("message {number} was refused: {outcome:?}"))
+            };
+        }
+        published.is_accepted = true;
+        let creditor = published.owed_to.iter().find(|(client, epoch)| {
+            sessions.epoch(*client) == *epoch && sessions.surely_exists(*client, at)
+        });
+        match creditor {
+            Some((client, _)) if outcome == ReasonCode::NoMatchingSubscribers => Err(format!(
+                "message {number} found no subscribers, but client {client} is one"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn arrived(&mut self, arrival: Arrival, sessions: &Sessions) -> Result<(), Complaint> {
+        let Some(published) = self.messages.get(&arrival.number) else {
+            // A will.
+            return Ok(());
+        };
+        let copies = self
+            .received
+            .entry((arrival.client, arrival.number))
+            .or_default();
+        let epoch = sessions.epoch(arrival.client);
+        if self.restarts > 0 && copies.epoch != epoch {
+            // To a session that knows nothing of the last one, a crash may give it again.
+            *copies = Copies::default();
+        }
+        copies.epoch = epoch;
+        let is_first = copies.first + copies.again == 0;
+        copies.first += u32::from(!arrival.dup);
+        copies.again += u32::from(arrival.dup);
+        let complaint = self
+            .is_foreign(published, &arrival)
+            .or_else(|| is_dup_wrong(&arrival, sessions))
+            .or_else(|| self.is_repeated(published, &arrival));
+        if let Some(what) = complaint {
+            return Err(format!("{arrival:?}: {what}; {published:?}"));
+        }
+        if is_first && !SHARED.contains(&arrival.topic) {
+            return self.in_order(&arrival, sessions);
+        }
+        Ok(())
+    }
+
+    fn is_foreign(&self, published: &Published, arrival: &Arrival) -> Option<&'static str> {
+        if published.message.topic != arrival.topic {
+            return Some("it was sent on another topic");
+        }
+        if arrival.qos > published.message.qos {
+            return Some("it was sent with a lower quality of service");
+        }
+        let wanted = self.subscriptions[arrival.client]
+            .iter()
+            .any(|subscription| {
+                subscription.matches(arrival.topic)
+                    && subscription
+                        .removed
+                        .is_none_or(|place| place > published.first_sent)
+            });
+        (!wanted).then_some("the client has no subscription for it")
+    }
+
+    fn is_repeated(&self, published: &Published, arrival: &Arrival) -> Option<&'static str> {
+        let copies = self.received[&(arrival.client, arrival.number)];
+        let all = || -> u32 {
+            let clients =
+                (0..CLIENTS_MAX).filter_map(|client| self.received.get(&(client, arrival.number)));
+            clients.map(|copies| copies.first + copies.again).sum()
+        };
+        let is_shared = SHARED.contains(&arrival.topic);
+        match (published.message.qos, arrival.qos) {
+            (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
+                if is_shared && all() > 1 + self.restarts =>
+            {
+                Some("a group got it twice")
+            }
+            (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
+                if copies.first + copies.again > 1 =>
+            {
+                Some("it came twice")
+            }
+            (QoS::ExactlyOnce, QoS::AtMostOnce) if copies.first > 1 + self.restarts => {
+                Some("it came twice")
+            }
+            (QoS::ExactlyOnce, QoS::AtLeastOnce)
+                if !is_shared && copies.first > 1 + self.restarts =>
+            {
+                Some("it was published once and came as new twice")
+            }
+            (QoS::AtLeastOnce, _)
+                if !is_shared && copies.first > published.copies + self.restarts =>
+            {
+                Some("it came as new more often than it was sent")
+            }
+            _ => None,
+        }
+    }
+
+    fn in_order(&mut self, arrival: &Arrival, sessions: &Sessions) -> Result<(), Complaint> {
+        let published = &self.messages[&arrival.number];
+        let line = Line {
+            receiver: arrival.client,
+            epoch: sessions.epoch(arrival.client),
+            publisher: published.publisher,
+            topic: arrival.topic,
+            has_guarantee: arrival.qos != QoS::AtMostOnce,
+        };
+        let newest = self.newest.entry(line).or_default();
+        let previous = *newest;
+        *newest = previous.max(arrival.number);
+        if arrival.number > previous {
+            return Ok(());
+        }
+        // Its first copy may have gone by before the client subscribed, or to an earlier session.
+        let is_owed = published
+            .owed_to
+            .contains(&(arrival.client, sessions.epoch(arrival.client)));
+        let may_be_routed_again = published.message.qos == QoS::AtLeastOnce || self.restarts > 0;
+        let was_repeated = may_be_routed_again && published.copies > 1;
+        if was_repeated && !is_owed {
+            return Ok(());
+        }
+        Err(format!(
+            "{arrival:?} came after the later message {previous} of the same publisher; {published:?}"
+        ))
+    }
+
+    /// From now on the client's subscription may be there or not.
+    fn doubt(&mut self, client: ClientNumber, filter: &'static str) {
+        self.with_filter(client, filter)
+            .for_each(|subscription| subscription.granted = None);
+        let epoch_is_void = |published: &mut Published| {
+            published
+                .owed_to
+                .retain(|(creditor, _)| *creditor != client);
+        };
+        self.messages
+            .values_mut()
+            .filter(|published| topic::matches(plain_part(filter), published.message.topic))
+            .for_each(epoch_is_void);
+    }
+
+    fn with_filter(
+        &mut self,
+        client: ClientNumber,
+        filter: &'static str,
+    ) -> impl Iterator<Item = &mut Subscription> {
+        self.subscriptions[client]
+            .iter_mut()
+            .filter(move |subscription| subscription.filter == filter)
+    }
+}
+
+/// On the first connection of a session nothing was sent before.
+fn is_dup_wrong(arrival: &Arrival, sessions: &Sessions) -> Option<&'static str> {
+    let is_wrong =
+        arrival.dup && (arrival.qos == QoS::AtMostOnce || !sessions.may_be_resumed(arrival.client));
+    is_wrong.then_some("it has the DUP flag, but there was no earlier connection")
+}
+
+impl Subscription {
+    fn matches(&self, name: &str) -> bool {
+        topic::matches(plain_part(self.filter), name)
+    }
+}
+
+/// The filter without `$share/group/`.
+fn plain_part(filter: &str) -> &str {
+    match filter.strip_prefix("$share/") {
+        Some(rest) => rest.split_once('/').map_or(rest, |(_, filter)| filter),
+        None => filter,
+    }
+}

@@ -1,0 +1,81 @@
+//! Judges the history of a run: was every promise kept?
+//!
+//! It knows what clients did and saw, and for how long the node may not have known better: what is certain is
+//! demanded, what is possible is allowed, everything else is a complaint.
+
+mod deliveries;
+mod retained;
+mod sessions;
+mod wills;
+
+use deliveries::Deliveries;
+use retained::Retained;
+use sessions::Sessions;
+use wills::Wills;
+
+use super::history::{Entry, Event, Millis};
+
+/// How late a timer may be: two ticks of the wheel.
+const SLACK: Millis = 128;
+
+/// What the setting of a run takes away from the promises.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Allowances {
+    /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
+    pub(super) queues_overflow: bool,
+    /// The disk fails at times and has no room at others: the node may refuse what it would have to keep.
+    pub(super) disk_refuses: bool,
+}
+
+/// Why a history is not one of a node that keeps its promises.
+pub(super) type Complaint = String;
+
+/// What is known after a part of the history.
+#[derive(Debug)]
+struct Checker {
+    sessions: Sessions,
+    deliveries: Deliveries,
+    retained: Retained,
+    wills: Wills,
+}
+
+/// Checks a whole history; a complaint names the place where it became certain.
+pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (usize, Complaint)> {
+    let mut checker = Checker {
+        sessions: Sessions::new(allowances),
+        deliveries: Deliveries::new(allowances),
+        retained: Retained::default(),
+        wills: Wills::new(allowances),
+    };
+    for (place, entry) in history.iter().enumerate() {
+        let seen = checker.see(place, entry);
+        seen.map_err(|complaint| (place, complaint))?;
+    }
+    Ok(())
+}
+
+impl Checker {
+    fn see(&mut self, place: usize, entry: &Entry) -> Result<(), Complaint> {
+        let at = entry.at;
+        // What a CONNECT means for the will depends on what was known of the session before.
+        self.wills.see(at, &entry.event)?;
+        self.sessions.see(at, &entry.event)?;
+        self.deliveries.see(place, entry, &self.sessions)?;
+        self.retained.see(&entry.event)?;
+        if let Event::Received {
+            client,
+            number,
+            topic,
+            retain,
+            ..
+        } = entry.event
+            && !self.wills.is_will(number)
+            && !self.deliveries.is_known(number)
+        {
+            return Err(format!(
+                "client {client} got message {number} on {topic} (retain {retain}) that nobody sent"
+            ));
+        }
+        Ok(())
+    }
+}

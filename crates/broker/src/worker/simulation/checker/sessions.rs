@@ -1,0 +1,244 @@
+//! Whether a session may exist and whether it must, so that "session present" can be checked.
+
+use super::super::history::{CLIENTS_MAX, ClientNumber, Ending, Event, Millis};
+use super::{Allowances, Complaint, SLACK};
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    allowances: Allowances,
+    clients: [Session; CLIENTS_MAX],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    since: Millis,
+    clean_start: bool,
+    expiry_secs: u32,
+    confirmed: bool,
+}
+
+/// What the node may take for the newest connection though it is not.
+#[derive(Clone, Copy, Debug)]
+struct Stragglers {
+    shortest_expiry_secs: u32,
+    is_one_clean: bool,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    /// The connection of the client, from CONNECT on.
+    current: Option<Attempt>,
+    /// It surely exists so long, unless someone starts clean.
+    exists_until: Option<Millis>,
+    /// It surely is gone then, unless an end is still to be noticed or a connection is there.
+    gone_after: Millis,
+    /// Ends of connections that the node may not have seen: the longest expiry of them.
+    noticing_secs: Option<u32>,
+    /// The same of ends that a restart took for noticed, and that nobody has written down.
+    unwritten_secs: Option<u32>,
+    /// CONNECT packets that may reach the node later than others that were sent after them.
+    stragglers: Option<Stragglers>,
+    /// Changes when what was promised to the session is void.
+    epoch: u32,
+    /// Attempts to connect that this session may have had.
+    attempts: u32,
+}
+
+impl Sessions {
+    pub(super) fn new(allowances: Allowances) -> Self {
+        Self {
+            allowances,
+            ..Self::default()
+        }
+    }
+
+    /// Promises to a session hold as long as its epoch stays the same.
+    pub(super) fn epoch(&self, client: ClientNumber) -> u32 {
+        self.clients[client].epoch
+    }
+
+    pub(super) fn is_connected(&self, client: ClientNumber) -> bool {
+        let current = &self.clients[client].current;
+        current.is_some_and(|attempt| attempt.confirmed)
+    }
+
+    pub(super) fn surely_exists(&self, client: ClientNumber, at: Millis) -> bool {
+        let until = self.clients[client].exists_until;
+        self.is_connected(client) || until.is_some_and(|until| until >= at)
+    }
+
+    /// Whether the session may have had a connection before the present one.
+    pub(super) fn may_be_resumed(&self, client: ClientNumber) -> bool {
+        self.clients[client].attempts > 1
+    }
+
+    pub(super) fn see(&mut self, at: Millis, event: &Event) -> Result<(), Complaint> {
+        match *event {
+            Event::Connecting {
+                client,
+                clean_start,
+                expiry_secs,
+                ..
+            } => {
+                let session = &mut self.clients[client];
+                session.epoch += u32::from(clean_start);
+                session.attempts += 1;
+                session.current = Some(Attempt {
+                    since: at,
+                    clean_start,
+                    expiry_secs,
+                    confirmed: false,
+                });
+            }
+            Event::Connected {
+                client,
+                session_present,
+            } => {
+                let connected = self.clients[client].connected(at, session_present);
+                connected.map_err(|what| format!("client {client}: {what}"))?;
+            }
+            Event::Refused { client, reason } if !self.allowances.disk_refuses => {
+                return Err(format!("client {client} was refused: {reason:?}"));
+            }
+            Event::Gone { client, how } => self.clients[client].lost(at, how),
+            Event::Settled => self
+                .clients
+                .iter_mut()
+                .for_each(|session| session.settled(at)),
+            Event::Restarted => self
+                .clients
+                .iter_mut()
+                .for_each(|session| session.restarted(at)),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    fn connected(&mut self, at: Millis, session_present: bool) -> Result<(), Complaint> {
+        let Some(attempt) = &mut self.current else {
+            return Err("CONNACK without CONNECT".to_owned());
+        };
+        attempt.confirmed = true;
+        let attempt = *attempt;
+        if session_present && attempt.clean_start {
+            return Err("session present after a clean start".to_owned());
+        }
+        if session_present && self.noticing_secs.is_none() && self.gone_after < attempt.since {
+            return Err("session present, but there can be none".to_owned());
+        }
+        let must_exist = self.exists_until.is_some_and(|until| until >= at);
+        let may_be_replaced = self.stragglers.is_some_and(Stragglers::end_sessions);
+        if !session_present && !attempt.clean_start && must_exist && !may_be_replaced {
+            return Err("no session present, but there must be one".to_owned());
+        }
+        if !session_present {
+            self.epoch += 1;
+            self.attempts = 1;
+        }
+        self.exists_until = lasting_since(attempt.since, attempt.expiry_secs);
+        self.gone_after = Millis::MAX;
+        self.noticing_secs = None;
+        self.unwritten_secs = None;
+        Ok(())
+    }
+
+    fn lost(&mut self, at: Millis, how: Ending) {
+        let Some(attempt) = self.current.take() else {
+            return;
+        };
+        let asked = attempt.expiry_secs;
+        let (shortest, longest) = match how {
+            Ending::Goodbye {
+                expiry_secs: Some(other),
+                ..
+            } if asked > 0 => (asked.min(other), asked.max(other)),
+            _ => (asked, asked),
+        };
+        let earliest = match how {
+            Ending::ByNode => attempt.since,
+            Ending::Cut | Ending::Silent(_) | Ending::Goodbye { .. } => at,
+        };
+        let lasting = lasting_since(earliest, shortest);
+        if attempt.confirmed
+            && let Some(stragglers) = self.stragglers
+        {
+            // One of them may have taken over.
+            let other = lasting_since(earliest, stragglers.shortest_expiry_secs);
+            self.exists_until = lasting.zip(other).map(|(one, other)| one.min(other));
+            self.epoch += u32::from(shortest == 0 || stragglers.end_sessions());
+        } else if attempt.confirmed {
+            self.exists_until = lasting;
+            self.gone_after = 0;
+            self.epoch += u32::from(shortest == 0);
+            if longest == 0 {
+                return;
+            }
+        } else {
+            let stragglers = self.stragglers.get_or_insert(Stragglers {
+                shortest_expiry_secs: asked,
+                is_one_clean: false,
+            });
+            stragglers.is_one_clean |= attempt.clean_start;
+            stragglers.shortest_expiry_secs = stragglers.shortest_expiry_secs.min(asked);
+            // Perhaps the node never saw the CONNECT.
+            let both = self.exists_until.zip(lasting);
+            self.exists_until = both.map(|(before, after)| before.min(after));
+        }
+        match how {
+            Ending::Silent(None) => self.gone_after = Millis::MAX,
+            Ending::Silent(Some((_, latest))) => {
+                self.gone_after = self.gone_after.max(end_of(latest, longest));
+            }
+            Ending::Cut | Ending::Goodbye { .. } | Ending::ByNode => {
+                self.noticing_secs = self.noticing_secs.max(Some(longest));
+            }
+        }
+    }
+
+    fn settled(&mut self, at: Millis) {
+        self.stragglers = None;
+        if let Some(expiry_secs) = self.noticing_secs.take()
+            && expiry_secs > 0
+        {
+            self.gone_after = self.gone_after.max(end_of(at, expiry_secs));
+        }
+    }
+
+    /// The end of a connection that the node has not written down counts from now, and after each restart again.
+    fn restarted(&mut self, at: Millis) {
+        if self
+            .stragglers
+            .is_some_and(|stragglers| stragglers.is_one_clean)
+        {
+            self.exists_until = None;
+        }
+        self.unwritten_secs = self.unwritten_secs.max(self.noticing_secs);
+        self.settled(at);
+        if let Some(expiry_secs) = self.unwritten_secs.filter(|secs| *secs > 0) {
+            self.gone_after = self.gone_after.max(end_of(at, expiry_secs));
+        }
+    }
+}
+
+impl Stragglers {
+    /// Whether they may end what is promised to a session.
+    fn end_sessions(self) -> bool {
+        self.is_one_clean || self.shortest_expiry_secs == 0
+    }
+}
+
+/// Until when a session exists at least that is away since `from` or later.
+fn lasting_since(from: Millis, expiry_secs: u32) -> Option<Millis> {
+    match expiry_secs {
+        0 => None,
+        u32::MAX => Some(Millis::MAX),
+        secs => Some(from + Millis::from(secs) * 1000),
+    }
+}
+
+/// When a session is gone that is away since `from` or earlier.
+fn end_of(from: Millis, expiry_secs: u32) -> Millis {
+    lasting_since(from, expiry_secs).map_or(from, |until| until.saturating_add(SLACK))
+}

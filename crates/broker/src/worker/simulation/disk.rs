@@ -1,0 +1,94 @@
+//! What happens to the disk and to the power.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_storage::disk::sim::{Faults, SimStorage};
+
+use super::history::{Ending, Event};
+use super::machine::Machine;
+use super::world::{Failure, World};
+
+/// Reads and writes that fall short, in thousandths: a disk that works does that.
+const SHORT: u32 = 100;
+/// Calls that change something until the power fails, at most.
+const CALLS_MAX: usize = 30;
+/// Time that the node is gone at most, in milliseconds.
+const DOWN_MILLIS_MAX: usize = 8000;
+
+impl World {
+    /// From now on the disk works.
+    pub(super) fn heal_disk(&mut self) {
+        if let Some(disk) = &self.disk {
+            disk.set_faults(Faults {
+                short: SHORT,
+                ..Faults::default()
+            });
+        }
+    }
+
+    /// From now on the disk fails at times, has little room, or loses its power soon.
+    pub(super) fn trouble_disk(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        let random = &mut self.random;
+        let may_refuse = self.plan.allowances.disk_refuses;
+        let mut faults = Faults {
+            short: SHORT,
+            ..Faults::default()
+        };
+        match random.below(4) {
+            0 if may_refuse => faults.sync_errors = random.pick(&[200, 1000]),
+            1 if may_refuse => faults.write_errors = random.pick(&[200, 1000]),
+            2 if may_refuse => faults.space_bytes = used_bytes(disk) + random.next() % 20_000,
+            _ => faults.crash_at = Some(1 + random.below(CALLS_MAX) as u64),
+        }
+        disk.set_faults(faults);
+    }
+
+    /// The node begins again if its machine has lost the power.
+    pub(super) fn restart_after_power_loss(&mut self) -> Result<(), Failure> {
+        let is_dead = self.disk.as_ref().is_some_and(|disk| !disk.has_power());
+        if is_dead {
+            self.restart(SimStorage::crash)?;
+        }
+        Ok(())
+    }
+
+    /// The node dies in the middle of whatever it does: its process alone, or the machine.
+    pub(super) fn crash(&mut self) -> Result<(), Failure> {
+        if self.random.percent(30) {
+            self.restart(SimStorage::kill)
+        } else {
+            self.restart(SimStorage::crash)
+        }
+    }
+
+    fn restart(&mut self, end: impl Fn(&SimStorage)) -> Result<(), Failure> {
+        let Some(disk) = self.disk.clone() else {
+            return Ok(());
+        };
+        for client in 0..self.clients.len() {
+            // What the node has written arrives or not.
+            if self.random.percent(70) {
+                self.carry_all_down(client)?;
+            }
+            drop(self.end(client, Ending::ByNode));
+        }
+        for (client, connection, link) in std::mem::take(&mut self.silent) {
+            drop(link);
+            self.note(Event::Buried { client, connection });
+        }
+        end(&disk);
+        self.heal_disk();
+        let down = self.random.below(DOWN_MILLIS_MAX) as u64;
+        self.pass(Duration::from_millis(down))?;
+        let identity = self.random.next();
+        self.machine = Machine::start(&self.plan, &Arc::clone(&self.millis), identity, Some(&disk));
+        self.note(Event::Restarted);
+        Ok(())
+    }
+}
+
+fn used_bytes(disk: &SimStorage) -> u64 {
+    disk.files().values().map(|file| file.len() as u64).sum()
+}

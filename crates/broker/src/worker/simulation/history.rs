@@ -1,0 +1,155 @@
+//! What happened in one run: what the clients did and saw, nothing of what the node believes.
+
+use thrum_codec::{QoS, ReasonCode};
+
+/// Number of a client, counted from 0.
+pub(super) type ClientNumber = usize;
+/// Number of a message, over all publishers; it begins the payload.
+pub(super) type MessageNumber = u32;
+/// Virtual time in milliseconds since the Unix epoch.
+pub(super) type Millis = u64;
+
+/// Clients that there can be, the watcher and the inspector included.
+pub(super) const CLIENTS_MAX: usize = 10;
+/// Topics of plain messages.
+pub(super) const PLAIN: [&str; 3] = ["t/0", "t/1", "t/2"];
+/// Topics of retained messages: each is written by the client of that number.
+pub(super) const RETAINED: [&str; CLIENTS_MAX] = [
+    "r/0", "r/1", "r/2", "r/3", "r/4", "r/5", "r/6", "r/7", "r/8", "r/9",
+];
+/// Topics of wills: each of the client of that number.
+pub(super) const WILLS: [&str; CLIENTS_MAX] = [
+    "w/0", "w/1", "w/2", "w/3", "w/4", "w/5", "w/6", "w/7", "w/8", "w/9",
+];
+/// Topics of shared groups: each group has one topic.
+pub(super) const SHARED: [&str; 2] = ["s/0", "s/1"];
+
+/// A message as its publisher meant it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) number: MessageNumber,
+    pub(super) topic: &'static str,
+    pub(super) qos: QoS,
+    pub(super) retain: bool,
+    /// An empty payload: removes what is retained.
+    pub(super) is_empty: bool,
+    /// Seconds (5.0).
+    pub(super) expiry_secs: Option<u32>,
+}
+
+/// A will as its client meant it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WillNote {
+    pub(super) number: MessageNumber,
+    pub(super) delay_secs: u32,
+    pub(super) qos: QoS,
+}
+
+/// How a connection ended, as far as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The network broke it; the node learns of it as soon as it looks.
+    Cut,
+    /// The client went silent; the node learns of it by the keep alive, between these two times, or by the next connect.
+    Silent(Option<(Millis, Millis)>),
+    /// The client sent DISCONNECT.
+    Goodbye {
+        with_will: bool,
+        expiry_secs: Option<u32>,
+    },
+    /// The node ended it.
+    ByNode,
+}
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// CONNECT begins its way.
+    Connecting {
+        client: ClientNumber,
+        clean_start: bool,
+        expiry_secs: u32,
+        will: Option<WillNote>,
+    },
+    /// CONNACK came.
+    Connected {
+        client: ClientNumber,
+        session_present: bool,
+    },
+    /// CONNACK came, with an error.
+    Refused {
+        client: ClientNumber,
+        reason: ReasonCode,
+    },
+    Gone {
+        client: ClientNumber,
+        how: Ending,
+    },
+    Subscribing {
+        client: ClientNumber,
+        filter: &'static str,
+        qos: QoS,
+    },
+    Subscribed {
+        client: ClientNumber,
+        filter: &'static str,
+        granted: Option<QoS>,
+    },
+    Unsubscribing {
+        client: ClientNumber,
+        filter: &'static str,
+    },
+    Unsubscribed {
+        client: ClientNumber,
+        filter: &'static str,
+    },
+    /// PUBLISH begins its way, maybe once more.
+    Sent {
+        client: ClientNumber,
+        message: Message,
+    },
+    /// PUBACK or PUBREC came.
+    Accepted {
+        client: ClientNumber,
+        number: MessageNumber,
+        outcome: ReasonCode,
+    },
+    /// The application got a message.
+    Received {
+        client: ClientNumber,
+        number: MessageNumber,
+        topic: &'static str,
+        qos: QoS,
+        dup: bool,
+        retain: bool,
+    },
+    /// A connection that went silent is closed after all; of that CONNECT of the client, counted from 1.
+    Buried {
+        client: ClientNumber,
+        connection: u32,
+    },
+    /// All that clients have sent and all ends of connections but silent ones have reached the node, and all that it has to
+    /// say has reached the clients.
+    Settled,
+    /// As before, and every client whose session may exist is connected.
+    Drained,
+    /// The client has seen what is retained under every topic.
+    Inspected {
+        client: ClientNumber,
+    },
+    /// The node died and began again from its disk.
+    Restarted,
+}
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) at: Millis,
+    pub(super) event: Event,
+}
+
+/// The topic among those of the simulation that reads so.
+pub(super) fn known_topic(text: &str) -> Option<&'static str> {
+    let all = PLAIN.iter().chain(&RETAINED).chain(&WILLS).chain(&SHARED);
+    all.copied().find(|topic| *topic == text)
+}

@@ -1,0 +1,124 @@
+//! A node from its start to its end: workers without threads, and a storage that works when it is told to.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use mio::Poll;
+use thrum_storage::disk::sim::{SimDisk, SimStorage};
+use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
+
+use super::plan::Plan;
+use super::seat::Seat;
+use crate::clock::Clock;
+use crate::listener::Gate;
+use crate::mailbox::Capacity;
+use crate::node::{Node, WorkerId};
+use crate::settings::Settings;
+
+/// Small, so that a run fills several segments.
+const SEGMENT_BYTES: u64 = 16 * 1024;
+const SEGMENTS_MAX: u64 = 64;
+/// Bytes that wait for the storage at most on a node with a short queue.
+pub(super) const SHORT_QUEUE_BYTES: usize = 2000;
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) node: Arc<Node>,
+    pub(super) seats: Vec<Seat>,
+    storage: Option<(Committer, Stepper<SimDisk>)>,
+}
+
+impl Machine {
+    /// Starts the node; its state is that of the disk, if it has one.
+    pub(super) fn start(
+        plan: &Plan,
+        millis: &Arc<AtomicU64>,
+        identity: u64,
+        disk: Option<&SimStorage>,
+    ) -> Self {
+        let settings = Arc::new(Settings::new(&plan.config));
+        let workers = usize::from(plan.workers);
+        let strategy = plan.config.shared.strategy;
+        let mut node = Node::new(workers, &settings, strategy, vec![Gate::new(0)]);
+        node.clock = Clock::manual(millis);
+        node.identity = identity;
+        let node = Arc::new(node);
+        let capacity = Capacity {
+            messages: plan.mailbox_messages,
+            bytes: 1 << 20,
+        };
+        let ids = (0..plan.workers).map(WorkerId::new);
+        let polls = ids.map(|id| {
+            let poll = Poll::new().unwrap();
+            node.open_mailbox(id, &poll, capacity).unwrap();
+            (id, poll)
+        });
+        let polls: Vec<(WorkerId, Poll)> = polls.collect();
+        let mut parts = Vec::new();
+        let storage = disk.map(|disk| {
+            let (store, recovered) = open(disk);
+            let wakes = (0..workers).map(|worker| node.wake(worker)).collect();
+            let queue_bytes = if plan.has_short_queue {
+                SHORT_QUEUE_BYTES
+            } else {
+                QUEUE_BYTES_MAX
+            };
+            let (committer, stepper, submitters) = Committer::stepped(store, wakes, queue_bytes);
+            parts = node.restore(recovered, submitters);
+            (committer, stepper)
+        });
+        let mut parts = parts.into_iter();
+        let mut seats: Vec<Seat> = polls
+            .into_iter()
+            .map(|(id, poll)| Seat::new(id, &node, &settings, poll, parts.next()))
+            .collect();
+        seats.iter_mut().for_each(Seat::opens);
+        Self {
+            node,
+            seats,
+            storage,
+        }
+    }
+
+    /// Does what the storage thread would do now; true if it had something to do and could.
+    pub(super) fn commit(&mut self) -> bool {
+        let stepper = self.storage.as_mut().map(|(_, stepper)| stepper);
+        stepper.is_some_and(|stepper| stepper.step().unwrap_or(false))
+    }
+
+    /// As the storage thread works when nobody hinders it.
+    pub(super) fn commit_or_tidy(&mut self) -> bool {
+        let Some((_, stepper)) = &mut self.storage else {
+            return false;
+        };
+        let r = stepper.step();
+        r.is_ok_and(|did| did || stepper.tidy_step())
+    }
+
+    /// What the storage thread does in a time without work.
+    pub(super) fn tidy(&mut self) {
+        if let Some((_, stepper)) = &mut self.storage {
+            stepper.tidy_step();
+        }
+    }
+
+    /// The storage ends in order; what the next start would find.
+    pub(super) fn close(&mut self, disk: &SimStorage) -> Recovered {
+        if let Some((committer, stepper)) = self.storage.take() {
+            stepper.stop().unwrap();
+            drop(committer);
+        }
+        open(disk).1
+    }
+}
+
+fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {
+    let options = Options {
+        segment_bytes: SEGMENT_BYTES,
+        disk_bytes_max: SEGMENT_BYTES * SEGMENTS_MAX,
+        ..Options::default()
+    };
+    let (store, recovered, report) = Store::open(disk.open().unwrap(), options).unwrap();
+    assert_eq!(report.damaged_count, 0, "{report:?}");
+    (store, recovered)
+}

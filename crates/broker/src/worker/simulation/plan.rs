@@ -1,0 +1,153 @@
+//! The setting of a run: how many of everything, how short the limits are, and what happens how often.
+
+use std::time::Duration;
+
+use thrum_codec::Version;
+use thrum_routing::Strategy;
+
+use super::checker::Allowances;
+use super::random::Random;
+use crate::config::Config;
+
+/// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
+pub(super) const EXPIRY_SECS_MAX: u32 = 600;
+
+/// What may happen next, in the order of [`Plan::weights`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Publish,
+    CarryUp,
+    CarryDown,
+    Turn,
+    HalfTurn,
+    Flow,
+    Subscribe,
+    Unsubscribe,
+    Connect,
+    TakeOver,
+    Cut,
+    Silence,
+    Goodbye,
+    Tick,
+    Leap,
+    Storm,
+    Settle,
+    Commit,
+    Tidy,
+    DiskTrouble,
+    Crash,
+}
+
+/// Every act with how often it happens in a common run.
+const ACTS: [(Act, usize); 21] = [
+    (Act::Publish, 14),
+    (Act::CarryUp, 18),
+    (Act::CarryDown, 18),
+    (Act::Turn, 18),
+    (Act::HalfTurn, 6),
+    (Act::Flow, 6),
+    (Act::Subscribe, 5),
+    (Act::Unsubscribe, 1),
+    (Act::Connect, 6),
+    (Act::TakeOver, 2),
+    (Act::Cut, 3),
+    (Act::Silence, 1),
+    (Act::Goodbye, 1),
+    (Act::Tick, 5),
+    (Act::Leap, 1),
+    (Act::Storm, 1),
+    (Act::Settle, 2),
+    (Act::Commit, 12),
+    (Act::Tidy, 2),
+    (Act::DiskTrouble, 1),
+    (Act::Crash, 2),
+];
+
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) config: Config,
+    pub(super) workers: u16,
+    pub(super) versions: Vec<Version>,
+    pub(super) steps: usize,
+    /// The node's sockets take little.
+    pub(super) has_small_sockets: bool,
+    pub(super) mailbox_messages: usize,
+    /// The node keeps its state on a disk.
+    pub(super) has_disk: bool,
+    /// Little waits for the disk at a time.
+    pub(super) has_short_queue: bool,
+    pub(super) allowances: Allowances,
+    weights: Vec<usize>,
+}
+
+impl Plan {
+    pub(super) fn new(random: &mut Random) -> Self {
+        let mut config = Config::default();
+        let limits = &mut config.limits;
+        limits.session_expiry = Duration::from_secs(u64::from(EXPIRY_SECS_MAX));
+        limits.client.inflight = random.pick(&[1, 2, 5, 20, 1024]);
+        limits.output_bytes = random.pick(&[2048, 8192, 65_536]);
+        limits.client.topic_aliases = random.pick(&[0, 2, 64]);
+        let queues_overflow = random.percent(10);
+        if queues_overflow {
+            limits.client.queue = random.pick(&[1, 3, 10]);
+        }
+        config.shared.strategy = random.pick(&Strategy::ALL);
+        config.sys.interval = Duration::ZERO;
+        let has_disk = random.percent(65);
+        let disk_refuses = random.percent(40);
+        let clients = 2 + random.below(5);
+        let mut weights: Vec<usize> = ACTS.iter().map(|(_, weight)| *weight).collect();
+        // Each run has its own habits.
+        for weight in &mut weights {
+            *weight = match random.below(6) {
+                0 => *weight * 4,
+                1 => weight.div_ceil(3),
+                _ => *weight,
+            };
+        }
+        Self {
+            config,
+            workers: random.pick(&[1, 2, 2, 3]),
+            versions: (0..clients)
+                .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
+                .collect(),
+            steps: 150 + random.below(200),
+            has_small_sockets: random.percent(40),
+            mailbox_messages: random.pick(&[1, 3, 1000]),
+            has_disk,
+            has_short_queue: random.percent(20),
+            allowances: Allowances {
+                queues_overflow,
+                disk_refuses: has_disk && disk_refuses,
+            },
+            weights,
+        }
+    }
+
+    pub(super) fn next_act(&self, random: &mut Random) -> Act {
+        ACTS[random.weighted(&self.weights)].0
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let limits = &self.config.limits;
+        write!(
+            formatter,
+            "{} workers, clients {:?}, {}, inflight {}, queue {}, output {} bytes, mailbox {}, small sockets {}, disk {} \
+             (short queue {}), {:?}",
+            self.workers,
+            self.versions,
+            self.config.shared.strategy,
+            limits.client.inflight,
+            limits.client.queue,
+            limits.output_bytes,
+            self.mailbox_messages,
+            self.has_small_sockets,
+            self.has_disk,
+            self.has_short_queue,
+            self.allowances,
+        )
+    }
+}

@@ -1,0 +1,102 @@
+//! A worker that takes its turns by hand, whole or in halves.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::{Events, Poll};
+
+use super::super::{HOUSEKEEPING, Target, Worker};
+use crate::durable::{Journal, Part};
+use crate::mailbox::Mail;
+use crate::node::{Node, WorkerId};
+use crate::settings::Settings;
+
+/// A worker and what waits for its next turn.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) worker: Worker,
+    arriving: Vec<mio::net::TcpStream>,
+    /// It has taken in and not yet handed out.
+    is_in_turn: bool,
+    events: Events,
+    mail: Vec<Mail>,
+    fired: Vec<Target>,
+}
+
+impl Seat {
+    pub(super) fn new(
+        id: WorkerId,
+        node: &Arc<Node>,
+        settings: &Settings,
+        poll: Poll,
+        part: Option<(Journal, Part)>,
+    ) -> Self {
+        let mut worker = Worker::new(id, Arc::clone(node), settings, poll).restored(part);
+        if id.index() == 0 {
+            let soon = worker.local.now.plus(HOUSEKEEPING);
+            worker.timers.insert(soon, Target::House);
+        }
+        Self {
+            worker,
+            arriving: Vec::new(),
+            is_in_turn: false,
+            events: Events::with_capacity(64),
+            mail: Vec::new(),
+            fired: Vec::new(),
+        }
+    }
+
+    /// Clients may come in, now that all workers have their sessions.
+    pub(super) fn opens(&mut self) {
+        self.worker.listen(Vec::new());
+    }
+
+    /// A client's connection, accepted in the next turn.
+    pub(super) fn arrives(&mut self, stream: mio::net::TcpStream) {
+        self.arriving.push(stream);
+    }
+
+    /// A whole turn, or what is left of one; true if there was or is something to do.
+    pub(super) fn takes_a_turn(&mut self) -> bool {
+        if self.is_in_turn {
+            self.hands_out();
+        }
+        let had_work = self.takes_in();
+        self.hands_out();
+        had_work || self.worker.wait() == Some(Duration::ZERO)
+    }
+
+    /// The first half of a turn if the worker is between two, else the second.
+    pub(super) fn takes_half_a_turn(&mut self) {
+        if self.is_in_turn {
+            self.hands_out();
+        } else {
+            self.takes_in();
+        }
+    }
+
+    fn takes_in(&mut self) -> bool {
+        self.is_in_turn = true;
+        let Self {
+            worker,
+            events,
+            mail,
+            fired,
+            ..
+        } = self;
+        worker.poll.poll(events, Some(Duration::ZERO)).unwrap();
+        worker.take_in(events, mail, fired);
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let had_work = !events.is_empty() || !self.arriving.is_empty();
+        for stream in self.arriving.drain(..) {
+            self.worker.open(stream, peer, 0);
+        }
+        had_work
+    }
+
+    fn hands_out(&mut self) {
+        self.is_in_turn = false;
+        self.worker.hand_out();
+    }
+}

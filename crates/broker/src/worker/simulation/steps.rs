@@ -1,0 +1,269 @@
+//! What happens in a run, one step after the other.
+
+use std::time::Duration;
+
+use thrum_codec::{QoS, Version};
+
+use super::client::{Phase, Wish};
+use super::history::{
+    ClientNumber, Ending, Event, Message, Millis, PLAIN, RETAINED, SHARED, WillNote,
+};
+use super::plan::{Act, EXPIRY_SECS_MAX};
+use super::world::{Failure, World, any_qos, has_connection};
+
+/// What clients subscribe to: plain topics, retained ones, and a group for each shared topic.
+const FILTERS: [&str; 10] = [
+    "t/0",
+    "t/1",
+    "t/+",
+    "t/#",
+    "t/2",
+    "r/+",
+    "r/0",
+    "r/#",
+    "$share/g/s/0",
+    "$share/h/s/1",
+];
+/// Time that passes at a time, so that clients with a keep alive can ping.
+const PORTION: Duration = Duration::from_secs(5);
+
+impl World {
+    /// The clients but the watcher.
+    fn anyone(&mut self) -> ClientNumber {
+        let watcher = self.watcher();
+        self.random.below(watcher)
+    }
+
+    pub(super) fn step(&mut self) -> Result<(), Failure> {
+        let client = self.anyone();
+        match self.plan.next_act(&mut self.random) {
+            Act::Publish => self.publish(client),
+            Act::CarryUp => {
+                let all = self.clients.len();
+                let client = self.random.below(all);
+                self.carry_up(client);
+            }
+            Act::CarryDown => {
+                let all = self.clients.len();
+                let client = self.random.below(all);
+                self.carry_down(client)?;
+            }
+            Act::Turn => {
+                let all = self.machine.seats.len();
+                let seat = self.random.below(all);
+                self.machine.seats[seat].takes_a_turn();
+            }
+            Act::HalfTurn => {
+                let all = self.machine.seats.len();
+                let seat = self.random.below(all);
+                self.machine.seats[seat].takes_half_a_turn();
+            }
+            Act::Flow => {
+                self.flow()?;
+            }
+            Act::Subscribe => self.subscribe(client),
+            Act::Unsubscribe => {
+                let filter = self.random.pick(&FILTERS);
+                let event = self.clients[client].unsubscribe(filter);
+                event.into_iter().for_each(|event| self.note(event));
+            }
+            Act::Connect => {
+                if !has_connection(&self.clients[client]) {
+                    self.connect_somehow(client);
+                }
+            }
+            Act::TakeOver => self.take_over(client),
+            Act::Cut => self.cut(client),
+            Act::Silence => self.silence(client),
+            Act::Goodbye => self.goodbye(client),
+            Act::Tick => {
+                let millis = 1 + self.random.below(400);
+                self.pass(Duration::from_millis(millis as u64))?;
+            }
+            Act::Leap => self.leap()?,
+            Act::Storm => self.storm(),
+            Act::Settle => self.settle()?,
+            Act::Commit => {
+                self.machine.commit();
+            }
+            Act::Tidy => self.machine.tidy(),
+            Act::DiskTrouble => self.trouble_disk(),
+            Act::Crash => self.crash()?,
+        }
+        self.restart_after_power_loss()
+    }
+
+    fn publish(&mut self, client: ClientNumber) {
+        for _ in 0..1 + self.random.below(4) {
+            let kind = self.random.below(10);
+            let topic = match kind {
+                0..=5 => self.random.pick(&PLAIN),
+                6..=7 => self.random.pick(&SHARED),
+                _ => RETAINED[client],
+            };
+            let retain = kind >= 8;
+            let number = self.number();
+            let qos = if retain {
+                // A topic has one quality of service: a message with QoS 1 that is repeated may come after a later one with QoS 2.
+                [QoS::AtLeastOnce, QoS::ExactlyOnce][client % 2]
+            } else {
+                any_qos(&mut self.random)
+            };
+            let message = Message {
+                number,
+                topic,
+                qos,
+                retain,
+                is_empty: retain && self.random.percent(20),
+                expiry_secs: self.random.percent(5).then_some(3),
+            };
+            let event = self.clients[client].publish(message);
+            event.into_iter().for_each(|event| self.note(event));
+        }
+    }
+
+    fn subscribe(&mut self, client: ClientNumber) {
+        let filter = self.random.pick(&FILTERS);
+        let qos = if filter.starts_with("$share/") {
+            self.random.pick(&[QoS::AtLeastOnce, QoS::ExactlyOnce])
+        } else {
+            any_qos(&mut self.random)
+        };
+        let event = self.clients[client].subscribe(filter, qos);
+        event.into_iter().for_each(|event| self.note(event));
+    }
+
+    fn connect_somehow(&mut self, client: ClientNumber) {
+        let is_v5 = self.clients[client].version == Version::V5;
+        let clean_start = self.random.percent(12);
+        let expiry_secs = match (is_v5, clean_start) {
+            (true, _) => self.random.pick(&[0, 5, 30, 300, 300, EXPIRY_SECS_MAX]),
+            (false, true) => 0,
+            (false, false) => EXPIRY_SECS_MAX,
+        };
+        let will = self.random.percent(50).then(|| WillNote {
+            number: self.number(),
+            delay_secs: if is_v5 {
+                self.random.pick(&[0, 0, 2, 20, 100])
+            } else {
+                0
+            },
+            qos: self.random.pick(&[QoS::AtLeastOnce, QoS::ExactlyOnce]),
+        });
+        let wish = Wish {
+            clean_start,
+            expiry_secs,
+            keep_alive: if self.random.percent(15) { 12 } else { 0 },
+            receive_maximum: if is_v5 {
+                self.random.pick(&[0, 1, 2, 10])
+            } else {
+                0
+            },
+            topic_alias_maximum: self.random.pick(&[0, 1, 10]),
+            will,
+        };
+        self.connect(client, wish);
+    }
+
+    /// A new connection while the node believes in the old one.
+    fn take_over(&mut self, client: ClientNumber) {
+        if has_connection(&self.clients[client]) {
+            if self.random.percent(50) {
+                self.cut(client);
+            } else {
+                self.silence(client);
+            }
+            self.connect_somehow(client);
+        }
+    }
+
+    /// What is under way to the node and has not left the client is lost, and so is what the client has not read.
+    pub(super) fn cut(&mut self, client: ClientNumber) {
+        drop(self.end(client, Ending::Cut));
+    }
+
+    fn silence(&mut self, client: ClientNumber) {
+        if !has_connection(&self.clients[client]) {
+            return;
+        }
+        // What has left the client counts as a sign of life at the latest now.
+        self.turns();
+        let keep_alive = self.clients[client].wish.map_or(0, |wish| wish.keep_alive);
+        let silence = Millis::from(keep_alive) * 1500;
+        let connecting = self.history.iter().rev().find(|entry| {
+            matches!(entry.event, Event::Connecting { client: other, .. } if other == client)
+        });
+        let since = connecting.map_or(0, |entry| entry.at);
+        let window = (
+            since + silence,
+            self.now() + silence + Millis::from(keep_alive),
+        );
+        let how = Ending::Silent((keep_alive > 0).then_some(window));
+        let link = self.end(client, how);
+        let connection = self.clients[client].connections;
+        self.silent
+            .extend(link.map(|link| (client, connection, link)));
+    }
+
+    fn goodbye(&mut self, client: ClientNumber) {
+        if self.clients[client].phase != Phase::Connected {
+            return;
+        }
+        let is_v5 = self.clients[client].version == Version::V5;
+        let with_will = is_v5 && self.random.percent(30);
+        let lasts = self.clients[client]
+            .wish
+            .is_some_and(|wish| wish.expiry_secs > 0);
+        let expiry_secs =
+            (is_v5 && lasts && self.random.percent(40)).then(|| self.random.pick(&[0, 4, 40]));
+        self.clients[client].goodbye(with_will, expiry_secs);
+        self.carry_all_up(client);
+        let link = self.clients[client].link.as_ref();
+        let how = if link.is_some_and(|link| link.output.is_empty()) {
+            Ending::Goodbye {
+                with_will,
+                expiry_secs,
+            }
+        } else {
+            Ending::Cut
+        };
+        drop(self.end(client, how));
+        if how != Ending::Cut
+            && expiry_secs == Some(0)
+            && let Some(wish) = &mut self.clients[client].wish
+        {
+            // What was under way belongs to a session that is no more, if the node has read this.
+            wish.expiry_secs = 0;
+        }
+    }
+
+    /// Seconds pass, and everyone who wants to stay says so in time.
+    pub(super) fn leap(&mut self) -> Result<(), Failure> {
+        self.settle()?;
+        let mut rest = Duration::from_secs(self.random.pick(&[1, 3, 10, 40, 150]));
+        while !rest.is_zero() {
+            let portion = rest.min(PORTION);
+            rest -= portion;
+            self.pass(portion)?;
+            for client in &mut self.clients {
+                client.ping();
+            }
+            self.flow()?;
+        }
+        self.settle()
+    }
+
+    /// Everyone loses the connection and comes back at once.
+    fn storm(&mut self) {
+        for client in 0..self.watcher() {
+            if self.random.percent(80) {
+                self.cut(client);
+            }
+        }
+        for client in 0..self.watcher() {
+            if !has_connection(&self.clients[client]) && self.random.percent(80) {
+                self.connect_somehow(client);
+            }
+        }
+    }
+}

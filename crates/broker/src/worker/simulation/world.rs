@@ -1,0 +1,265 @@
+//! One node with its workers, its clients and the network between them, all in the hands of one thread.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thrum_codec::{QoS, Version};
+use thrum_storage::disk::sim::SimStorage;
+
+use super::client::{Client, Phase, Wish};
+use super::history::{ClientNumber, Ending, Entry, Event, MessageNumber, Millis};
+use super::link::{Carried, Link, piece};
+use super::machine::Machine;
+use super::plan::{EXPIRY_SECS_MAX, Plan};
+use super::random::Random;
+
+/// The first of January 2026.
+const START: Millis = 1_767_225_600_000;
+/// The least that the system takes for a socket's output, in bytes.
+const SMALL_SOCKET: usize = 4608;
+/// Rounds after which a node that nobody talks to must be done.
+const ROUNDS_MAX: usize = 2000;
+/// Rounds in which nothing moves before everything is settled: mail between workers needs one for each step.
+const QUIET_ROUNDS: usize = 4;
+
+/// Why a run failed.
+pub(super) type Failure = String;
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) plan: Plan,
+    pub(super) millis: Arc<AtomicU64>,
+    pub(super) disk: Option<SimStorage>,
+    pub(super) machine: Machine,
+    /// The last one watches the wills.
+    pub(super) clients: Vec<Client>,
+    /// Connections of which only the node does not know that they are dead: of which client, and its how manieth.
+    pub(super) silent: Vec<(ClientNumber, u32, Link)>,
+    pub(super) history: Vec<Entry>,
+    pub(super) next_number: MessageNumber,
+    /// The watcher comes back whenever it has lost its connection.
+    pub(super) is_watched: bool,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let plan = Plan::new(&mut random);
+        let millis = Arc::new(AtomicU64::new(START + random.next() % 1000));
+        let disk = plan.has_disk.then(|| SimStorage::new(random.next()));
+        let machine = Machine::start(&plan, &millis, random.next(), disk.as_ref());
+        let watcher = plan.versions.len();
+        let versions = plan.versions.iter().copied().chain([Version::V5]);
+        let clients = versions
+            .enumerate()
+            .map(|(number, version)| Client::new(number, version))
+            .collect();
+        let mut world = Self {
+            random,
+            plan,
+            millis,
+            disk,
+            machine,
+            clients,
+            silent: Vec::new(),
+            history: Vec::new(),
+            next_number: 1,
+            is_watched: true,
+        };
+        world.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
+        world
+    }
+
+    pub(super) fn watcher(&self) -> ClientNumber {
+        self.plan.versions.len()
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.millis.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note(&mut self, event: Event) {
+        let at = self.now();
+        self.history.push(Entry { at, event });
+    }
+
+    pub(super) fn number(&mut self) -> MessageNumber {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// A new connection to any of the workers, and CONNECT on its way. The last connection must be over.
+    pub(super) fn connect(&mut self, client: ClientNumber, wish: Wish) {
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        if self.plan.has_small_sockets {
+            rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
+        }
+        let stream = std::net::TcpStream::from(OwnedFd::from(theirs));
+        let seat = self.random.below(self.machine.seats.len());
+        self.machine.seats[seat].arrives(mio::net::TcpStream::from_std(stream));
+        let event = self.clients[client].connect(Link::new(ours), wish);
+        self.note(event);
+    }
+
+    /// The connection ends for the client; gives back its end if it is to stay open.
+    pub(super) fn end(&mut self, client: ClientNumber, how: Ending) -> Option<Link> {
+        let link = self.clients[client].connection_over()?;
+        self.note(Event::Gone { client, how });
+        Some(link)
+    }
+
+    /// A piece of what the client has written reaches the node.
+    pub(super) fn carry_up(&mut self, client: ClientNumber) {
+        let bytes = piece(&mut self.random);
+        let carried = self.clients[client]
+            .link
+            .as_mut()
+            .map(|link| link.carry_up(bytes));
+        if carried == Some(Carried::End) {
+            self.end(client, Ending::ByNode);
+        }
+    }
+
+    /// A piece of what the node has written reaches the client, and is handled.
+    pub(super) fn carry_down(&mut self, client: ClientNumber) -> Result<Carried, Failure> {
+        let bytes = piece(&mut self.random);
+        self.carry_down_at_most(client, bytes)
+    }
+
+    fn carry_down_at_most(
+        &mut self,
+        client: ClientNumber,
+        bytes: usize,
+    ) -> Result<Carried, Failure> {
+        let Some(link) = &mut self.clients[client].link else {
+            return Ok(Carried::Nothing);
+        };
+        let carried = link.carry_down(bytes);
+        let mut events = Vec::new();
+        let handled = self.clients[client].handle_arrived(&mut events);
+        events.into_iter().for_each(|event| self.note(event));
+        handled.map_err(|what| format!("client {client}: {what}"))?;
+        if carried == Carried::End || self.clients[client].is_dismissed {
+            self.end(client, Ending::ByNode);
+            return Ok(Carried::End);
+        }
+        Ok(carried)
+    }
+
+    /// Everything that is under way in either direction moves once, through all workers; true if anything did.
+    pub(super) fn flow(&mut self) -> Result<bool, Failure> {
+        let mut moved = false;
+        for client in 0..self.clients.len() {
+            moved |= self.carry_all_up(client);
+        }
+        for seat in &mut self.machine.seats {
+            moved |= seat.takes_a_turn();
+        }
+        moved |= self.machine.commit_or_tidy();
+        for client in 0..self.clients.len() {
+            moved |= self.carry_all_down(client)?;
+        }
+        Ok(moved)
+    }
+
+    pub(super) fn carry_all_up(&mut self, client: ClientNumber) -> bool {
+        let mut moved = false;
+        while let Some(link) = &mut self.clients[client].link {
+            match link.carry_up(usize::MAX) {
+                Carried::Bytes => moved = true,
+                Carried::Nothing => break,
+                Carried::End => {
+                    self.end(client, Ending::ByNode);
+                }
+            }
+        }
+        moved
+    }
+
+    pub(super) fn carry_all_down(&mut self, client: ClientNumber) -> Result<bool, Failure> {
+        let mut moved = false;
+        while self.carry_down_at_most(client, usize::MAX)? == Carried::Bytes {
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    /// Everything moves until nothing more can happen at this moment. The disk works while it does.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        self.heal_disk();
+        let watcher = self.watcher();
+        if self.is_watched && !has_connection(&self.clients[watcher]) {
+            self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
+        }
+        let mut quiet = 0;
+        for _ in 0..ROUNDS_MAX {
+            quiet = if self.flow()? { 0 } else { quiet + 1 };
+            if quiet == QUIET_ROUNDS {
+                self.note(Event::Settled);
+                return Ok(());
+            }
+        }
+        Err("the node does not come to rest".to_owned())
+    }
+
+    /// All workers take their turns until they have nothing more to do.
+    pub(super) fn turns(&mut self) {
+        for _ in 0..QUIET_ROUNDS {
+            for seat in &mut self.machine.seats {
+                seat.takes_a_turn();
+            }
+        }
+    }
+
+    /// Time passes; what the wills have to say by now is heard before.
+    pub(super) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
+        self.carry_all_down(self.watcher())?;
+        let millis = u64::try_from(time.as_millis()).unwrap();
+        self.millis.fetch_add(millis, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Wish {
+    /// A session that goes on, without a will.
+    pub(super) fn lasting(expiry_secs: u32) -> Self {
+        Self {
+            clean_start: false,
+            expiry_secs,
+            keep_alive: 0,
+            receive_maximum: 100,
+            topic_alias_maximum: 0,
+            will: None,
+        }
+    }
+
+    /// A session that begins and ends with its connection.
+    pub(super) fn clean() -> Self {
+        Self {
+            clean_start: true,
+            ..Self::lasting(0)
+        }
+    }
+}
+
+/// The highest quality of service of a subscription.
+pub(super) fn any_qos(random: &mut Random) -> QoS {
+    random.pick(&[
+        QoS::AtMostOnce,
+        QoS::AtLeastOnce,
+        QoS::AtLeastOnce,
+        QoS::ExactlyOnce,
+        QoS::ExactlyOnce,
+    ])
+}
+
+/// Whether a client has a connection, accepted or not.
+pub(super) fn has_connection(client: &Client) -> bool {
+    client.phase != Phase::Away
+}

@@ -1,0 +1,88 @@
+//! The window by itself: identifiers that go round, and memory that does not grow.
+
+use super::*;
+
+fn id(value: u16) -> PacketId {
+    PacketId::new(value).unwrap()
+}
+
+fn acknowledge(inflight: &mut Inflight, value: u16) {
+    let place = inflight.find(id(value)).unwrap();
+    inflight.finish(place);
+    inflight.trim();
+}
+
+#[test]
+fn an_entry_of_a_clean_session_is_four_bytes() {
+    assert_eq!(size_of::<Entry>(), 4);
+}
+
+#[test]
+fn acknowledgements_in_any_order_find_their_message() {
+    let mut inflight = Inflight::default();
+    let ids: Vec<u16> = (65_000..=65_535).chain(1..500).collect();
+    for &value in &ids {
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+    }
+    // Every third from the back, then the rest from the middle outwards.
+    let (third, rest): (Vec<u16>, Vec<u16>) = ids.iter().partition(|&&value| value % 3 == 0);
+    for &value in third.iter().rev() {
+        acknowledge(&mut inflight, value);
+        assert_eq!(inflight.find(id(value)), None);
+    }
+    let (front, back) = rest.split_at(rest.len() / 2);
+    for &value in back.iter().chain(front.iter().rev()) {
+        acknowledge(&mut inflight, value);
+    }
+    assert_eq!((inflight.len(), inflight.entries.len()), (0, 0));
+}
+
+#[test]
+fn a_message_that_stays_unanswered_costs_no_growing_memory() {
+    let mut inflight = Inflight::default();
+    inflight.push_unkept(id(5), QoS::AtLeastOnce);
+    for round in 0..200_000_u32 {
+        let value = 6 + u16::try_from(round % 60_000).unwrap();
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+        acknowledge(&mut inflight, value);
+    }
+    assert!(inflight.entries.capacity() < 256);
+    assert_eq!(inflight.len(), 1);
+    acknowledge(&mut inflight, 5);
+    assert_eq!(inflight.len(), 0);
+}
+
+#[test]
+fn identifiers_that_went_round_behind_an_old_one_are_found() {
+    let mut inflight = Inflight::default();
+    for value in [10, 65_534, 65_535, 1, 9, 11, 12] {
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+    }
+    for value in [12, 65_535, 11, 1, 9, 65_534, 10] {
+        acknowledge(&mut inflight, value);
+    }
+    assert_eq!(inflight.len(), 0);
+}
+
+#[test]
+fn memory_of_a_burst_is_given_back() {
+    let mut inflight = Inflight::default();
+    for value in 1..=1000 {
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+    }
+    for value in 1..=1000 {
+        acknowledge(&mut inflight, value);
+    }
+    assert_eq!(inflight.entries.capacity(), 0);
+    for value in 1..=10 {
+        inflight.push_unkept(id(value), QoS::AtLeastOnce);
+    }
+    for value in 1..=10 {
+        acknowledge(&mut inflight, value);
+    }
+    assert_ne!(
+        inflight.entries.capacity(),
+        0,
+        "steady traffic keeps its memory"
+    );
+}
