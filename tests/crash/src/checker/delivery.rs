@@ -59,6 +59,8 @@ impl Checker {
         };
         if let Some(copies) = life.seen.get_mut(&number) {
             copies.acknowledge();
+            // A fence that was sent before says nothing about this acknowledgement.
+            life.fence.remove(&number);
             life.unsettled.insert(number);
         }
     }

@@ -23,6 +23,8 @@ struct Use {
     place: Place,
     /// PUBREC was sent.
     is_recorded: bool,
+    /// The session of this identifier may have ended without the client's knowing.
+    is_doubtful: bool,
 }
 
 /// What a PUBLISH is.
@@ -70,7 +72,9 @@ impl Identifiers {
         let crashed = before.place.run < place.run;
         // QoS 1 leaves before it is on the disk: after a crash it may be a first one, and its identifier another's. In a
         // shared group another member may have got it meanwhile.
-        if before.qos == 1 && (crashed || (!before.is_its_own && !is_same)) {
+        let may_be_free =
+            before.is_doubtful || (before.qos == 1 && (crashed || !before.is_its_own));
+        if (before.qos == 1 && crashed) || (may_be_free && !is_same) {
             return Ok(Arrival::Handed);
         }
         if !is_same {
@@ -85,6 +89,13 @@ impl Identifiers {
             1 => Arrival::Handed,
             _ => Arrival::KnownAlready,
         })
+    }
+
+    /// Nobody knows whether the session is still the one that used them.
+    pub(super) fn doubt(&mut self) {
+        self.in_use
+            .values_mut()
+            .for_each(|used| used.is_doubtful = true);
     }
 
     /// PUBACK is sent; the message.
@@ -131,7 +142,11 @@ impl Identifiers {
         }
         let is_this = |used: &Use| {
             let is_kept = delivery.qos == 2 || (is_its_own && used.place.run == place.run);
-            used.number.is_some() && used.number == delivery.number && !used.retain && is_kept
+            !used.is_doubtful
+                && used.number.is_some()
+                && used.number == delivery.number
+                && !used.retain
+                && is_kept
         };
         let other = self.in_use.iter().find(|(_, used)| is_this(used));
         other.map_or(Ok(()), |(id, used)| {
@@ -150,6 +165,7 @@ impl Identifiers {
             is_its_own,
             place,
             is_recorded,
+            is_doubtful: false,
         };
         self.in_use.insert(delivery.packet_id, used);
     }

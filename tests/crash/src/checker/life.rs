@@ -198,6 +198,7 @@ impl Life {
     /// Nobody knows whether the session still exists: nothing is owed, and no subscription is certain. Returns its groups.
     pub(super) fn disown(&mut self) -> Vec<String> {
         self.owed.clear();
+        self.identifiers.doubt();
         for subscription in &mut self.subscriptions {
             subscription.acknowledged = None;
         }

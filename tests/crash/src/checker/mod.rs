@@ -199,7 +199,10 @@ impl Checker {
         self.groups.forget(&self.messages);
         for client in &mut self.clients {
             let messages = &self.messages;
-            client.life.seen.retain(|number, _| messages.is_open(*number));
+            client
+                .life
+                .seen
+                .retain(|number, _| messages.is_open(*number));
         }
     }
 
