@@ -15,22 +15,16 @@ use thrum_protocol::server::{GroupId, Handshake};
 use crate::durable::Origin;
 use crate::interest::SessionRef;
 use crate::listener::Listener;
-use crate::node::WorkerId;
 use crate::settings::Settings;
 
 /// What one worker asks of another.
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// Deliver to every matching subscription of the worker.
-    Publish(Arc<Message>),
-    /// The same, but some sessions may have it from before a crash.
-    PublishAgain(Arc<Message>),
+    /// The place on the disk is left, if there is one, when its sessions have the message.
+    Publish(Arc<Message>, Option<Origin>),
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
-    /// Say so once everything that came before is safe.
-    Confirm { from: WorkerId, number: u64 },
-    /// Everything sent to that worker before the question is safe.
-    Confirmed { from: WorkerId, number: u64 },
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
     /// Let clients in here.
@@ -71,15 +65,10 @@ impl Mail {
     /// Bytes of the message that it holds.
     fn bytes_len(&self) -> usize {
         match self {
-            Self::Publish(message) | Self::PublishAgain(message) => message.bytes_len(),
+            Self::Publish(message, _) => message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Confirm { .. }
-            | Self::Confirmed { .. }
-            | Self::Listen(_)
-            | Self::Reload(_)
-            | Self::StopWills
-            | Self::Stop => 0,
+            Self::Listen(_) | Self::Reload(_) | Self::StopWills | Self::Stop => 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -45,6 +45,13 @@ impl WorkerId {
         self.0 as usize
     }
 
+    /// The worker that has a session: the number tells where it began, and with fewer workers than then where it goes on.
+    pub(crate) fn of_session(id: u64, workers: usize) -> Self {
+        let began = id % WORKERS_MAX as u64;
+        let worker = began % workers as u64;
+        Self(u16::try_from(worker).unwrap_or(0))
+    }
+
     /// Its bit in a set of workers.
     pub(crate) const fn bit(self) -> u64 {
         1 << self.0
@@ -64,6 +71,8 @@ pub(crate) struct Node {
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// Resident memory is over its limit: publishers are read less.
     pub(crate) pressure: AtomicBool,
+    /// Workers whose part of what was found at the start is with the storage thread.
+    pub(crate) taken_over: AtomicUsize,
     /// Written for each connection: apart from what is read for each message.
     session_ids: CachePadded<AtomicU64>,
     /// Part of every client identifier that this node makes up, so that it is not guessed by others.
@@ -87,6 +96,7 @@ impl Node {
             gates,
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             pressure: AtomicBool::new(false),
+            taken_over: AtomicUsize::new(0),
             session_ids: CachePadded::new(AtomicU64::new(1)),
             identity: RandomState::new().hash_one("node"),
         }
@@ -106,9 +116,10 @@ impl Node {
         Ok(())
     }
 
-    /// A number for a new session, never 0 and never used before on this node.
-    pub(crate) fn next_session_id(&self) -> u64 {
-        self.session_ids.fetch_add(1, Ordering::Relaxed)
+    /// A number for a new session, never 0 and never used before on this node. It tells the worker.
+    pub(crate) fn next_session_id(&self, worker: WorkerId) -> u64 {
+        let count = self.session_ids.fetch_add(1, Ordering::Relaxed);
+        count * WORKERS_MAX as u64 + worker.index() as u64
     }
 
     /// Sockets of clients, in their handshake or beyond it.
@@ -141,15 +152,23 @@ impl Node {
         recovered: Recovered,
         submitters: Vec<Submitter>,
     ) -> Vec<(Journal, Part)> {
-        self.session_ids
-            .fetch_max(recovered.session_id_max + 1, Ordering::Relaxed);
+        self.session_ids.fetch_max(
+            recovered.session_id_max / WORKERS_MAX as u64 + 1,
+            Ordering::Relaxed,
+        );
         self.retained
             .count_changes_from(recovered.retained_change_max);
         let message_ids = Arc::new(MessageIds::above(recovered.message_id_max));
         let parts = divide(recovered, self, self.clock.now());
+        let workers = self.workers();
         let journals = submitters
             .into_iter()
-            .map(|submitter| Journal::new(submitter, Arc::clone(&message_ids)));
+            .enumerate()
+            .map(|(number, submitter)| {
+                let worker = WorkerId::of_session(number as u64, workers);
+                let lane = || self.next_session_id(worker);
+                Journal::new(submitter, Arc::clone(&message_ids), workers, lane)
+            });
         journals.zip(parts).collect()
     }
 

@@ -10,8 +10,10 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 
+use crate::durable::Origin;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
+use crate::node::WorkerId;
 use crate::route_cache::Remembered;
 use crate::shared::Pool;
 use crate::subscribe::Subscriber;
@@ -158,28 +160,15 @@ impl Worker {
         }
     }
 
-    /// A message that a crash may have stopped on its way to other workers: who has it already does not get it again.
-    pub(crate) fn publish_again(&mut self, message: &Arc<Message>) {
-        self.local.is_repeated = true;
-        self.publish_message(message);
-        self.local.is_repeated = false;
-    }
-
-    /// The same from another worker.
-    pub(crate) fn publish_again_from_worker(&mut self, message: &Arc<Message>) {
-        self.local.is_repeated = true;
-        self.publish_from_worker(message);
-        self.local.is_repeated = false;
-    }
-
     /// A message from another worker: for this worker's own subscriptions only.
-    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>) {
+    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>, origin: Option<Origin>) {
         let hash = self.routes.hash(message.topic());
         let entry = self.recall(message.topic(), hash);
         let mut frames = std::mem::take(&mut self.frames);
         let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         self.deliver_here(&entry, &mut outgoing, &mut Reach::default());
+        self.moved(origin);
         self.frames = frames;
         self.routes.put(hash, entry);
     }
@@ -288,20 +277,17 @@ impl Worker {
         outgoing: &mut Outgoing<'_>,
         reach: &mut Reach,
     ) {
-        if workers & durable != 0 && outgoing.publication().qos != QoS::AtMostOnce {
-            self.entrust(workers & durable, outgoing.message());
-        }
+        let is_kept = outgoing.publication().qos != QoS::AtMostOnce;
         let mut rest = workers;
         while rest != 0 {
-            let worker = rest.trailing_zeros() as usize;
+            let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
             rest &= rest - 1;
             let message = Arc::clone(outgoing.message());
-            let mail = if self.local.is_repeated {
-                Mail::PublishAgain(message)
-            } else {
-                Mail::Publish(message)
-            };
-            self.send(worker, mail);
+            let is_durable = is_kept && worker.bit() & durable != 0;
+            let origin = is_durable
+                .then(|| self.place_to(worker, &message))
+                .flatten();
+            self.send(worker.index(), Mail::Publish(message, origin));
             reach.matched += 1;
         }
     }

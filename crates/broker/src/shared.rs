@@ -92,11 +92,8 @@ impl Worker {
             return delivered;
         }
         let worker = member.session.worker;
-        // What has a place on the disk keeps it until the other worker has given it a new one.
-        if from.is_some() || (member.durable && qos != QoS::AtMostOnce) {
-            self.entrust(worker.bit(), outgoing.message());
-        }
-        let origin = self.leaving(from, outgoing, group);
+        let is_kept = member.durable && qos != QoS::AtMostOnce;
+        let origin = self.leaving(from, is_kept, outgoing, group);
         let delivery = SharedDelivery {
             to: member.session,
             group,

@@ -301,7 +301,7 @@ impl Node {
             inflight <= usize::from(self.limits.inflight_max),
             "{inflight} inflight"
         );
-        session.take_dropped();
+        session.take_dropped().for_each(drop);
         // Nobody waits for a deadline that has passed and brings nothing.
         if session.next_deadline().is_some_and(|at| at <= self.now) {
             self.pass_time(0);

@@ -9,8 +9,10 @@ use thrum_protocol::{Message, Time};
 use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Queued};
 use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 
+use super::lanes::{self, Lane};
 use super::{MessageIds, Origin};
 use crate::interest::Interest;
+use crate::node::WorkerId;
 
 /// Emptied lists of steps that are kept for the next sessions.
 const SPARE_LISTS_MAX: usize = 8;
@@ -30,11 +32,22 @@ pub(crate) struct Journal {
     spare: Vec<Box<Vec<Step>>>,
     /// The storage thread had no room for the last batch.
     stuck: bool,
+    /// By worker: places for what it is sent.
+    lanes: Vec<Lane>,
+    shared: Lane,
 }
 
 impl Journal {
-    pub(crate) fn new(submitter: Submitter, message_ids: Arc<MessageIds>) -> Self {
+    /// `lane` gives numbers for sessions.
+    pub(crate) fn new(
+        submitter: Submitter,
+        message_ids: Arc<MessageIds>,
+        workers: usize,
+        lane: impl Fn() -> u64,
+    ) -> Self {
         Self {
+            lanes: (0..workers).map(|_| Lane::new(lane())).collect(),
+            shared: Lane::new(lane()),
             batch: Batch::default(),
             submitter,
             message_ids,
@@ -249,11 +262,32 @@ impl Journal {
         }
     }
 
-    /// A session without a client, for messages that are between two places.
-    pub(crate) fn parking(&mut self, session: u64) {
+    /// A place for a message that another worker is about to get for its durable sessions.
+    pub(crate) fn place_to(&mut self, worker: WorkerId, message: &Message) -> Origin {
+        let workers = self.lanes.len();
+        let lane = &mut self.lanes[worker.index()];
+        lane.last += 1;
+        let lane = *lane;
+        if lane.last == 1 {
+            self.open_lane(lane.session, &lanes::name_to(worker, workers));
+        }
+        self.place(lane, message, "")
+    }
+
+    /// A place for a message of a shared group that another worker is about to get for one of its members.
+    pub(crate) fn place_shared(&mut self, message: &Message, group: &str) -> Origin {
+        self.shared.last += 1;
+        let lane = self.shared;
+        if lane.last == 1 {
+            self.open_lane(lane.session, &lanes::name_shared());
+        }
+        self.place(lane, message, group)
+    }
+
+    fn open_lane(&mut self, session: u64, name: &str) {
         self.push(&Change::Session(thrum_storage::Session {
             id: session,
-            client_id: "",
+            client_id: name,
             version: Version::V5,
             expiry_secs: u32::MAX,
             away_since: None,
@@ -261,18 +295,22 @@ impl Journal {
         }));
     }
 
-    /// A message gets a place there: of a shared group, or a will for everyone.
-    pub(crate) fn parked(&mut self, at: Origin, message: &Message, group: &str) {
+    fn place(&mut self, lane: Lane, message: &Message, group: &str) -> Origin {
         let body = self.body(message);
         self.push(&Change::Queued(Queued {
-            session: at.session,
-            seq: at.seq,
+            session: lane.session,
+            seq: lane.last,
             message: body,
             qos: message.publication().qos,
             retain: false,
             identifiers: Identifiers::NONE,
             group,
         }));
+        Origin {
+            session: lane.session,
+            seq: lane.last,
+            ends: false,
+        }
     }
 
     fn next_message_id(&mut self) -> u64 {

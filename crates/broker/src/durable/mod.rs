@@ -6,10 +6,12 @@
 //!   start: storage -> Recovered -> recover.rs: each worker's part -> worker/restore.rs
 //! ```
 //!
-//! Invariant: an answer leaves only when every change it rests on is durable, those of other workers included.
+//! Invariants: an answer leaves only when every change it rests on is durable; what is on its way to another worker is
+//! durable before it is acknowledged ([`lanes`]).
 
 mod held;
 mod journal;
+mod lanes;
 mod recover;
 mod turns;
 
@@ -17,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use held::HeldOutput;
 pub(crate) use journal::Journal;
-pub(crate) use recover::{Part, Restored, divide};
-pub(crate) use turns::{Answers, Turn, Turns};
+pub(crate) use recover::{Part, Passed, Restored, divide};
+pub(crate) use turns::Turns;
 
 /// Where a message of a shared group stood before it was given to another member: the place is cleared when the
 /// message has a new one.

@@ -10,6 +10,7 @@ use thrum_storage::{
     RecoveredSubscription, RecoveredWill,
 };
 
+use super::lanes::{Purpose, purpose};
 use crate::node::{Node, WorkerId};
 
 /// A session as it comes back.
@@ -27,10 +28,23 @@ pub(crate) struct Restored {
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) sessions: Vec<Restored>,
-    /// Messages of shared groups whose session ended while they moved to another worker: they belong to nobody's session.
-    pub(crate) parked: Vec<Restored>,
+    /// Messages that were on their way to a worker when the node ended, for all who have sessions of that worker now.
+    pub(crate) passed: Arc<Vec<Passed>>,
+    /// Messages of shared groups that were on their way to a member.
+    pub(crate) shared: Vec<Restored>,
     /// Sessions that a later one of the same client has replaced.
-    pub(crate) replaced: Vec<u64>,
+    pub(crate) over: Vec<u64>,
+    /// Lanes that are empty once all workers have taken over what was in them.
+    pub(crate) lanes: Vec<u64>,
+}
+
+/// Messages on their way to a worker.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    /// The worker, and how many there were.
+    pub(crate) to: (usize, usize),
+    /// In their order.
+    pub(crate) messages: Vec<Arc<Message>>,
 }
 
 /// Hands the sessions to workers, and the retained messages to the node.
@@ -47,31 +61,50 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
         *id = session.id.max(*id);
     }
     let mut parts: Vec<Part> = (0..node.workers()).map(|_| Part::default()).collect();
+    let mut passed = Vec::new();
     for session in recovered.sessions {
-        let worker = node.home(&session.client_id);
-        if session.client_id.is_empty() {
-            parts[0].parked.push(restored(session, &messages, now));
-        } else if latest.get(&session.client_id) == Some(&session.id) {
-            // A worker that is alone never asks whose a session is.
-            if node.workers() > 1 {
-                node.registry.claim(&session.client_id, worker);
+        let worker = WorkerId::of_session(session.id, node.workers());
+        match purpose(&session.client_id) {
+            Some(Purpose::Worker { to, of }) => {
+                parts[0].lanes.push(session.id);
+                passed.push(passed_to((to, of), session, &messages));
             }
-            let part = &mut parts[worker.index()];
-            part.sessions.push(restored(session, &messages, now));
-        } else {
-            parts[worker.index()].replaced.push(session.id);
+            Some(Purpose::Shared) if session.deliveries.is_empty() => {
+                parts[0].lanes.push(session.id);
+            }
+            Some(Purpose::Shared) => parts[0].shared.push(restored(session, &messages, now)),
+            None if latest.get(&session.client_id) != Some(&session.id) => {
+                parts[worker.index()].over.push(session.id);
+            }
+            None => {
+                // A worker that is alone never asks whose a session is.
+                if node.workers() > 1 {
+                    node.registry.claim(&session.client_id, worker);
+                }
+                let part = &mut parts[worker.index()];
+                part.sessions.push(restored(session, &messages, now));
+            }
         }
+    }
+    let passed = Arc::new(passed);
+    for part in &mut parts {
+        part.passed = Arc::clone(&passed);
     }
     parts
 }
 
-impl Node {
-    /// The worker that a session is given to when nobody else has a say.
-    fn home(&self, client_id: &str) -> WorkerId {
-        use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(client_id);
-        let worker = hash % self.workers() as u64;
-        WorkerId::new(u16::try_from(worker).unwrap_or(0))
+fn passed_to(to: (usize, usize), lane: RecoveredSession, messages: &[Came]) -> Passed {
+    let of_delivery = |delivery: RecoveredDelivery| {
+        let (message, _) = messages.get(delivery.message?)?;
+        Some(Arc::clone(message))
+    };
+    Passed {
+        to,
+        messages: lane
+            .deliveries
+            .into_iter()
+            .filter_map(of_delivery)
+            .collect(),
     }
 }
 

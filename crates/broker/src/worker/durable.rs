@@ -2,66 +2,33 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode};
-use thrum_protocol::server::Handshake;
+use thrum_protocol::server::{GroupId, Handshake};
 use thrum_protocol::{Message, Outgoing, Time, Violation};
 use thrum_routing::FilterId;
-use thrum_storage::{Change, Health, Ticket};
+use thrum_storage::{Change, Health};
 
 use super::Worker;
-use crate::durable::{Answers, Journal, Origin, Restored, Turn, Turns};
-use crate::mailbox::Mail;
+use super::restore::Found;
+use crate::durable::{Journal, Origin, Turns};
 use crate::metrics::Counter;
 use crate::node::WorkerId;
 
 /// What a worker keeps about its turns; idle on a node without storage.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct DurableTurn {
-    pub(super) turns: Turns,
-    /// Workers that were sent something in this turn which must be safe before it is acknowledged.
-    asks: u64,
-    /// Those among them that got something which came from another worker.
-    passed_on: u64,
-    /// How often one was asked, to tell whether something that follows asks.
-    ask_count: u64,
-    /// Questions of other workers in this turn.
-    pub(super) answers: Vec<(WorkerId, u64)>,
-    /// Sessions of this turn that hold messages until another worker has them.
-    parked: Vec<u64>,
-    /// The session that the messages of an ending one are parked with, and its last place.
-    parking: Option<(u64, u64)>,
-    /// Messages found parked at the start.
-    pub(super) found_parked: Vec<Restored>,
+    turns: Turns,
+    /// What this worker found at the start is with the storage thread.
+    taken_over: bool,
+    /// What was on its way between workers at the start.
+    pub(super) found: Found,
     /// Filters of durable sessions, with how many of them want each.
     pub(super) filters: HashMap<FilterId, u32>,
     /// The health that was last logged.
     health: Health,
-}
-
-impl DurableTurn {
-    pub(super) fn new(workers: usize) -> Self {
-        Self {
-            turns: Turns::new(workers),
-            asks: 0,
-            passed_on: 0,
-            ask_count: 0,
-            answers: Vec::new(),
-            parked: Vec::new(),
-            parking: None,
-            found_parked: Vec::new(),
-            filters: HashMap::new(),
-            health: Health::Healthy,
-        }
-    }
-}
-
-impl DurableTurn {
-    /// Grows with each question to another worker.
-    pub(super) fn asked_so_far(&self) -> u64 {
-        self.ask_count
-    }
 }
 
 impl Worker {
@@ -71,70 +38,23 @@ impl Worker {
         let Some(journal) = &mut self.local.journal else {
             return true;
         };
-        let now = self.local.now;
-        journal.set_now(now);
+        journal.set_now(self.local.now);
         let ticket = journal.submit();
         let durable = journal.durable();
+        let turns = &mut self.durable.turns;
         if let Some(ticket) = ticket {
-            self.durable.turns.submitted(ticket);
+            turns.submitted(ticket);
         }
-        let passed_on = std::mem::take(&mut self.durable.passed_on);
-        let asked = self.ask();
-        self.answer(ticket, &asked, passed_on);
-        let is_safe = asked.is_empty()
-            && self.durable.turns.is_empty()
-            && ticket.is_some_and(|ticket| ticket <= durable);
-        let turn = self.durable.turns.at_hand();
-        let connections = self.hold_depending((!is_safe).then_some(turn));
-        let parked = std::mem::take(&mut self.durable.parked);
-        if is_safe {
-            self.turn_is_safe(&parked);
-        } else if !(asked.is_empty() && connections.is_empty() && parked.is_empty()) {
-            self.durable.turns.push(Turn {
-                ticket,
-                asked,
-                connections,
-                parked,
-                ..Turn::default()
-            });
+        let is_safe = turns.is_empty() && ticket.is_some_and(|ticket| ticket <= durable);
+        let turn = (!is_safe).then_some(turns.at_hand());
+        let connections = self.hold_depending(turn);
+        if !connections.is_empty() {
+            self.durable.turns.push(ticket, connections);
         }
-        self.send_answers(durable);
+        if ticket.is_some() && !std::mem::replace(&mut self.durable.taken_over, true) {
+            self.node.taken_over.fetch_add(1, Ordering::AcqRel);
+        }
         ticket.is_some()
-    }
-
-    /// Questions of this turn will be answered when what came with them is safe.
-    fn answer(&mut self, ticket: Option<Ticket>, asked: &[(WorkerId, u64)], passed_on: u64) {
-        let to = std::mem::take(&mut self.durable.answers);
-        if to.is_empty() {
-            return;
-        }
-        let concerns = |(worker, _): &&(WorkerId, u64)| passed_on & worker.bit() != 0;
-        let asked = asked.iter().filter(concerns).copied().collect();
-        self.durable
-            .turns
-            .push_answers(Answers { ticket, asked, to });
-    }
-
-    fn send_answers(&mut self, durable: Ticket) {
-        let from = self.local.id;
-        for (worker, number) in self.durable.turns.take_answers(durable) {
-            self.outboxes[worker.index()].push(Mail::Confirmed { from, number });
-        }
-    }
-
-    /// A question to each worker that has to confirm something of this turn.
-    fn ask(&mut self) -> Vec<(WorkerId, u64)> {
-        let mut rest = std::mem::take(&mut self.durable.asks);
-        let mut asked = Vec::new();
-        while rest != 0 {
-            let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
-            rest &= rest - 1;
-            let number = self.durable.turns.ask(worker);
-            let from = self.local.id;
-            self.outboxes[worker.index()].push(Mail::Confirm { from, number });
-            asked.push((worker, number));
-        }
-        asked
     }
 
     /// The connections whose output rests on this turn; it is held if the turn waits.
@@ -180,24 +100,7 @@ impl Worker {
             for (key, serial) in turn.connections {
                 self.local.release(key, serial, turn.number);
             }
-            self.turn_is_safe(&turn.parked);
         }
-        self.send_answers(durable);
-    }
-
-    fn turn_is_safe(&mut self, parked: &[u64]) {
-        for &session in parked {
-            self.forget_session(session);
-        }
-        self.local.end_unit();
-    }
-
-    /// Handles something that came from another worker; whom it is passed on to is asked before the other is answered.
-    pub(crate) fn passing_on(&mut self, handle: impl FnOnce(&mut Self)) {
-        let before = std::mem::take(&mut self.durable.asks);
-        handle(self);
-        self.durable.passed_on |= self.durable.asks;
-        self.durable.asks |= before;
     }
 
     /// Changes wait for the end of a turn.
@@ -205,7 +108,7 @@ impl Worker {
         let journal = self.local.journal.as_deref();
         journal.is_some_and(Journal::has_changes)
             || !self.local.depending.is_empty()
-            || !self.durable.answers.is_empty()
+            || self.durable.found.is_waiting()
     }
 
     /// The storage thread has no room: nothing more is read from those who publish.
@@ -214,19 +117,10 @@ impl Worker {
         journal.is_some_and(Journal::is_stuck)
     }
 
-    /// Grows with each change and with each question to another worker.
-    #[inline]
-    pub(super) fn durable_mark(&self) -> u64 {
-        self.local.mark() + self.durable.ask_count
-    }
-
-    /// The workers get a message in this turn that they write down; its body must be there before.
-    pub(crate) fn entrust(&mut self, workers: u64, message: &Message) {
-        if let Some(journal) = &mut self.local.journal {
-            journal.body(message);
-            self.durable.asks |= workers;
-            self.durable.ask_count += 1;
-        }
+    /// A place for a message that another worker gets for its durable sessions.
+    pub(crate) fn place_to(&mut self, worker: WorkerId, message: &Message) -> Option<Origin> {
+        let journal = self.local.journal.as_mut()?;
+        Some(journal.place_to(worker, message))
     }
 
     /// A message that another worker has not written down gets a copy that can be: two workers never write the same one.
@@ -310,7 +204,6 @@ impl Worker {
 
     /// A session is over, with all that was its own.
     pub(super) fn forget_session(&mut self, session: u64) {
-        self.durable.parking = None;
         if let Some(journal) = &mut self.local.journal {
             journal.push(&Change::SessionRemoved { session });
         }
@@ -323,55 +216,22 @@ impl Worker {
         }
     }
 
-    /// The place that a message leaves which another worker gets. Those of an ending session are parked meanwhile.
+    /// The place that a message of a shared group leaves when another worker's member gets it. What has none, or one that
+    /// ends with its session, gets one if it must survive a crash.
     pub(crate) fn leaving(
         &mut self,
         from: Option<Origin>,
+        is_kept: bool,
         outgoing: &mut Outgoing<'_>,
-        group: u32,
+        group: GroupId,
     ) -> Option<Origin> {
-        let from = from?;
-        if !from.ends {
-            return Some(from);
+        let needs_place = from.map_or(is_kept, |from| from.ends);
+        if !needs_place {
+            return from;
         }
+        let group = self.node.interest.group_text(group).unwrap_or_default();
         let journal = self.local.journal.as_mut()?;
-        let node = &self.node;
-        let parking = &mut self.durable.parking;
-        let (session, last) = parking.get_or_insert_with(|| (node.next_session_id(), 0));
-        *last += 1;
-        let place = Origin {
-            session: *session,
-            seq: *last,
-            ends: false,
-        };
-        if place.seq == 1 {
-            journal.parking(place.session);
-            self.durable.parked.push(place.session);
-        }
-        let group = node.interest.group_text(group).unwrap_or_default();
-        journal.parked(place, outgoing.message(), &group);
-        Some(place)
-    }
-
-    /// A will was published that another worker has to write down: until it has, a session without a client has it, so that
-    /// a crash does not lose it.
-    pub(super) fn park_will(&mut self, will: &Message) {
-        if let Some(journal) = &mut self.local.journal {
-            let session = self.node.next_session_id();
-            journal.parking(session);
-            let place = Origin {
-                session,
-                seq: 1,
-                ends: false,
-            };
-            journal.parked(place, will, "");
-            self.durable.parked.push(session);
-        }
-    }
-
-    /// Messages found parked at the start are gone once all of them have a place.
-    pub(super) fn parked_given_out(&mut self, session: u64) {
-        self.durable.parked.push(session);
+        Some(journal.place_shared(outgoing.message(), &group))
     }
 
     /// Removes expired retained messages, from the disk too.

@@ -151,7 +151,7 @@ impl Worker {
         format!(
             "thrum-{:016x}{:08x}",
             self.node.identity ^ self.random(),
-            self.node.next_session_id()
+            self.node.next_session_id(self.local.id)
         )
     }
 
@@ -170,7 +170,7 @@ impl Worker {
         }
         let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
         let slot = resumed.unwrap_or_else(|| {
-            let id = self.node.next_session_id();
+            let id = self.node.next_session_id(self.local.id);
             let session = Session::new(id, &handshake, &self.local.settings.session);
             self.local.row().add(Counter::Sessions, 1);
             self.local.insert(Client::new(session))

@@ -229,7 +229,7 @@ impl Worker {
     fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
         let now = self.local.now;
         let is_answered = is_answered_at_once(&packet);
-        let before = self.durable_mark();
+        let before = self.local.mark();
         let is_request = self.local.journal.is_some() && rests_on_changes(&packet);
         self.local.lend(slot);
         let (client, out) = self.local.client_and_output(slot);
@@ -277,7 +277,7 @@ impl Worker {
         self.local.note(slot);
         // A durable session's answers also wait for what it did before: a repeated packet is answered no sooner.
         if is_request
-            && (self.durable_mark() != before
+            && (self.local.mark() != before
                 || self.local.clients[slot as usize].session.is_durable())
         {
             self.local.depend(key);

@@ -160,12 +160,7 @@ impl Worker {
 
     pub(super) fn publish_will(&mut self, will: Message) {
         // [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
-        let will = Arc::new(will);
-        let before = self.durable.asked_so_far();
-        self.publish_message(&will);
-        if self.durable.asked_so_far() != before {
-            self.park_will(&will);
-        }
+        self.publish_message(&Arc::new(will));
     }
 
     /// What was written goes out, the peer learns of the end, and what it still sends is thrown away.

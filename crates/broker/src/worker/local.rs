@@ -114,8 +114,8 @@ pub(crate) struct Local {
     pub(crate) dirty: Vec<u32>,
     /// What must survive a crash, on a node with storage.
     pub(crate) journal: Option<Box<Journal>>,
-    /// The message at hand was published before a crash: sessions that hold it do not get it again.
-    pub(crate) is_repeated: bool,
+    /// The message at hand was on its way to that worker, of so many, before a crash: none but its sessions get it.
+    pub(crate) only: Option<(usize, usize)>,
     /// Connections whose output of this turn rests on the journal, or on other workers.
     pub(crate) depending: Vec<u32>,
     pool: Vec<Output>,
@@ -136,7 +136,7 @@ impl Local {
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
             journal: None,
-            is_repeated: false,
+            only: None,
             depending: Vec::new(),
             pool: Vec::new(),
             nowhere: Output::new(),
@@ -254,7 +254,9 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
-        if self.is_repeated && self.holds(slot, outgoing) {
+        if let Some(only) = self.only
+            && !self.is_missing(slot, only, outgoing)
+        {
             return Delivered::Queued;
         }
         self.lend(slot);

@@ -151,7 +151,7 @@ impl Worker {
             poll,
             listeners: Vec::new(),
             outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
-            durable: DurableTurn::new(node.workers()),
+            durable: DurableTurn::default(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             again: Vec::new(),
@@ -225,6 +225,7 @@ impl Worker {
         self.local.now = self.node.clock.now();
         self.local.row().add(Counter::Turns, 1);
         self.release_safe();
+        self.end_lanes();
         self.replay_waiting();
         self.read_again();
         if self.accept_again {
@@ -289,16 +290,8 @@ impl Worker {
 
     fn open_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Publish(message) => self.publish_from_worker(&message),
-            Mail::PublishAgain(message) => self.publish_again_from_worker(&message),
-            Mail::Shared(delivery) => {
-                self.passing_on(|worker| worker.shared_from_worker(&delivery));
-            }
-            Mail::Confirm { from, number } => self.durable.answers.push((from, number)),
-            Mail::Confirmed { from, number } => {
-                self.durable.turns.answered(from, number);
-                self.release_safe();
-            }
+            Mail::Publish(message, origin) => self.publish_from_worker(&message, origin),
+            Mail::Shared(delivery) => self.shared_from_worker(&delivery),
             Mail::Adopt(handover) => self.adopt(*handover),
             Mail::Listen(listeners) => self.listen(listeners),
             Mail::Reload(settings) => self.local.settings = settings.own_copy(),

@@ -3,6 +3,7 @@
 use thrum_protocol::Outgoing;
 
 use super::local::{AWAY, Local};
+use crate::node::WorkerId;
 
 impl Local {
     /// A durable session gets a list for its steps, so that it need not make one.
@@ -62,11 +63,17 @@ impl Local {
         }
     }
 
-    /// Whether a session has a message already that is published once more after a crash.
+    /// Whether a session is one of those that a message was on its way to, and does not have it since an earlier start.
     #[cold]
-    pub(crate) fn holds(&self, slot: u32, outgoing: &mut Outgoing<'_>) -> bool {
-        let stored_id = outgoing.message().stored_id();
-        self.clients[slot as usize].session.holds(stored_id)
+    pub(crate) fn is_missing(
+        &self,
+        slot: u32,
+        (to, of): (usize, usize),
+        outgoing: &mut Outgoing<'_>,
+    ) -> bool {
+        let session = &self.clients[slot as usize].session;
+        let worker = WorkerId::of_session(session.id(), of);
+        worker.index() == to && !session.holds(outgoing.message().stored_id())
     }
 
     /// What a connection's turns up to this one produced may be written.

@@ -1,15 +1,32 @@
 //! The start of a worker on a node with storage: the sessions of the time before.
 
+use std::sync::atomic::Ordering;
+
 use mio::{Interest, Token};
 use thrum_codec::topic::TopicFilter;
-use thrum_protocol::server::{Session, StoredDelivery, Taken};
-use thrum_storage::{Change, RecoveredSubscription};
+use thrum_protocol::server::{Session, Taken};
+use thrum_storage::RecoveredSubscription;
 
 use super::{Client, FIRST_LISTENER, Worker};
-use crate::durable::{Journal, Part, Restored};
+use crate::durable::{Journal, Part, Passed, Restored};
 use crate::interest::SessionRef;
 use crate::listener::Listener;
 use crate::metrics::Counter;
+
+/// What was on its way between workers when the node ended.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    shared: Vec<Restored>,
+    /// Lanes whose messages all workers have taken over.
+    lanes: Vec<u64>,
+}
+
+impl Found {
+    /// There is something to do.
+    pub(super) fn is_waiting(&self) -> bool {
+        !(self.shared.is_empty() && self.lanes.is_empty())
+    }
+}
 
 impl Worker {
     /// The node has its sessions, so clients may come in.
@@ -22,7 +39,7 @@ impl Worker {
             }
         }
         self.listeners = listeners;
-        self.give_out_parked();
+        self.end_lanes();
         self.end_what_is_over();
     }
 
@@ -41,8 +58,8 @@ impl Worker {
         }
     }
 
-    /// Takes its sessions over. Messages that belong to no session are given out by [`Worker::give_out_parked`],
-    /// once all workers have theirs.
+    /// Takes its sessions over. Messages of shared groups that belong to no session are given out once all
+    /// workers have theirs, by [`Worker::listen`].
     pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
         let Some((journal, part)) = part else {
             return self;
@@ -53,13 +70,19 @@ impl Worker {
         for restored in part.sessions {
             self.restore_session(restored);
         }
-        self.durable.found_parked = part.parked;
-        if let Some(journal) = &mut self.local.journal {
-            for session in part.replaced {
-                journal.push(&Change::SessionRemoved { session });
-                journal.end_unit();
-            }
+        self.durable.found = Found {
+            shared: part.shared,
+            lanes: part.lanes,
+        };
+        for session in part.over {
+            self.forget_session(session);
+            self.local.end_unit();
         }
+        for passed in part.passed.iter() {
+            self.take_passed(passed);
+        }
+        // The end of the lanes is written behind this.
+        self.settle();
         self
     }
 
@@ -131,18 +154,33 @@ impl Worker {
         }
     }
 
-    /// Publishes wills, and gives messages whose session had ended to members of their groups: a crash stopped both.
-    pub(crate) fn give_out_parked(&mut self) {
-        for restored in std::mem::take(&mut self.durable.found_parked) {
+    /// Delivers what was on its way to a worker, to those of its sessions that are here now and do not have it.
+    fn take_passed(&mut self, passed: &Passed) {
+        self.local.only = Some(passed.to);
+        for message in &passed.messages {
+            self.publish_from_worker(message, None);
+            self.local.end_unit();
+        }
+        self.local.only = None;
+    }
+
+    /// Once all workers have written down what was on its way to them, its lanes are empty; and what was for members of
+    /// shared groups is given out.
+    pub(super) fn end_lanes(&mut self) {
+        let is_taken_over = self.node.taken_over.load(Ordering::Acquire) == self.node.workers();
+        if !self.durable.found.is_waiting() || !is_taken_over {
+            return;
+        }
+        let Found { shared, lanes } = std::mem::take(&mut self.durable.found);
+        for lane in lanes {
+            self.forget_session(lane);
+        }
+        self.local.end_unit();
+        for restored in shared {
             let session = restored.stored.id;
             let mut deliveries = restored.stored.deliveries;
             for (place, filter) in restored.shared {
                 deliveries[place].group = self.group_of(&filter);
-            }
-            let is_will = |delivery: &&StoredDelivery| delivery.group.is_none();
-            let wills = deliveries.iter().filter(is_will);
-            for will in wills.filter_map(|delivery| delivery.message.clone()) {
-                self.publish_again(&will);
             }
             let taken = deliveries.into_iter().filter_map(|delivery| {
                 Some(Taken {
@@ -152,7 +190,6 @@ impl Worker {
                 })
             });
             self.redispatch(taken.collect(), session, false);
-            self.parked_given_out(session);
             self.local.end_unit();
         }
     }

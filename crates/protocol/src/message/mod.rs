@@ -98,23 +98,22 @@ impl Message {
         bytes.extend_from_slice(topic.as_bytes());
         properties::write(&publication.properties, &mut bytes);
         bytes.extend_from_slice(payload);
-        Self::from_parts(MessageParts {
+        Self {
             bytes: bytes.into_boxed_slice(),
-            topic_len: topic.len(),
-            properties_len,
+            topic_len: short(topic.len()),
+            properties_len: short(properties_len),
             publisher: publication.publisher,
-            expires_at: publication.expires_at,
+            expires_at: publication.expires_at.unwrap_or(NEVER),
+            stored_id: AtomicU64::new(0),
             qos: publication.qos,
             retain: publication.retain,
-        })
+        }
     }
 
     /// From what was written down. A length that goes beyond the bytes ends with them.
     pub fn from_parts(parts: MessageParts) -> Self {
         let topic_len = parts.topic_len.min(parts.bytes.len());
         let properties_len = parts.properties_len.min(parts.bytes.len() - topic_len);
-        // Neither is longer than a packet, which is below 4 GiB.
-        let short = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         Self {
             topic_len: short(topic_len),
             properties_len: short(properties_len),
@@ -222,6 +221,11 @@ impl Message {
     fn payload_start(&self) -> usize {
         self.topic_len as usize + self.properties_len as usize
     }
+}
+
+/// The length of a topic or of properties: neither is longer than a packet, which is below 4 GiB.
+fn short(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

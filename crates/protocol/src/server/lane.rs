@@ -27,12 +27,10 @@ impl Lane {
         self.kept.is_empty() && self.fleeting.is_none()
     }
 
-    /// The message whose turn it is.
-    pub(super) fn front(&self) -> Option<&Held> {
-        match self.first_fleeting() {
-            Some((before, held)) if *before <= self.left => Some(held),
-            _ => self.kept.front(),
-        }
+    /// It is the turn of a message with `QoS` 0.
+    pub(super) fn front_is_fleeting(&self) -> bool {
+        self.first_fleeting()
+            .is_some_and(|(before, _)| *before <= self.left)
     }
 
     pub(super) fn push(&mut self, held: Held) {
@@ -48,9 +46,10 @@ impl Lane {
 
     /// Takes out the message whose turn it is.
     pub(super) fn pop(&mut self) -> Option<Held> {
-        match self.first_fleeting() {
-            Some((before, _)) if *before <= self.left => self.pop_fleeting(),
-            _ => self.pop_kept(),
+        if self.front_is_fleeting() {
+            self.pop_fleeting()
+        } else {
+            self.pop_kept()
         }
     }
 

@@ -129,11 +129,11 @@ impl Session {
                 Next::Redelivery
             };
         }
-        match self.queue.next_qos() {
-            // It needs no place in the window.
-            Some(QoS::AtMostOnce) => Next::Queued,
-            Some(QoS::AtLeastOnce | QoS::ExactlyOnce) if !is_full => Next::Queued,
-            Some(QoS::AtLeastOnce | QoS::ExactlyOnce) | None => Next::Nothing,
+        // QoS 0 needs no place in the window.
+        if !self.queue.is_empty() && (!is_full || self.queue.next_is_fleeting()) {
+            Next::Queued
+        } else {
+            Next::Nothing
         }
     }
 

@@ -44,11 +44,13 @@ impl Queue {
         self.0.as_ref().is_some_and(|waiting| waiting.fleeting > 0)
     }
 
-    /// Quality of service of the message whose turn it is.
-    pub(super) fn next_qos(&self) -> Option<QoS> {
-        let waiting = self.0.as_ref()?;
-        let (_, first) = waiting.lanes().next_back()?;
-        Some(first.front()?.qos)
+    /// It is the turn of a message with `QoS` 0.
+    pub(super) fn next_is_fleeting(&self) -> bool {
+        self.0.as_ref().is_some_and(|waiting| {
+            let highest = waiting.above.last();
+            let lane = highest.map_or(&waiting.normal, |(_, lane)| lane);
+            waiting.fleeting > 0 && lane.front_is_fleeting()
+        })
     }
 
     /// Whether a message of that size is within both limits.
@@ -72,7 +74,11 @@ impl Queue {
 
     /// Takes out the message whose turn it is.
     pub(super) fn pop(&mut self) -> Option<Held> {
-        self.take(|waiting| waiting.lanes_mut().next_back()?.1.pop())
+        self.take(|waiting| {
+            let highest = waiting.above.last_mut();
+            let lane = highest.map_or(&mut waiting.normal, |(_, lane)| lane);
+            lane.pop()
+        })
     }
 
     /// Takes out a message at the front of its priority that is wanted.
@@ -137,7 +143,9 @@ impl Queue {
     fn take(&mut self, which: impl FnOnce(&mut Waiting) -> Option<Held>) -> Option<Held> {
         let waiting = self.0.as_mut()?;
         let held = which(waiting)?;
-        waiting.above.retain(|(_, lane)| !lane.is_empty());
+        if !waiting.above.is_empty() {
+            waiting.above.retain(|(_, lane)| !lane.is_empty());
+        }
         waiting.len -= 1;
         waiting.bytes -= held.message.bytes_len();
         waiting.fleeting -= usize::from(held.qos == QoS::AtMostOnce);

@@ -49,8 +49,8 @@ impl Session {
         options: &DeliveryOptions<'_>,
         now: Time,
     ) -> Delivered {
+        let priority = self.limits.queue_priority(outgoing.publication().topic);
         let message = outgoing.message();
-        let priority = self.limits.queue_priority(message.topic());
         if self.limits.queue_age_max.is_some() {
             self.drop_stale(now);
         }

@@ -56,6 +56,8 @@ pub(super) struct Client {
     last_packet_id: u16,
     outgoing: VecDeque<Flight>,
     incoming: BTreeSet<PacketId>,
+    /// Those that came on this connection.
+    unreleased: BTreeSet<PacketId>,
     requests: BTreeMap<PacketId, Request>,
     aliases: BTreeMap<NonZeroU16, &'static str>,
 }
@@ -87,6 +89,7 @@ impl Client {
             last_packet_id: 0,
             outgoing: VecDeque::new(),
             incoming: BTreeSet::new(),
+            unreleased: BTreeSet::new(),
             requests: BTreeMap::new(),
             aliases: BTreeMap::new(),
         }
@@ -137,6 +140,7 @@ impl Client {
         self.connections += 1;
         self.is_dismissed = false;
         self.aliases.clear();
+        self.unreleased.clear();
         self.requests.clear();
         self.link = Some(link);
         self.wish = Some(wish);
@@ -236,10 +240,11 @@ impl Client {
 
     /// The connection is over for the client.
     pub(super) fn connection_over(&mut self) -> Option<Link> {
-        self.phase = Phase::Away;
-        if self.wish.is_some_and(|wish| wish.expiry_secs == 0) {
+        let ends = self.wish.is_some_and(|wish| wish.expiry_secs == 0);
+        if ends && self.phase == Phase::Connected {
             self.forget();
         }
+        self.phase = Phase::Away;
         self.link.take()
     }
 
@@ -284,6 +289,7 @@ impl Client {
             }
             (Phase::Connected, Packet::PubRel(ack)) => {
                 self.incoming.remove(&ack.packet_id);
+                self.unreleased.remove(&ack.packet_id);
                 write(&Packet::PubComp(success(ack.packet_id)), self.version, out);
                 Ok(())
             }
@@ -356,12 +362,13 @@ impl Client {
             }
             (QoS::ExactlyOnce, Some(packet_id)) => {
                 write(&Packet::PubRec(success(packet_id)), self.version, out);
+                self.unreleased.insert(packet_id);
                 self.incoming.insert(packet_id)
             }
             (_, None) => return Err(format!("no packet identifier: {publish:?}")),
         };
         let window = self.wish.map_or(0, |wish| wish.receive_maximum);
-        if window > 0 && self.incoming.len() > usize::from(window) {
+        if window > 0 && self.unreleased.len() > usize::from(window) {
             return Err(format!(
                 "more than the receive maximum {window}: {publish:?}"
             ));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
+use thrum_storage::RecoveredSession;
 
 use super::client::{Client, Wish};
 use super::history::{ClientNumber, Ending, Event, Message, RETAINED};
@@ -132,7 +133,12 @@ impl World {
         count("filters of the node", node.interest.len() as u64);
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
-            count("sessions on the disk", found.sessions.len() as u64);
+            // Lanes between workers stay until the next start; only what is in them counts.
+            let is_left = |session: &&RecoveredSession| {
+                !session.client_id.starts_with(char::from(0)) || !session.deliveries.is_empty()
+            };
+            let left = found.sessions.iter().filter(is_left);
+            count("sessions on the disk", left.count() as u64);
             count("messages on the disk", found.messages.len() as u64);
             count("topics on the disk", found.retained.len() as u64);
             let orphans = found.orphans;

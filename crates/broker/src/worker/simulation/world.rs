@@ -193,15 +193,27 @@ impl World {
     /// Everything moves until nothing more can happen at this moment. The disk works while it does.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.heal_disk();
-        let watcher = self.watcher();
-        if self.is_watched && !has_connection(&self.clients[watcher]) {
+        while self.machine.commit_or_tidy() {}
+        for _ in 0..ROUNDS_MAX {
+            self.come_to_rest()?;
+            let watcher = self.watcher();
+            if !self.is_watched || self.clients[watcher].phase == Phase::Connected {
+                self.note(Event::Settled);
+                return Ok(());
+            }
+            if self.clients[watcher].phase == Phase::Connecting {
+                return Err("nobody answers the watcher's CONNECT".to_owned());
+            }
             self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
         }
+        Err("the watcher is always refused".to_owned())
+    }
+
+    fn come_to_rest(&mut self) -> Result<(), Failure> {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             quiet = if self.flow()? { 0 } else { quiet + 1 };
             if quiet == QUIET_ROUNDS {
-                self.note(Event::Settled);
                 return Ok(());
             }
         }

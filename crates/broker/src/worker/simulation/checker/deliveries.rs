@@ -28,6 +28,8 @@ struct Subscription {
     filter: &'static str,
     /// Granted in that epoch of the session, and neither renewed nor given up since.
     granted: Option<(QoS, u32)>,
+    /// UNSUBSCRIBE was sent since.
+    is_leaving: bool,
     /// UNSUBACK came at this place.
     removed: Option<usize>,
 }
@@ -49,6 +51,8 @@ struct Published {
     /// Place in the history.
     first_sent: usize,
     copies: u32,
+    /// It was sent again to a session that may be another one, which cannot know it.
+    is_doubtful: bool,
     is_accepted: bool,
     /// Sessions that had a subscription by then, with their epochs.
     owed_to: Vec<(ClientNumber, u32)>,
@@ -61,6 +65,7 @@ struct Copies {
     /// Without DUP.
     first: u32,
     again: u32,
+    was_qos1: bool,
     /// Of the session that got the last one.
     epoch: u32,
 }
@@ -111,6 +116,7 @@ impl Deliveries {
                 self.subscriptions[client].push(Subscription {
                     filter,
                     granted: None,
+                    is_leaving: false,
                     removed: None,
                 });
             }
@@ -123,9 +129,14 @@ impl Deliveries {
                     last.granted = granted.map(|qos| (qos, sessions.epoch(client)));
                 }
             }
-            Event::Unsubscribing { client, filter } => self.doubt(client, filter),
+            Event::Unsubscribing { client, filter } => {
+                self.doubt(client, filter);
+                self.with_filter(client, filter)
+                    .for_each(|subscription| subscription.is_leaving = true);
+            }
             Event::Unsubscribed { client, filter } => {
-                for subscription in self.with_filter(client, filter) {
+                let leaving = self.with_filter(client, filter);
+                for subscription in leaving.filter(|subscription| subscription.is_leaving) {
                     subscription.removed.get_or_insert(place);
                 }
             }
@@ -198,6 +209,7 @@ impl Deliveries {
     fn sent(&mut self, place: usize, client: ClientNumber, message: Message, sessions: &Sessions) {
         if let Some(published) = self.messages.get_mut(&message.number) {
             published.copies += 1;
+            published.is_doubtful |= sessions.is_doubtful(client);
             return;
         }
         let is_owed =
@@ -224,6 +236,7 @@ impl Deliveries {
                 publisher: client,
                 first_sent: place,
                 copies: 1,
+                is_doubtful: false,
                 is_accepted: false,
                 owed_to,
                 epochs: std::array::from_fn(|client| sessions.epoch(client)),
@@ -269,11 +282,12 @@ impl Deliveries {
             .entry((arrival.client, arrival.number))
             .or_default();
         let epoch = sessions.epoch(arrival.client);
-        if self.restarts > 0 && copies.epoch != epoch {
-            // To a session that knows nothing of the last one, a crash may give it again.
+        if (self.restarts > 0 || sessions.is_doubtful(arrival.client)) && copies.epoch != epoch {
+            // A session that knows nothing of the last one may be given it again.
             *copies = Copies::default();
         }
         copies.epoch = epoch;
+        copies.was_qos1 |= arrival.qos == QoS::AtLeastOnce;
         let is_first = copies.first + copies.again == 0;
         copies.first += u32::from(!arrival.dup);
         copies.again += u32::from(arrival.dup);
@@ -310,38 +324,30 @@ impl Deliveries {
 
     fn is_repeated(&self, published: &Published, arrival: &Arrival) -> Option<&'static str> {
         let copies = self.received[&(arrival.client, arrival.number)];
-        let all = || -> u32 {
-            let clients =
-                (0..CLIENTS_MAX).filter_map(|client| self.received.get(&(client, arrival.number)));
-            clients.map(|copies| copies.first + copies.again).sum()
+        let everybodys = || {
+            let clients = 0..CLIENTS_MAX;
+            clients.filter_map(|client| self.received.get(&(client, arrival.number)))
         };
         let is_shared = SHARED.contains(&arrival.topic);
-        match (published.message.qos, arrival.qos) {
-            (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
-                if is_shared && all() > 1 + self.restarts =>
-            {
-                Some("a group got it twice")
-            }
-            (QoS::ExactlyOnce, QoS::ExactlyOnce) | (QoS::AtMostOnce, _)
-                if copies.first + copies.again > 1 =>
-            {
-                Some("it came twice")
-            }
-            (QoS::ExactlyOnce, QoS::AtMostOnce) if copies.first > 1 + self.restarts => {
-                Some("it came twice")
-            }
-            (QoS::ExactlyOnce, QoS::AtLeastOnce)
-                if !is_shared && copies.first > 1 + self.restarts =>
-            {
-                Some("it was published once and came as new twice")
-            }
-            (QoS::AtLeastOnce, _)
-                if !is_shared && copies.first > published.copies + self.restarts =>
-            {
-                Some("it came as new more often than it was sent")
-            }
-            _ => None,
+        // As often as it may have been routed.
+        let routed_max = self.restarts
+            + match published.message.qos {
+                QoS::AtLeastOnce => published.copies,
+                QoS::ExactlyOnce if published.is_doubtful => published.copies,
+                QoS::ExactlyOnce | QoS::AtMostOnce => 1,
+            };
+        let once_for_all = self.restarts + 1 == routed_max;
+        let is_exact = arrival.qos == QoS::ExactlyOnce || published.message.qos == QoS::AtMostOnce;
+        if is_shared {
+            let all: u32 = everybodys().map(|copies| copies.first + copies.again).sum();
+            let may_move = everybodys().any(|copies| copies.was_qos1);
+            return (is_exact && once_for_all && !may_move && all > routed_max)
+                .then_some("a group got it twice");
         }
+        if is_exact && once_for_all && copies.first + copies.again > 1 {
+            return Some("it came twice");
+        }
+        (copies.first > routed_max).then_some("it came as new more often than it was sent")
     }
 
     fn in_order(&mut self, arrival: &Arrival, sessions: &Sessions) -> Result<(), Complaint> {
@@ -363,7 +369,8 @@ impl Deliveries {
         let is_owed = published
             .owed_to
             .contains(&(arrival.client, sessions.epoch(arrival.client)));
-        let may_be_routed_again = published.message.qos == QoS::AtLeastOnce || self.restarts > 0;
+        let may_be_routed_again =
+            published.message.qos == QoS::AtLeastOnce || published.is_doubtful || self.restarts > 0;
         let was_repeated = may_be_routed_again && published.copies > 1;
         if was_repeated && !is_owed {
             return Ok(());

@@ -29,7 +29,10 @@ struct Write {
 /// What one client can demand and has seen.
 #[derive(Debug, Default)]
 struct Reader {
-    /// By topic: what was accepted when it subscribed last.
+    is_connected: bool,
+    /// What it asked for may still be on its way.
+    waits: bool,
+    /// By topic: what was accepted when it began to wait.
     floors: BTreeMap<&'static str, usize>,
     /// By topic: the place of what it was shown since.
     shown: BTreeMap<&'static str, usize>,
@@ -54,13 +57,29 @@ impl Retained {
                     topic.accepted = topic.accepted.max(topic.place(number));
                 }
             }
+            Event::Connected {
+                client,
+                session_present,
+            } => {
+                let reader = &mut self.clients[client];
+                reader.is_connected = true;
+                reader.waits &= session_present;
+            }
+            Event::Gone { client, .. } => self.clients[client].is_connected = false,
+            Event::Settled => self
+                .clients
+                .iter_mut()
+                .filter(|reader| reader.is_connected)
+                .for_each(|reader| reader.waits = false),
             Event::Subscribing { client, .. } => {
                 let accepted =
                     |(name, topic): (&&'static str, &Topic)| Some((*name, topic.accepted?));
-                self.clients[client] = Reader {
-                    floors: self.topics.iter().filter_map(accepted).collect(),
-                    shown: BTreeMap::new(),
-                };
+                let reader = &mut self.clients[client];
+                reader.shown.clear();
+                if !reader.waits {
+                    reader.floors = self.topics.iter().filter_map(accepted).collect();
+                    reader.waits = true;
+                }
             }
             Event::Received {
                 client,

@@ -38,6 +38,10 @@ struct Session {
     unwritten_secs: Option<u32>,
     /// CONNECT packets that may reach the node later than others that were sent after them.
     stragglers: Option<Stragglers>,
+    /// All that were not answered since the last CONNACK.
+    unanswered: Option<Stragglers>,
+    /// The session that was found present may not be the one that the client remembers.
+    is_doubtful: bool,
     /// Changes when what was promised to the session is void.
     epoch: u32,
     /// Attempts to connect that this session may have had.
@@ -60,6 +64,12 @@ impl Sessions {
     pub(super) fn is_connected(&self, client: ClientNumber) -> bool {
         let current = &self.clients[client].current;
         current.is_some_and(|attempt| attempt.confirmed)
+    }
+
+    /// Nobody can know whether the session is the one that the client had before: a CONNECT that was not answered may have
+    /// ended that and begun another one.
+    pub(super) fn is_doubtful(&self, client: ClientNumber) -> bool {
+        self.clients[client].is_doubtful
     }
 
     pub(super) fn surely_exists(&self, client: ClientNumber, at: Millis) -> bool {
@@ -133,8 +143,11 @@ impl Session {
         if !session_present && !attempt.clean_start && must_exist && !may_be_replaced {
             return Err("no session present, but there must be one".to_owned());
         }
+        let unanswered = self.unanswered.take();
+        let may_be_another = unanswered.is_some_and(|all| all.end_sessions() || !must_exist);
+        self.is_doubtful = session_present && may_be_another;
+        self.epoch += u32::from(!session_present || self.is_doubtful);
         if !session_present {
-            self.epoch += 1;
             self.attempts = 1;
         }
         self.exists_until = lasting_since(attempt.since, attempt.expiry_secs);
@@ -176,12 +189,14 @@ impl Session {
                 return;
             }
         } else {
-            let stragglers = self.stragglers.get_or_insert(Stragglers {
-                shortest_expiry_secs: asked,
-                is_one_clean: false,
-            });
-            stragglers.is_one_clean |= attempt.clean_start;
-            stragglers.shortest_expiry_secs = stragglers.shortest_expiry_secs.min(asked);
+            for all in [&mut self.stragglers, &mut self.unanswered] {
+                let all = all.get_or_insert(Stragglers {
+                    shortest_expiry_secs: asked,
+                    is_one_clean: false,
+                });
+                all.is_one_clean |= attempt.clean_start;
+                all.shortest_expiry_secs = all.shortest_expiry_secs.min(asked);
+            }
             // Perhaps the node never saw the CONNECT.
             let both = self.exists_until.zip(lasting);
             self.exists_until = both.map(|(before, after)| before.min(after));

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use thrum_codec::QoS;
+
 use super::super::history::{CLIENTS_MAX, ClientNumber, Ending, Event, MessageNumber, Millis};
 use super::{Allowances, Complaint, SLACK};
 
@@ -118,10 +120,14 @@ impl Wills {
             Event::Received {
                 number,
                 retain: false,
+                qos,
+                dup,
                 ..
             } => {
                 if let Some(will) = self.wills.get_mut(&number) {
                     let may_be_taken_over = self.has_straggler[will.client];
+                    // With QoS 1 the watcher may get it once more than it was published.
+                    will.seen += u32::from(!dup || qos == QoS::ExactlyOnce || will.seen == 0);
                     let received = will.received(at, 1 + self.restarts, may_be_taken_over);
                     return received.map_err(|what| format!("will {number}: {what}"));
                 }
@@ -312,7 +318,6 @@ impl Will {
         times_max: u32,
         may_be_taken_over: bool,
     ) -> Result<(), Complaint> {
-        self.seen += 1;
         if self.seen > times_max {
             return Err("it came twice".to_owned());
         }
@@ -343,8 +348,13 @@ impl Will {
                 // FINDING 3
                 must: false,
             },
-            Fate::Parting => Fate::Open { from: at },
-            Fate::Closing { from } => Fate::Open { from },
+            // What cancelled it may be undone: it was there when the node died.
+            Fate::Parting => Fate::Open { from: at + wait },
+            Fate::Closing { from } | Fate::Open { from } | Fate::Challenged { from, .. } => {
+                Fate::Open {
+                    from: from.min(at + wait),
+                }
+            }
             fate => fate,
         };
     }
