@@ -8,7 +8,7 @@ use thrum_protocol::server::{Session, Taken};
 use thrum_storage::RecoveredSubscription;
 
 use super::{Client, FIRST_LISTENER, Worker};
-use crate::durable::{Journal, Part, Passed, Restored};
+use crate::durable::{Journal, Origin, Part, Passed, Restored};
 use crate::interest::SessionRef;
 use crate::listener::Listener;
 use crate::metrics::Counter;
@@ -182,16 +182,30 @@ impl Worker {
             for (place, filter) in restored.shared {
                 deliveries[place].group = self.group_of(&filter);
             }
-            let taken = deliveries.into_iter().filter_map(|delivery| {
-                Some(Taken {
-                    group: delivery.group?,
-                    message: delivery.message?,
-                    seq: Some(delivery.seq),
-                })
-            });
-            self.redispatch(taken.collect(), session, false);
+            let mut taken = Vec::new();
+            for delivery in deliveries {
+                match delivery.group.zip(delivery.message) {
+                    Some((group, message)) => taken.push(Taken {
+                        group,
+                        message,
+                        seq: Some(delivery.seq),
+                    }),
+                    None => self.nobody_is_left_for(session, delivery.seq),
+                }
+            }
+            self.redispatch(taken, session, false);
             self.local.end_unit();
         }
+    }
+
+    /// A group lost its last member while a message was on its way to it.
+    fn nobody_is_left_for(&mut self, session: u64, seq: u64) {
+        self.moved(Some(Origin {
+            session,
+            seq,
+            ends: false,
+        }));
+        self.local.row().add(Counter::DroppedNoSharedMember, 1);
     }
 
     fn group_of(&self, filter: &str) -> Option<u32> {

@@ -39,6 +39,31 @@ pub struct RealDisk {
     _lock: fs::File,
 }
 
+/// Creates a folder and those above it; when this returns, the loss of power takes none of them.
+fn create_folders(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    create_folders(parent(path))?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => created?,
+    }
+    sync_name(path)
+}
+
+/// Makes the name of a folder safe.
+fn sync_name(path: &Path) -> io::Result<()> {
+    fs::File::open(parent(path))?.sync_all()
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
 impl RealDisk {
     /// Takes the folder, and creates it if there is none.
     ///
@@ -50,7 +75,9 @@ impl RealDisk {
             path: path.to_owned(),
             source,
         };
-        fs::create_dir_all(path.join(QUARANTINE)).map_err(refused)?;
+        create_folders(&path.join(QUARANTINE)).map_err(refused)?;
+        // An earlier start may have ended between creating it and this.
+        sync_name(path).map_err(refused)?;
         let lock = fs::File::options()
             .create(true)
             .write(true)

@@ -19,14 +19,6 @@ impl World {
     pub(super) fn finale(&mut self) -> Result<(), Failure> {
         self.everyone_is_there()?;
         self.note(Event::Drained);
-        for seat in &self.machine.seats {
-            eprintln!(
-                "seat {:?} unsettled {} stuck {}",
-                seat.worker.durable,
-                seat.worker.is_unsettled(),
-                seat.worker.is_stuck()
-            );
-        }
         self.inspect()?;
         self.everyone_leaves()?;
         self.nothing_is_left()
@@ -114,6 +106,7 @@ impl World {
 
     fn nothing_is_left(&mut self) -> Result<(), Failure> {
         let mut left = Vec::new();
+        let mut details = String::new();
         let mut count = |what: &str, number: u64| {
             if number > 0 {
                 left.push(format!("{number} {what}"));
@@ -133,6 +126,7 @@ impl World {
         count("filters of the node", node.interest.len() as u64);
         if let Some(disk) = &self.disk {
             let found = self.machine.close(disk);
+            details = format!("{found:?}");
             // Lanes between workers stay until the next start; only what is in them counts.
             let is_left = |session: &&RecoveredSession| {
                 !session.client_id.starts_with(char::from(0)) || !session.deliveries.is_empty()
@@ -154,6 +148,9 @@ impl World {
         if left.is_empty() {
             return Ok(());
         }
-        Err(format!("everyone left, but there are {}", left.join(", ")))
+        Err(format!(
+            "everyone left, but there are {} {details}",
+            left.join(", ")
+        ))
     }
 }

@@ -16,46 +16,20 @@ mod world;
 
 use std::ops::Range;
 
-use thrum_codec::QoS;
-
 use world::{Failure, World};
 
 /// Runs of the simulation in each test. For a night: `THRUM_SIM_SEEDS=1000..100000 cargo test --release -p thrum-broker --lib
 /// simulation`.
 const SEEDS: Range<u64> = 0..1000;
 /// Events before a complaint that are shown with it.
-const SHOWN: usize = 100;
+const SHOWN: usize = 1000;
 
 fn run(seed: u64) -> Result<World, Failure> {
     let mut world = World::new(seed);
-    let watcher = world.watcher();
     let mut go = || {
-        world.settle()?;
-        let event = world.clients[watcher].subscribe("w/+", QoS::ExactlyOnce);
-        event.into_iter().for_each(|event| world.note(event));
-        world.settle()?;
+        world.prelude()?;
         for _ in 0..world.plan.steps {
             world.step()?;
-            if std::env::var("STOP").is_ok_and(|at| world.history.len() > at.parse().unwrap()) {
-                for seat in &world.machine.seats {
-                    for (slot, client) in &seat.worker.local.clients {
-                        let connection = client
-                            .connection_slot()
-                            .map(|key| &seat.worker.local.connections[key]);
-                        println!(
-                            "{slot} {} {:?} {:?}\n{:?}",
-                            client.session.client_id(),
-                            client.session.backlog(),
-                            client.session,
-                            connection
-                        );
-                    }
-                    println!(
-                        "{:?} {:?}",
-                        seat.worker.durable, seat.worker.local.depending
-                    );
-                }
-            }
         }
         world.finale()
     };
@@ -105,4 +79,64 @@ fn a_node_keeps_its_promises_in_even_runs() {
 #[test]
 fn a_node_keeps_its_promises_in_odd_runs() {
     run_all(1, 2);
+}
+
+#[test]
+fn cov() {
+    use crate::metrics::Counter;
+    use history::Event;
+    let mut n = std::collections::BTreeMap::<String, u64>::new();
+    for seed in seeds(0, 1) {
+        let world = run(seed).unwrap();
+        let mut add = |k: &str, v: u64| *n.entry(k.to_owned()).or_default() += v;
+        add("events", world.history.len() as u64);
+        for e in &world.history {
+            match e.event {
+                Event::Received {
+                    dup, qos, retain, ..
+                } => add(&format!("received {qos:?} dup {dup} retain {retain}"), 1),
+                Event::Gone { how, .. } => add(
+                    &format!("gone {how:?}").chars().take(24).collect::<String>(),
+                    1,
+                ),
+                Event::Connected {
+                    session_present, ..
+                } => add(&format!("connected {session_present}"), 1),
+                Event::Accepted { outcome, .. } => add(&format!("accepted {outcome:?}"), 1),
+                Event::Sent { message, .. } => add(
+                    &format!("sent {:?} {}", message.qos, &message.topic[..1]),
+                    1,
+                ),
+                other => add(
+                    &format!("{other:?}")
+                        .chars()
+                        .take_while(|c| c.is_alphabetic())
+                        .collect::<String>(),
+                    1,
+                ),
+            }
+        }
+        for c in [
+            (Counter::Takeovers, "takeovers"),
+            (Counter::Handovers, "handovers"),
+            (Counter::LimitOutput, "limit output"),
+            (Counter::PublishersPaused, "paused"),
+            (Counter::SharedRedispatched, "redispatched"),
+            (Counter::Violations, "violations"),
+            (Counter::Queued, "queued"),
+            (Counter::SessionsExpired, "expired"),
+            (Counter::KeepAliveTimeouts, "keepalive"),
+            (Counter::DroppedQueueFull, "dropped full"),
+            (Counter::StorageRefused, "storage refused"),
+            (Counter::DroppedSlowConsumer, "slow"),
+            (Counter::DroppedExpired, "message expired"),
+            (Counter::MailboxFull, "mailbox full"),
+            (Counter::DroppedNoSharedMember, "no member"),
+        ] {
+            add(c.1, world.machine.node.metrics.total(c.0));
+        }
+    }
+    for (k, v) in n {
+        println!("{k}: {v}");
+    }
 }

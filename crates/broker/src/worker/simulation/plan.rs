@@ -40,17 +40,17 @@ pub(super) enum Act {
 
 /// Every act with how often it happens in a common run.
 const ACTS: [(Act, usize); 21] = [
-    (Act::Publish, 14),
+    (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
     (Act::Turn, 18),
     (Act::HalfTurn, 6),
-    (Act::Flow, 6),
+    (Act::Flow, 10),
     (Act::Subscribe, 5),
     (Act::Unsubscribe, 1),
-    (Act::Connect, 6),
+    (Act::Connect, 8),
     (Act::TakeOver, 2),
-    (Act::Cut, 3),
+    (Act::Cut, 4),
     (Act::Silence, 1),
     (Act::Goodbye, 1),
     (Act::Tick, 5),
@@ -59,8 +59,8 @@ const ACTS: [(Act, usize); 21] = [
     (Act::Settle, 2),
     (Act::Commit, 12),
     (Act::Tidy, 2),
-    (Act::DiskTrouble, 1),
-    (Act::Crash, 2),
+    (Act::DiskTrouble, 2),
+    (Act::Crash, 1),
 ];
 
 #[derive(Debug)]
@@ -76,6 +76,8 @@ pub(super) struct Plan {
     pub(super) has_disk: bool,
     /// Little waits for the disk at a time.
     pub(super) has_short_queue: bool,
+    /// Every session outlives its connection.
+    pub(super) all_last: bool,
     pub(super) allowances: Allowances,
     weights: Vec<usize>,
 }
@@ -112,10 +114,11 @@ impl Plan {
             versions: (0..clients)
                 .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
                 .collect(),
-            steps: 150 + random.below(200),
+            steps: 200 + random.below(300),
             has_small_sockets: random.percent(40),
             mailbox_messages: random.pick(&[1, 3, 1000]),
             has_disk,
+            all_last: random.percent(50),
             has_short_queue: random.percent(20),
             allowances: Allowances {
                 queues_overflow,

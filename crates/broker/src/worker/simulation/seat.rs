@@ -59,9 +59,7 @@ impl Seat {
 
     /// A whole turn, or what is left of one; true if there was or is something to do.
     pub(super) fn takes_a_turn(&mut self) -> bool {
-        if self.is_in_turn {
-            self.hands_out();
-        }
+        self.ends_turn();
         let had_work = self.takes_in();
         self.hands_out();
         had_work || self.worker.wait() == Some(Duration::ZERO)
@@ -73,6 +71,13 @@ impl Seat {
             self.hands_out();
         } else {
             self.takes_in();
+        }
+    }
+
+    /// A turn takes no time: what has begun ends before time passes.
+    pub(super) fn ends_turn(&mut self) {
+        if self.is_in_turn {
+            self.hands_out();
         }
     }
 

@@ -26,12 +26,34 @@ const FILTERS: [&str; 10] = [
 ];
 /// Time that passes at a time, so that clients with a keep alive can ping.
 const PORTION: Duration = Duration::from_secs(5);
+/// A connection that the node itself does not read has that much longer, in milliseconds.
+const GRACE: Millis = 31_000;
 
 impl World {
     /// The clients but the watcher.
     fn anyone(&mut self) -> ClientNumber {
         let watcher = self.watcher();
         self.random.below(watcher)
+    }
+
+    /// The watcher watches, and most of the others are there and have subscriptions.
+    pub(super) fn prelude(&mut self) -> Result<(), Failure> {
+        self.settle()?;
+        let watcher = self.watcher();
+        let event = self.clients[watcher].subscribe("w/+", QoS::ExactlyOnce);
+        event.into_iter().for_each(|event| self.note(event));
+        for client in 0..watcher {
+            if self.random.percent(85) {
+                self.connect_somehow(client);
+            }
+        }
+        self.settle()?;
+        for client in 0..watcher {
+            for _ in 0..self.random.below(4) {
+                self.subscribe(client);
+            }
+        }
+        self.settle()
     }
 
     pub(super) fn step(&mut self) -> Result<(), Failure> {
@@ -68,8 +90,10 @@ impl World {
                 event.into_iter().for_each(|event| self.note(event));
             }
             Act::Connect => {
-                if !has_connection(&self.clients[client]) {
-                    self.connect_somehow(client);
+                for client in 0..self.watcher() {
+                    if !has_connection(&self.clients[client]) && self.random.percent(60) {
+                        self.connect_somehow(client);
+                    }
                 }
             }
             Act::TakeOver => self.take_over(client),
@@ -94,11 +118,11 @@ impl World {
     }
 
     fn publish(&mut self, client: ClientNumber) {
-        for _ in 0..1 + self.random.below(4) {
+        for _ in 0..1 + self.random.below(5) {
             let kind = self.random.below(10);
             let topic = match kind {
-                0..=5 => self.random.pick(&PLAIN),
-                6..=7 => self.random.pick(&SHARED),
+                0..=4 => self.random.pick(&PLAIN),
+                5..=7 => self.random.pick(&SHARED),
                 _ => RETAINED[client],
             };
             let retain = kind >= 8;
@@ -135,9 +159,12 @@ impl World {
 
     fn connect_somehow(&mut self, client: ClientNumber) {
         let is_v5 = self.clients[client].version == Version::V5;
-        let clean_start = self.random.percent(12);
+        let clean_start = self.random.percent(8) && (is_v5 || !self.plan.all_last);
         let expiry_secs = match (is_v5, clean_start) {
-            (true, _) => self.random.pick(&[0, 5, 30, 300, 300, EXPIRY_SECS_MAX]),
+            (true, _) if self.plan.all_last => {
+                self.random.pick(&[5, 30, 300, 300, EXPIRY_SECS_MAX])
+            }
+            (true, _) => self.random.pick(&[0, 0, 5, 30, 300, 300, EXPIRY_SECS_MAX]),
             (false, true) => 0,
             (false, false) => EXPIRY_SECS_MAX,
         };
@@ -194,10 +221,7 @@ impl World {
             matches!(entry.event, Event::Connecting { client: other, .. } if other == client)
         });
         let since = connecting.map_or(0, |entry| entry.at);
-        let window = (
-            since + silence,
-            self.now() + silence + Millis::from(keep_alive),
-        );
+        let window = (since + silence, self.now() + silence + GRACE);
         let how = Ending::Silent((keep_alive > 0).then_some(window));
         let link = self.end(client, how);
         let connection = self.clients[client].connections;

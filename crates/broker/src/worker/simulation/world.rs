@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
+use thrum_protocol::Time;
 use thrum_storage::disk::sim::SimStorage;
 
 use super::client::{Client, Phase, Wish};
@@ -15,6 +16,7 @@ use super::link::{Carried, Link, piece};
 use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
+use super::seat::Seat;
 
 /// The first of January 2026.
 const START: Millis = 1_767_225_600_000;
@@ -24,6 +26,9 @@ const SMALL_SOCKET: usize = 4608;
 const ROUNDS_MAX: usize = 2000;
 /// Rounds in which nothing moves before everything is settled: mail between workers needs one for each step.
 const QUIET_ROUNDS: usize = 4;
+
+/// Time that passes at once at least.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Why a run failed.
 pub(super) type Failure = String;
@@ -229,11 +234,25 @@ impl World {
         }
     }
 
-    /// Time passes; what the wills have to say by now is heard before.
+    /// Time passes, from timer to timer; what the wills have to say by then is heard before.
     pub(super) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
-        self.carry_all_down(self.watcher())?;
-        let millis = u64::try_from(time.as_millis()).unwrap();
-        self.millis.fetch_add(millis, Ordering::Relaxed);
+        self.machine.seats.iter_mut().for_each(Seat::ends_turn);
+        let mut rest = time;
+        while !rest.is_zero() {
+            self.carry_all_down(self.watcher())?;
+            let now = Time::from_millis(self.now());
+            let seats = self.machine.seats.iter();
+            let next = seats
+                .filter_map(|seat| seat.worker.timers.next_wait(now))
+                .min();
+            let wait = next.map_or(rest, |next| next.max(TICK).min(rest));
+            rest -= wait;
+            let millis = u64::try_from(wait.as_millis()).unwrap();
+            self.millis.fetch_add(millis, Ordering::Relaxed);
+            if !rest.is_zero() {
+                self.turns();
+            }
+        }
         Ok(())
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Deliveries {
     newest: BTreeMap<Line, MessageNumber>,
     /// Who has ever been in a group.
     members: BTreeSet<ClientNumber>,
+    /// Who had a session that ended with its connection.
+    transient: BTreeSet<ClientNumber>,
     restarts: u32,
 }
 
@@ -54,6 +56,7 @@ struct Published {
     /// It was sent again to a session that may be another one, which cannot know it.
     is_doubtful: bool,
     is_accepted: bool,
+    restarts: u32,
     /// Sessions that had a subscription by then, with their epochs.
     owed_to: Vec<(ClientNumber, u32)>,
     /// The epochs of all clients by then.
@@ -89,6 +92,7 @@ impl Deliveries {
             received: BTreeMap::new(),
             newest: BTreeMap::new(),
             members: BTreeSet::new(),
+            transient: BTreeSet::new(),
             restarts: 0,
         }
     }
@@ -104,6 +108,13 @@ impl Deliveries {
         sessions: &Sessions,
     ) -> Result<(), Complaint> {
         match entry.event {
+            Event::Connecting {
+                client,
+                expiry_secs: 0,
+                ..
+            } => {
+                self.transient.insert(client);
+            }
             Event::Connected {
                 client,
                 session_present: false,
@@ -199,9 +210,13 @@ impl Deliveries {
     /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2 ends as well.
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
+        // What such a member got is nowhere but in memory.
+        let is_gone = self.restarts > published.restarts
+            && self.members.intersection(&self.transient).next().is_some();
         let mut members = self.members.iter();
         let somebody = (0..CLIENTS_MAX).any(|any| self.received.contains_key(&(any, number)));
         somebody
+            || is_gone
             || (published.message.qos == QoS::ExactlyOnce
                 && members.any(|member| sessions.epoch(*member) != published.epochs[*member]))
     }
@@ -237,6 +252,7 @@ impl Deliveries {
                 first_sent: place,
                 copies: 1,
                 is_doubtful: false,
+                restarts: self.restarts,
                 is_accepted: false,
                 owed_to,
                 epochs: std::array::from_fn(|client| sessions.epoch(client)),

@@ -246,7 +246,12 @@ impl Will {
         };
         let (shortest, longest) = (self.wait(shortest), self.wait(longest));
         let ended = |from| Fate::Ended {
-            from: from + shortest,
+            // A late CONNECT may start clean.
+            from: if is_sure {
+                from + shortest
+            } else {
+                self.connecting_at
+            },
             wait: longest,
             must: self.is_confirmed && is_sure,
         };
@@ -262,8 +267,11 @@ impl Will {
                 from: from + shortest,
                 latest: latest + longest + SLACK,
             },
-            Ending::Silent(Some((from, _))) => Fate::Open {
+            Ending::Silent(Some((from, _))) if is_sure => Fate::Open {
                 from: from + shortest,
+            },
+            Ending::Silent(Some(_)) => Fate::Open {
+                from: self.connecting_at,
             },
         };
     }
@@ -341,12 +349,17 @@ impl Will {
     /// Who was connected is away since now; what was not yet on the disk may be undone.
     fn restarted(&mut self, at: Millis) {
         let wait = self.wait(self.expiry_secs);
+        let is_durable = self.expiry_secs > 0;
         self.fate = match self.fate {
-            Fate::Ended { from, .. } | Fate::Due { from, .. } => Fate::Ended {
+            Fate::Ended { from, must, .. } => Fate::Ended {
                 from,
                 wait,
-                // FINDING 3
-                must: false,
+                must: must && is_durable,
+            },
+            Fate::Due { from, .. } => Fate::Ended {
+                from,
+                wait,
+                must: is_durable,
             },
             // What cancelled it may be undone: it was there when the node died.
             Fate::Parting => Fate::Open { from: at + wait },
