@@ -13,14 +13,14 @@ use crate::cast::cast;
 use crate::checker::Counts;
 use crate::client::Phase;
 use crate::disk::{Control, KillWhen, LossyDisk, Memory};
-use crate::event::{Event, Millis};
+use crate::event::{Event, Millis, Observed};
 use crate::random::Random;
 use crate::world::World;
 
 /// Kills between two quiet moments.
 const KILLS_PER_EPOCH: u64 = 10;
-/// A quiet moment in which nothing comes any more for so long is over.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// A quiet moment in which nothing comes any more for so long is over; longer than any delay of a will.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest round.
 const ROUND_MAX: Duration = Duration::from_secs(2);
 const VIOLATIONS_SHOWN: usize = 6;
@@ -63,11 +63,20 @@ impl Plan {
     }
 }
 
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How often what was checked.
+    pub counts: Counts,
+    /// The end of what clients did and saw.
+    pub history: Vec<Observed>,
+}
+
 /// Runs the plan.
 ///
 /// # Panics
 /// A client saw what no correct broker does; the message says what, and how to run it again.
-pub fn run(plan: Plan) -> Counts {
+pub fn run(plan: Plan) -> Outcome {
     let mut run = Run::new(plan);
     while run.kills < run.plan.kills {
         run.round();
@@ -83,7 +92,7 @@ pub fn run(plan: Plan) -> Counts {
 ///
 /// # Panics
 /// As [`run`].
-pub fn run_without_kills(plan: Plan, loads: u32) -> Counts {
+pub fn run_without_kills(plan: Plan, loads: u32) -> Outcome {
     let mut run = Run::new(plan);
     let broker = run.spawn(None);
     let address = run.wait_until_ready(&broker).expect("nobody kills it");
@@ -142,9 +151,13 @@ impl Run {
         }
     }
 
-    fn end(mut self) -> Counts {
+    fn end(mut self) -> Outcome {
         fs::remove_dir_all(&self.scratch).expect("the temporary folder can be removed");
-        self.world.journal().checker().counts()
+        let journal = self.world.journal();
+        Outcome {
+            counts: journal.checker().counts(),
+            history: journal.history().cloned().collect(),
+        }
     }
 
     fn round(&mut self) {

@@ -4,6 +4,6 @@ use thrum_crash::run::{Plan, run};
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
-    let counts = run(Plan::new("kill", 60, false));
+    let counts = run(Plan::new("kill", 60, false)).counts;
     println!("{counts:?}");
 }

@@ -98,9 +98,10 @@ impl Identifiers {
             .for_each(|used| used.is_doubtful = true);
     }
 
-    /// PUBACK is sent; the message.
+    /// PUBACK is sent; the message, unless it came because it was retained.
     pub(super) fn acknowledge(&mut self, id: u16) -> Option<MessageNumber> {
-        self.in_use.remove(&id)?.number
+        let used = self.in_use.remove(&id)?;
+        used.number.filter(|_| !used.retain)
     }
 
     /// PUBREC is sent.
