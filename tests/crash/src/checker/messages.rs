@@ -11,8 +11,10 @@ pub(super) struct Message {
     pub(super) number: MessageNumber,
     pub(super) publisher: ClientIndex,
     pub(super) publish: Publish,
-    /// Event of the first PUBLISH, or of the CONNECT with this will.
+    /// Event of the first PUBLISH; of a will that after which it may be published.
     pub(super) first_sent: u64,
+    /// A will that is no longer kept back by its connection.
+    has_left: bool,
     /// How often it was sent; 0 for a will.
     pub(super) sends: u32,
     /// Event from which on it has to be delivered.
@@ -23,6 +25,15 @@ pub(super) struct Message {
     pub(super) forbidden: Option<&'static str>,
     /// Earliest time of a delivery.
     pub(super) not_before: Millis,
+}
+
+impl Message {
+    /// The broker may publish a will from now on, and not before: who is subscribed by now gets it.
+    pub(super) fn leaves(&mut self, event: u64) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            self.first_sent = event;
+        }
+    }
 }
 
 /// All messages that may still be delivered.
@@ -61,6 +72,7 @@ impl Messages {
             publisher,
             publish: publish.clone(),
             first_sent: event,
+            has_left: false,
             sends: 0,
             accepted: None,
             accepted_in: None,

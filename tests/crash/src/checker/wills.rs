@@ -61,8 +61,11 @@ impl Checker {
     pub(super) fn will_asked(&mut self, client: ClientIndex, connect: &Connect) {
         let wills = &mut self.clients[client].wills;
         wills.asked.clone_from(&connect.will);
+        let before = wills.armed.as_ref().map(|will| will.number);
+        self.published_from_here(before);
         // A clean start ends the session, and the will goes out at once.
-        if let Some(waiting) = wills.waiting.filter(|_| connect.clean) {
+        let waiting = self.clients[client].wills.waiting;
+        if let Some(waiting) = waiting.filter(|_| connect.clean) {
             self.not_before(waiting.number, 0);
         }
     }
@@ -110,13 +113,17 @@ impl Checker {
 
     pub(super) fn will_at_disconnect(&mut self, client: ClientIndex, disconnect: Disconnect) {
         let wills = &mut self.clients[client].wills;
+        let number = wills.armed.as_ref().map(|will| will.number);
         if !disconnect.with_will {
-            let armed = wills.armed.take();
-            wills.discarded.extend(armed.map(|will| will.number));
-        } else if disconnect.ends_session {
+            wills.armed = None;
+            wills.discarded.extend(number);
+            return;
+        }
+        if disconnect.ends_session {
             // It goes out with the session, at once; should a kill undo that, it waits and may be cancelled.
             wills.armed.take_if(|will| will.delay > 0);
         }
+        self.published_from_here(number);
     }
 
     /// The connection ended at a time or later; `is_opening` if its CONNECT had no CONNACK.
@@ -129,6 +136,9 @@ impl Checker {
     ) {
         let wills = &mut self.clients[client].wills;
         wills.asked = None;
+        let armed = wills.armed.as_ref().map(|will| will.number);
+        self.published_from_here(armed);
+        let wills = &mut self.clients[client].wills;
         let Some(will) = wills.armed.take() else {
             return;
         };
@@ -156,6 +166,14 @@ impl Checker {
             .is_some()
         {
             self.will_is_due(number);
+        }
+    }
+
+    /// The broker may publish it from now on, and not before: who is subscribed by now gets it.
+    fn published_from_here(&mut self, number: Option<MessageNumber>) {
+        let event = self.clock.event;
+        if let Some(message) = number.and_then(|number| self.messages.find(number)) {
+            message.leaves(event);
         }
     }
 
