@@ -16,6 +16,7 @@ pub mod config;
 mod connection;
 mod durable;
 mod groups;
+mod hashing;
 mod interest;
 mod listener;
 mod mailbox;

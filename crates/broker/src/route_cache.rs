@@ -1,11 +1,11 @@
 //! What a worker remembers of the topics that pass through it, so that steady traffic looks nothing up.
 
-use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 use thrum_routing::FilterId;
 
 use crate::changes::{Changes, Version};
+use crate::hashing::HashBuilder;
 use crate::interest::Route;
 
 /// Topics remembered by one worker; a newcomer replaces what its slot held. With topics of
@@ -31,7 +31,7 @@ pub(crate) struct Remembered {
 pub(crate) struct RouteCache {
     /// Of the filters of this worker's sessions.
     pub(crate) changes: Changes,
-    hasher: DefaultHashBuilder,
+    hasher: HashBuilder,
     slots: Vec<Option<Box<Remembered>>>,
 }
 
@@ -39,7 +39,7 @@ impl RouteCache {
     pub(crate) fn new() -> Self {
         Self {
             changes: Changes::new(),
-            hasher: DefaultHashBuilder::default(),
+            hasher: HashBuilder::default(),
             slots: Vec::new(),
         }
     }

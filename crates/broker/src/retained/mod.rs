@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crossbeam_utils::CachePadded;
-use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 use thrum_protocol::{Message, Time};
 use thrum_routing::retained::{Allowance, Position, Retained};
+
+use crate::hashing::HashBuilder;
 
 /// Shards for each worker of a node that has several: seldom do two of them want the same one.
 const SHARDS_PER_WORKER: usize = 2;
@@ -37,7 +38,7 @@ pub(crate) struct RetainedLimits {
 /// The store and its size.
 #[derive(Debug)]
 pub(crate) struct RetainedStore {
-    hasher: DefaultHashBuilder,
+    hasher: HashBuilder,
     /// Each lock guards its shard: written per retained publish, read per page of a replay.
     shards: Box<[CachePadded<RwLock<Shard>>]>,
     totals: CachePadded<Totals>,
@@ -105,7 +106,7 @@ impl RetainedStore {
             }))
         };
         Self {
-            hasher: DefaultHashBuilder::default(),
+            hasher: HashBuilder::default(),
             shards: (0..shards).map(|_| shard()).collect(),
             totals: CachePadded::default(),
             changes: CachePadded::default(),

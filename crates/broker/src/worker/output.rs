@@ -74,6 +74,9 @@ impl Worker {
 
     /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will.
     fn hear_last_words(&mut self, key: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        connection.paused = false;
+        connection.muted = false;
         self.read(key, true);
         let connection = self.local.connections.get(key as usize);
         if connection.is_some_and(|connection| connection.phase != Phase::Draining) {

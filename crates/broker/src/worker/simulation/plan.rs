@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use thrum_codec::Version;
+use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
 
 use super::checker::Allowances;
 use super::random::Random;
-use crate::config::Config;
+use crate::config::{Config, QueuePolicy};
 
 /// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
 pub(super) const EXPIRY_SECS_MAX: u32 = 600;
@@ -36,10 +37,11 @@ pub(super) enum Act {
     Tidy,
     DiskTrouble,
     Crash,
+    Flood,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 21] = [
+const ACTS: [(Act, usize); 22] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -61,6 +63,7 @@ const ACTS: [(Act, usize); 21] = [
     (Act::Tidy, 2),
     (Act::DiskTrouble, 2),
     (Act::Crash, 1),
+    (Act::Flood, 1),
 ];
 
 #[derive(Debug)]
@@ -76,6 +79,8 @@ pub(super) struct Plan {
     pub(super) has_disk: bool,
     /// Little waits for the disk at a time.
     pub(super) has_short_queue: bool,
+    /// Clients ask more than they listen.
+    pub(super) has_floods: bool,
     /// Every session outlives its connection.
     pub(super) all_last: bool,
     pub(super) allowances: Allowances,
@@ -93,6 +98,15 @@ impl Plan {
         let queues_overflow = random.percent(10);
         if queues_overflow {
             limits.client.queue = random.pick(&[1, 3, 10]);
+            limits.client.queue_policy =
+                random.pick(&[QueuePolicy::RejectNew, QueuePolicy::DropOldest]);
+        }
+        limits.client.queue_qos0 = random.percent(30);
+        if random.percent(20) {
+            limits.client.queue_priorities = vec![TopicPriority {
+                filter: "t/1".into(),
+                priority: 7,
+            }];
         }
         config.shared.strategy = random.pick(&Strategy::ALL);
         config.sys.interval = Duration::ZERO;
@@ -118,6 +132,7 @@ impl Plan {
             has_small_sockets: random.percent(40),
             mailbox_messages: random.pick(&[1, 3, 1000]),
             has_disk,
+            has_floods: random.percent(5),
             all_last: random.percent(50),
             has_short_queue: random.percent(20),
             allowances: Allowances {

@@ -26,6 +26,8 @@ const FILTERS: [&str; 10] = [
 ];
 /// Time that passes at a time, so that clients with a keep alive can ping.
 const PORTION: Duration = Duration::from_secs(5);
+/// With the answers, more than the node keeps of them.
+const PINGS: usize = 100_000;
 /// A connection that the node itself does not read has that much longer, in milliseconds.
 const GRACE: Millis = 31_000;
 
@@ -113,8 +115,10 @@ impl World {
             Act::Tidy => self.machine.tidy(),
             Act::DiskTrouble => self.trouble_disk(),
             Act::Crash => self.crash()?,
+            Act::Flood => self.flood(client),
         }
-        self.restart_after_power_loss()
+        self.restart_after_power_loss()?;
+        self.check_bounds()
     }
 
     fn publish(&mut self, client: ClientNumber) {
@@ -275,6 +279,20 @@ impl World {
             self.flow()?;
         }
         self.settle()
+    }
+
+    /// More questions than the node may keep answers to, from a client that does not read them.
+    fn flood(&mut self, client: ClientNumber) {
+        if !self.plan.has_floods {
+            return;
+        }
+        for _ in 0..PINGS {
+            self.clients[client].ping();
+        }
+        for _ in 0..2 {
+            self.carry_all_up(client);
+            self.turns();
+        }
     }
 
     /// Everyone loses the connection and comes back at once.

@@ -6,6 +6,7 @@
 mod deliveries;
 mod retained;
 mod sessions;
+mod tests;
 mod wills;
 
 use deliveries::Deliveries;

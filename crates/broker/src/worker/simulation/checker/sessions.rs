@@ -145,8 +145,8 @@ impl Session {
         }
         let unanswered = self.unanswered.take();
         let may_be_another = unanswered.is_some_and(|all| all.end_sessions() || !must_exist);
-        self.is_doubtful = session_present && may_be_another;
-        self.epoch += u32::from(!session_present || self.is_doubtful);
+        self.is_doubtful = session_present && (may_be_another || self.is_doubtful);
+        self.epoch += u32::from(!session_present || may_be_another);
         if !session_present {
             self.attempts = 1;
         }

@@ -1,0 +1,194 @@
+//! Many runs, and what keeps them worth their time.
+
+use std::ops::Range;
+
+use thrum_codec::QoS;
+
+use super::checker;
+use super::history::{Entry, Event};
+use super::run::run;
+use super::world::World;
+use crate::metrics::Counter;
+
+/// Runs of the simulation, unless `THRUM_SIM_SEEDS` says otherwise.
+const SEEDS: Range<u64> = 0..1000;
+/// Runs that the tests of the simulation itself look at.
+const SAMPLE: Range<u64> = 0..60;
+
+/// The seeds of one of the tests that share them.
+fn seeds(part: u64, parts: u64) -> impl Iterator<Item = u64> {
+    let range = std::env::var("THRUM_SIM_SEEDS").map_or(SEEDS, |text| {
+        let (first, end) = text.split_once("..").expect("THRUM_SIM_SEEDS=first..end");
+        first.parse().unwrap()..end.parse().unwrap()
+    });
+    range.filter(move |seed| seed % parts == part)
+}
+
+fn run_all(part: u64, parts: u64) {
+    for seed in seeds(part, parts) {
+        if let Err(failure) = run(seed) {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn a_node_keeps_its_promises_in_even_runs() {
+    run_all(0, 2);
+}
+
+#[test]
+fn a_node_keeps_its_promises_in_odd_runs() {
+    run_all(1, 2);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for seed in SAMPLE.take(20) {
+        let [first, second] = [seed, seed].map(|seed| run(seed).unwrap().history);
+        let differs = first
+            .iter()
+            .zip(&second)
+            .position(|(one, other)| one != other);
+        assert_eq!(
+            differs,
+            None,
+            "seed {seed}: {:?}",
+            differs.map(|at| first[at])
+        );
+        assert_eq!(first.len(), second.len(), "seed {seed}");
+    }
+}
+
+/// What should happen in a number of runs, so that a run that is green has seen something.
+#[derive(Debug, Default)]
+struct Seen {
+    resumed: u32,
+    redelivered: u32,
+    exactly_once: u32,
+    retained: u32,
+    wills: u32,
+    restarts: u32,
+    refused: u32,
+    counters: [u64; COUNTERS.len()],
+}
+
+const COUNTERS: [Counter; 9] = [
+    Counter::Takeovers,
+    Counter::Handovers,
+    Counter::Queued,
+    Counter::LimitOutput,
+    Counter::MailboxFull,
+    Counter::PublishersPaused,
+    Counter::SharedRedispatched,
+    Counter::SessionsExpired,
+    Counter::DroppedQueueFull,
+];
+
+impl Seen {
+    fn add(&mut self, world: &World) {
+        for Entry { event, .. } in &world.history {
+            let count = match event {
+                Event::Connected {
+                    session_present: true,
+                    ..
+                } => &mut self.resumed,
+                Event::Received { retain: true, .. } => &mut self.retained,
+                Event::Received { dup: true, .. } => &mut self.redelivered,
+                Event::Received { client, .. } if *client == world.watcher() => &mut self.wills,
+                Event::Received {
+                    qos: QoS::ExactlyOnce,
+                    ..
+                } => &mut self.exactly_once,
+                Event::Restarted => &mut self.restarts,
+                Event::Refused { .. } => &mut self.refused,
+                _ => continue,
+            };
+            *count += 1;
+        }
+        for (count, counter) in self.counters.iter_mut().zip(COUNTERS) {
+            // Of the node that came last.
+            *count += world.machine.node.metrics.total(counter);
+        }
+    }
+}
+
+#[test]
+fn the_runs_see_what_they_are_there_for() {
+    let mut seen = Seen::default();
+    for seed in SAMPLE {
+        seen.add(&run(seed).unwrap());
+    }
+    let Seen {
+        resumed,
+        redelivered,
+        exactly_once,
+        retained,
+        wills,
+        restarts,
+        refused,
+        counters,
+    } = seen;
+    let events = [
+        resumed,
+        redelivered,
+        exactly_once,
+        retained,
+        wills,
+        restarts,
+    ];
+    assert!(events.iter().all(|count| *count > 30), "{seen:?}");
+    assert!(refused > 0, "{seen:?}");
+    assert!(counters.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+/// How many of the histories that a change makes worse the checker does not believe, and how many there are.
+fn disbelieved(
+    is_changed: impl Fn(&Entry) -> bool,
+    change: impl Fn(&mut Vec<Entry>, usize),
+) -> (usize, usize) {
+    let (mut caught, mut all) = (0, 0);
+    for seed in SAMPLE.take(10) {
+        let world = run(seed).unwrap();
+        let places = world.history.iter().enumerate();
+        let places = places.filter(|(_, entry)| is_changed(entry));
+        for (place, _) in places.take(20) {
+            let mut history = world.history.clone();
+            change(&mut history, place);
+            all += 1;
+            caught += usize::from(checker::check(&history, world.plan.allowances).is_err());
+        }
+    }
+    (caught, all)
+}
+
+#[test]
+fn a_message_with_qos_2_that_comes_once_more_is_not_believed() {
+    let is_changed = |entry: &Entry| matches!(entry.event, Event::Received { qos: QoS::ExactlyOnce, retain: false, topic, .. } if topic.starts_with('t'));
+    let (caught, all) = disbelieved(is_changed, |history, place| {
+        history.insert(place, history[place]);
+    });
+    assert!(all > 50 && caught * 10 >= all * 9, "{caught} of {all}");
+}
+
+#[test]
+fn a_message_that_did_not_come_is_not_believed() {
+    let is_changed = |entry: &Entry| {
+        matches!(entry.event, Event::Received { qos, dup: false, retain: false, topic, .. }
+            if qos != QoS::AtMostOnce && topic.starts_with('t'))
+    };
+    let (caught, all) = disbelieved(is_changed, |history, place| {
+        history.remove(place);
+    });
+    // Others came again, or were not accepted, or nobody could know whether they were owed.
+    assert!(all > 50 && caught * 3 >= all, "{caught} of {all}");
+}
+
+#[test]
+fn a_will_that_did_not_come_is_not_believed() {
+    let is_changed = |entry: &Entry| matches!(entry.event, Event::Received { topic, retain: false, .. } if topic.starts_with('w'));
+    let (caught, all) = disbelieved(is_changed, |history, place| {
+        history.remove(place);
+    });
+    assert!(all > 50 && caught * 2 >= all, "{caught} of {all}");
+}
