@@ -208,15 +208,12 @@ impl Run {
 
     fn spawn(&mut self, data: Option<PathBuf>) -> Broker {
         self.starts += 1;
-        let random = self.random.pick(&[1, 3]);
-        let workers = self
-            .plan
-            .workers
-            .unwrap_or(match 3 * self.kills / self.plan.kills.max(1) {
-                0 => 1,
-                1 => 3,
-                _ => random,
-            });
+        let by_kill = match 3 * self.kills / self.plan.kills.max(1) {
+            0 => 1,
+            1 => 3,
+            _ => self.random.pick(&[1, 3]),
+        };
+        let workers = self.plan.workers.unwrap_or(by_kill);
         let disk = self.disk.as_ref();
         // The logs of the last few starts stay for a report.
         let log = format!("broker-{}.log", self.starts % 4);
