@@ -282,7 +282,10 @@ impl Checker {
             return;
         };
         self.counts.wills += u64::from(message.sends == 0);
-        self.retained.accepted(number, &message.publish);
+        // A will is retained when it is published, which may be later than when it is owed.
+        if message.sends > 0 {
+            self.retained.accepted(number, &message.publish);
+        }
         for client in &mut self.clients {
             if client.life.owes(message) && !client.life.seen.contains_key(&number) {
                 client.life.owed.insert(number);

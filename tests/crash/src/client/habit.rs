@@ -38,7 +38,7 @@ impl Client {
 
     /// Half of the time such a client stays away until its will was seen.
     fn is_mourned(&self) -> bool {
-        matches!(self.role.habit, Habit::Mourned(_)) && self.returns % 2 == 0
+        matches!(self.role.habit, Habit::Mourned(_)) && self.returns.is_multiple_of(2)
     }
 
     fn act_connected(&mut self, around: &mut Surroundings<'_>) {
