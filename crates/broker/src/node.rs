@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -215,26 +215,25 @@ impl Broker {
             None => Vec::new(),
             Some((store, recovered)) => broker.take_over(store, recovered)?,
         };
-        let (restored, all_restored) = std::sync::mpsc::channel::<()>();
+        // Nobody takes a turn before all have their sessions: what is due at once is for subscribers everywhere.
+        let all_restored = Arc::new(Barrier::new(count + 1));
         for (number, poll) in polls.into_iter().enumerate() {
             let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             let (node, settings) = (Arc::clone(&broker.node), Arc::clone(&settings));
             let part = (!parts.is_empty()).then(|| parts.remove(0));
-            let restored = restored.clone();
+            let restored = Arc::clone(&all_restored);
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{}", id.index()))
                 // Made on its own thread: what a worker owns never leaves it.
                 .spawn(move || {
                     let worker = Worker::new(id, node, &settings, poll).restored(part);
-                    drop(restored);
+                    restored.wait();
                     worker.run();
                 })
                 .map_err(StartError::System)?;
             broker.threads.push(thread);
         }
-        drop(restored);
-        // Nothing is ever sent: the wait ends when the last worker has let go of its end.
-        all_restored.recv().unwrap_or_default();
+        all_restored.wait();
         broker.listen()?;
         Ok(broker)
     }

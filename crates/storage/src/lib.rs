@@ -4,6 +4,7 @@
 //!   workers -> Batch -> Submitter -> Committer (one thread) -> Store -> Log -> Disk
 //!                          ^ ticket is durable, or the health has changed: Wake
 //!   start:  Disk -> Log -> Replay -> Recovered (for the node) and Index (for the store)
+//!   backup: ReadDisk -> snapshot -> SnapshotTarget, or Contents -> Recovered
 //! ```
 //!
 //! # The contract
@@ -28,12 +29,16 @@
 //!   [`Recovered::orphans`]. A removal that is damaged brings back what it removed. The torn end of a commit that was never
 //!   finished is cut; nobody was told that it is safe.
 //! - **One process** has the directory; a second one is refused. A directory of a later format is refused too.
+//! - **A snapshot** ([`snapshot`], [`read_state`]) may be taken by any process at any time: it is a state that the log
+//!   had at one moment while it was taken, with every unit whole or missing, and all that was durable when it began.
+//!   It changes nothing and holds nobody up.
 //!
 //! Invariant: a ticket becomes durable only after the sync that covers its batch and all before it has succeeded.
 #![forbid(unsafe_code)]
 
 mod clock;
 mod committer;
+mod contents;
 pub mod disk;
 mod log;
 mod metrics;
@@ -44,7 +49,8 @@ mod store;
 #[cfg(feature = "testing")]
 pub use committer::Stepper;
 pub use committer::{Committer, QUEUE_BYTES_MAX, Submitter, Ticket, Wake};
-pub use log::{Damage, LogReport, OpenError, WriteError};
+pub use contents::{Contents, read_state};
+pub use log::{Damage, LogReport, OpenError, SnapshotError, SnapshotTarget, WriteError, snapshot};
 pub use metrics::{COMMIT_TIME_CLASSES, MetricsSnapshot};
 pub use record::{
     Awaiting, Batch, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Malformed, Message, MessageId,

@@ -5,11 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 19] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
     "docs/guide/durability.md",
+    "docs/guide/durability-tools.md",
     "docs/guide/bench.md",
     "docs/guide/bench-search.md",
     "docs/guide/bench-versus.md",

@@ -183,7 +183,11 @@ fn command(address: SocketAddr) -> Vec<String> {
     command
 }
 
-fn thrum_binary() -> PathBuf {
+/// The binary under test: `THRUM_BIN`, or what was built last.
+///
+/// # Panics
+/// There is none.
+pub fn thrum_binary() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let candidates = env::var_os("THRUM_BIN").map_or_else(

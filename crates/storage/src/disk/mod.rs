@@ -6,7 +6,7 @@ pub mod sim;
 
 use std::io;
 
-pub use real::{OpenDirError, RealDisk, RealFile};
+pub use real::{OpenDirError, RealDisk, RealFile, RealReader};
 
 /// A folder that one process has to itself.
 ///
@@ -64,6 +64,38 @@ pub trait Disk: Send + std::fmt::Debug {
     ///
     /// Whatever the operating system says.
     fn free_bytes(&self) -> io::Result<u64>;
+}
+
+/// A folder that is only read; another process may write to it meanwhile.
+pub trait ReadDisk {
+    /// An open file, which nobody writes through.
+    type File: File;
+
+    /// As [`Disk::list`]; what is created or removed meanwhile may be in it or not.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the operating system says.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// An existing file to read. It stays what it is when its name goes to another one.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the operating system says; [`io::ErrorKind::NotFound`] if there is none of that name.
+    fn open(&self, name: &str) -> io::Result<Self::File>;
+}
+
+impl<D: Disk> ReadDisk for D {
+    type File = D::File;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Disk::list(self)
+    }
+
+    fn open(&self, name: &str) -> io::Result<D::File> {
+        Disk::open(self, name)
+    }
 }
 
 /// A file.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::{Disk, File, QUARANTINE};
+use super::{Disk, File, QUARANTINE, ReadDisk};
 
 /// Its lock says that a broker uses the folder; it stays when the broker is gone.
 const LOCK: &str = "lock";
@@ -19,6 +19,9 @@ pub enum OpenDirError {
         .0.display()
     )]
     InUse(PathBuf),
+    /// There is no such folder.
+    #[error("there is no directory {}; name the data directory of a broker", .0.display())]
+    Missing(PathBuf),
     /// The file system refuses.
     #[error("the data directory {} cannot be used; check that it can be created, read and written", .path.display())]
     Io {
@@ -106,14 +109,7 @@ impl Disk for RealDisk {
     type File = RealFile;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                names.extend(entry.file_name().into_string());
-            }
-        }
-        Ok(names)
+        list(&self.path)
     }
 
     fn create(&self, name: &str) -> io::Result<RealFile> {
@@ -144,6 +140,51 @@ impl Disk for RealDisk {
         let space = rustix::fs::fstatvfs(&self.dir)?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
+}
+
+/// A folder to look into, whoever has it; nothing in it is changed, not even created.
+#[derive(Debug)]
+pub struct RealReader(PathBuf);
+
+impl RealReader {
+    /// Looks whether the folder is there.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not tell.
+    pub fn open(path: &Path) -> Result<Self, OpenDirError> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Ok(Self(path.to_owned())),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(OpenDirError::Io {
+                path: path.to_owned(),
+                source,
+            }),
+            Ok(_) | Err(_) => Err(OpenDirError::Missing(path.to_owned())),
+        }
+    }
+}
+
+impl ReadDisk for RealReader {
+    type File = RealFile;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        list(&self.0)
+    }
+
+    fn open(&self, name: &str) -> io::Result<RealFile> {
+        fs::File::open(self.0.join(name)).map(RealFile)
+    }
+}
+
+fn list(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
 }
 
 /// A file of the folder.

@@ -19,6 +19,7 @@
 
 mod format;
 mod open;
+mod outside;
 mod reclaim;
 mod ring;
 mod scan;
@@ -26,6 +27,8 @@ mod spare;
 mod tolerant;
 
 pub use open::{Damage, LogReport, OpenError};
+pub(crate) use outside::read_segment;
+pub use outside::{SnapshotError, SnapshotTarget, snapshot};
 pub use ring::WriteError;
 pub(crate) use ring::{Log, Size};
 

@@ -9,7 +9,7 @@ use super::ring::{Log, Sealed, segment_name};
 use super::scan::{Extent, Found, Scanned, scan};
 use super::spare::{READY, Spare, UNFINISHED};
 use super::tolerant::read_tolerant;
-use crate::disk::{Disk, File, QUARANTINE, write_all};
+use crate::disk::{Disk, File, QUARANTINE, ReadDisk, write_all};
 
 /// Damaged places that are listed and saved one by one; beyond they are only counted.
 const LISTED_MAX: usize = 100;
@@ -46,6 +46,19 @@ pub struct LogReport {
     pub unreadable_bytes: u64,
 }
 
+impl LogReport {
+    /// Counts a damaged place; true if it is one of those that are listed.
+    pub(super) fn note(&mut self, damage: Damage) -> bool {
+        self.damaged_count += 1;
+        self.damaged_bytes += damage.len;
+        let is_listed = self.damaged.len() < LISTED_MAX;
+        if is_listed {
+            self.damaged.push(damage);
+        }
+        is_listed
+    }
+}
+
 /// The log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -64,10 +77,10 @@ pub enum OpenError {
 }
 
 /// A segment's file before it is read.
-struct Candidate<F> {
-    number: u64,
-    file: F,
-    header: Option<SegmentHeader>,
+pub(super) struct Candidate<F> {
+    pub(super) number: u64,
+    pub(super) file: F,
+    pub(super) header: Option<SegmentHeader>,
 }
 
 /// What is known of the segment before the one just accepted.
@@ -89,8 +102,7 @@ impl<D: Disk> Log<D> {
         visit: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<(Self, LogReport), OpenError> {
         let names = disk.list()?;
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
-        numbers.sort_unstable();
+        let numbers = numbers_of(&names);
         let next_number = numbers.last().map_or(1, |last| last + 1);
         let mut superfluous = Vec::new();
         let mut candidates = Vec::new();
@@ -118,30 +130,47 @@ impl<D: Disk> Log<D> {
     }
 }
 
-fn number_of(name: &str) -> Option<u64> {
+/// Numbers of the segments among these files, ascending.
+pub(super) fn numbers_of(names: &[String]) -> Vec<u64> {
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Number of the segment in the file of that name.
+pub(super) fn number_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".log")?.parse().ok()?;
     (segment_name(number) == name).then_some(number)
 }
 
-fn candidate<D: Disk>(disk: &D, number: u64) -> Result<Candidate<D::File>, OpenError> {
+pub(super) fn candidate<D: ReadDisk>(
+    disk: &D,
+    number: u64,
+) -> Result<Candidate<D::File>, OpenError> {
     let file = disk.open(&segment_name(number))?;
     let mut bytes = Vec::new();
     read_tolerant(&file, SEGMENT_HEADER_LEN as u64, &mut bytes);
     let header = SegmentHeader::decode(&bytes);
+    check_version(header)?;
+    Ok(Candidate {
+        number,
+        file,
+        header,
+    })
+}
+
+/// A later version wrote this segment, or one that is known.
+pub(super) fn check_version(header: Option<SegmentHeader>) -> Result<(), OpenError> {
     match header {
         Some(header) if header.version > VERSION => Err(OpenError::Newer {
             found: header.version,
         }),
-        _ => Ok(Candidate {
-            number,
-            file,
-            header,
-        }),
+        _ => Ok(()),
     }
 }
 
 /// The segments that count, oldest first, each with how much of it does: those that the header of the next one names.
-fn chain<F: File>(
+pub(super) fn chain<F: File>(
     candidates: Vec<Candidate<F>>,
     superfluous: &mut Vec<u64>,
 ) -> Vec<(Candidate<F>, Extent)> {
@@ -287,16 +316,14 @@ impl<D: Disk> Reading<'_, D> {
     }
 
     fn damaged(&mut self, segment: u64, (offset, len): (usize, usize), bytes: &[u8]) {
-        self.report.damaged_count += 1;
-        self.report.damaged_bytes += len as u64;
-        if self.report.damaged.len() >= LISTED_MAX {
-            return;
-        }
-        self.report.damaged.push(Damage {
+        let is_listed = self.report.note(Damage {
             segment,
             offset: offset as u64,
             len: len as u64,
         });
+        if !is_listed {
+            return;
+        }
         let damaged = bytes.get(offset..).unwrap_or_default();
         let damaged = damaged.get(..len).unwrap_or(damaged);
         let name = format!("{QUARANTINE}/{segment:020}-{offset:010}");

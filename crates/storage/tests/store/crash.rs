@@ -17,10 +17,10 @@ const UNITS: u32 = 120;
 
 /// What a process did with the store before it ended.
 #[derive(Default)]
-struct Life {
-    units: Vec<Batch>,
+pub(crate) struct Life {
+    pub(crate) units: Vec<Batch>,
     /// How many of them were acknowledged.
-    acknowledged: usize,
+    pub(crate) acknowledged: usize,
 }
 
 fn faults(storage: &SimStorage) -> Faults {
@@ -70,7 +70,7 @@ fn state_after(units: usize, base: &Model, life: &Life) -> Model {
 }
 
 /// The state after how many units of the life is this one?
-fn find(found: &Model, base: &Model, life: &Life) -> Option<Model> {
+pub(crate) fn find(found: &Model, base: &Model, life: &Life) -> Option<Model> {
     let mut model = base.clone();
     for (number, unit) in life.units.iter().enumerate() {
         if number >= life.acknowledged && model.settled() == *found {
@@ -83,9 +83,9 @@ fn find(found: &Model, base: &Model, life: &Life) -> Option<Model> {
     (model.settled() == *found).then_some(model)
 }
 
-fn seeds() -> Range<u64> {
+pub(crate) fn seeds(default: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("THRUM_STORAGE_SEEDS") else {
-        return SEEDS;
+        return default;
     };
     let (first, end) = text.split_once("..").unwrap();
     first.parse().unwrap()..end.parse().unwrap()
@@ -152,7 +152,7 @@ fn run(seed: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_units_are_whole() {
-    for seed in seeds() {
+    for seed in seeds(SEEDS) {
         run(seed);
     }
 }

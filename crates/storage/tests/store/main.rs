@@ -10,7 +10,9 @@ mod damage;
 mod model;
 mod refusal;
 mod script;
+mod snapshot;
 mod space;
+mod turns;
 
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{LogReport, Options, Recovered, Store};

@@ -1,13 +1,18 @@
 //! The commands: one file each, and the tree that leads to them.
 
+mod backup;
 mod bench;
 mod completion;
 mod config;
+mod data_dir;
 mod failure;
 mod man;
 mod publish;
 mod request;
+mod retained;
 mod serve;
+mod sessions;
+mod shown;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -60,6 +65,12 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
+    /// List, show and remove the sessions in a data directory.
+    Sessions(sessions::SessionsArgs),
+    /// List, export and import the retained messages in a data directory.
+    Retained(retained::RetainedArgs),
+    /// Copy a data directory while its broker runs, and restore it.
+    Backup(backup::BackupArgs),
     /// Print a completion script for a shell.
     Completion(completion::CompletionArgs),
     /// Print the manual page, in the form that man reads.
@@ -80,6 +91,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Subscribe(args) => subscribe::run(&args),
         Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
+        Command::Sessions(args) => sessions::run(&args),
+        Command::Retained(args) => retained::run(&args),
+        Command::Backup(args) => backup::run(&args),
         Command::Completion(args) => completion::run(&args),
         Command::Man => man::run(),
         Command::Version => version::run(),

@@ -35,6 +35,17 @@ fn every_command_and_flag_parses() {
         "thrum config init a.toml",
         "thrum config check -c a.toml",
         "thrum config show --origin --config a.toml",
+        "thrum sessions ls --data-dir d --away-for 7d --filter x --json",
+        "thrum sessions get a --data-dir d --limit 5 --json",
+        "thrum sessions purge --data-dir d a b",
+        "thrum sessions purge --data-dir d --away-for 30d -y",
+        "thrum sessions purge --data-dir d --all --yes",
+        "thrum retained ls --data-dir d --filter a/+ --json",
+        "thrum retained export --data-dir d - --filter #",
+        "thrum retained import --data-dir d a.jsonl --replace-all",
+        "thrum backup create --data-dir d b.tar --force --json",
+        "thrum backup check b.tar",
+        "thrum backup restore b.tar --data-dir d --force",
         "thrum completion bash",
         "thrum man",
         "thrum version",
@@ -60,6 +71,22 @@ fn wrong_usage_is_refused_with_a_hint() {
             "[possible values: text, json]",
         ),
         (
+            "thrum sessions purge --data-dir d",
+            "<CLIENT_ID|--away-for <DURATION>|--all>",
+        ),
+        (
+            "thrum sessions purge --data-dir d --all a",
+            "cannot be used with",
+        ),
+        (
+            "thrum sessions ls --data-dir d --away-for soon",
+            "expected a duration such as \"7d\"",
+        ),
+        (
+            "thrum retained ls --data-dir d --filter a/#/b",
+            "expected a topic filter",
+        ),
+        (
             "thrum completion csh",
             "bash, elvish, fish, powershell, zsh",
         ),
@@ -75,6 +102,10 @@ fn help_is_as_it_was_reviewed() {
         ("thrum --help", "thrum.txt"),
         ("thrum serve -h", "serve.txt"),
         ("thrum config -h", "config.txt"),
+        ("thrum sessions -h", "sessions.txt"),
+        ("thrum sessions purge -h", "sessions-purge.txt"),
+        ("thrum retained -h", "retained.txt"),
+        ("thrum backup -h", "backup.txt"),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/help")

@@ -17,7 +17,7 @@ const ROWS: [(&str, &[&str]); 8] = [
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.
-const DEVELOPMENT: [&str; 5] = ["testkit", "xtask", "counts", "fuzz", "conformance"];
+const DEVELOPMENT: [&str; 6] = ["testkit", "xtask", "counts", "fuzz", "conformance", "crash"];
 
 /// Whether the crate in this folder is `no_std` by design.
 pub(super) fn is_pure(folder: &str) -> bool {

@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, File, OpenDirError};
+use super::{Disk, File, OpenDirError, ReadDisk};
 use platter::{Content, NameChange, State, apply_names, put};
 
 const SECTOR: usize = 512;
@@ -47,6 +47,13 @@ pub struct SimDisk {
     epoch: u64,
 }
 
+/// The disk as a process sees it that only reads, whoever has it.
+#[derive(Debug)]
+pub struct SimReader {
+    storage: SimStorage,
+    epoch: u64,
+}
+
 /// A file as one process sees it.
 #[derive(Debug)]
 pub struct SimFile {
@@ -78,6 +85,14 @@ impl SimStorage {
             storage: self.clone(),
             epoch,
         })
+    }
+
+    /// A process looks at the disk, whoever has it.
+    pub fn reader(&self) -> SimReader {
+        SimReader {
+            storage: self.clone(),
+            epoch: self.state().epoch,
+        }
     }
 
     /// From now on this goes wrong.
@@ -180,6 +195,26 @@ impl SimStorage {
         Ok(state)
     }
 
+    fn list(&self, epoch: u64) -> io::Result<Vec<String>> {
+        let state = self.enter(epoch)?;
+        let top = state.names.keys().filter(|name| !name.contains('/'));
+        Ok(top.cloned().collect())
+    }
+
+    fn open_file(&self, epoch: u64, name: &str) -> io::Result<SimFile> {
+        let id = self.enter(epoch)?.names.get(name).copied();
+        id.map(|id| self.file(epoch, id))
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn file(&self, epoch: u64, id: u64) -> SimFile {
+        SimFile {
+            storage: self.clone(),
+            epoch,
+            id,
+        }
+    }
+
     /// Begins a call that changes something.
     fn enter_change(&self, epoch: u64) -> io::Result<(MutexGuard<'_, State>, bool)> {
         let mut state = self.enter(epoch)?;
@@ -199,16 +234,6 @@ impl Drop for SimDisk {
     }
 }
 
-impl SimDisk {
-    fn file(&self, id: u64) -> SimFile {
-        SimFile {
-            storage: self.storage.clone(),
-            epoch: self.epoch,
-            id,
-        }
-    }
-}
-
 fn no_power(is_last: bool) -> io::Result<()> {
     if is_last {
         return Err(io::Error::other("the power failed"));
@@ -220,9 +245,7 @@ impl Disk for SimDisk {
     type File = SimFile;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let state = self.storage.enter(self.epoch)?;
-        let top = state.names.keys().filter(|name| !name.contains('/'));
-        Ok(top.cloned().collect())
+        self.storage.list(self.epoch)
     }
 
     fn create(&self, name: &str) -> io::Result<SimFile> {
@@ -235,15 +258,11 @@ impl Disk for SimDisk {
             .push(NameChange::Set(name.to_owned(), id));
         drop(state);
         no_power(is_last)?;
-        Ok(self.file(id))
+        Ok(self.storage.file(self.epoch, id))
     }
 
     fn open(&self, name: &str) -> io::Result<SimFile> {
-        let state = self.storage.enter(self.epoch)?;
-        let id = state.names.get(name).copied();
-        drop(state);
-        id.map(|id| self.file(id))
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.storage.open_file(self.epoch, name)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -276,6 +295,18 @@ impl Disk for SimDisk {
             0 => Ok(u64::MAX),
             space => Ok(space.saturating_sub(state.used())),
         }
+    }
+}
+
+impl ReadDisk for SimReader {
+    type File = SimFile;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.storage.list(self.epoch)
+    }
+
+    fn open(&self, name: &str) -> io::Result<SimFile> {
+        self.storage.open_file(self.epoch, name)
     }
 }
 

@@ -1,0 +1,100 @@
+//! What is in a log, read from the outside: for looking into it and for checking a copy.
+
+use std::io;
+
+use crate::disk::ReadDisk;
+use crate::log::{LogReport, OpenError, SnapshotError, SnapshotTarget, read_segment, snapshot};
+use crate::record::{Change, Message, Will, decode};
+use crate::state::{Recovered, Replay};
+
+/// Reads the segments of a snapshot, given oldest first, to the state they hold.
+#[derive(Debug, Default)]
+pub struct Contents {
+    replay: Replay,
+    report: LogReport,
+    /// Topics, properties and payloads of messages and wills are left out.
+    counts_only: bool,
+}
+
+impl Contents {
+    /// For the numbers alone: topics, properties and payloads of messages and wills come back empty, and take no
+    /// memory.
+    pub fn counted() -> Self {
+        Self {
+            counts_only: true,
+            ..Self::default()
+        }
+    }
+
+    /// Reads the next segment, from its beginning to where its content ends.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] of [`io::ErrorKind::InvalidInput`] if no
+    /// segment has that name. Damage is no error, but counted.
+    pub fn read(&mut self, name: &str, bytes: &[u8]) -> Result<(), OpenError> {
+        let Self {
+            replay,
+            report,
+            counts_only,
+        } = self;
+        read_segment(name, bytes, report, &mut |payload| {
+            let change = decode(payload);
+            match change {
+                Ok(change) if *counts_only => replay.apply(&without_text(change), payload),
+                Ok(change) => replay.apply(&change, payload),
+                Err(_) => {}
+            }
+            change.is_ok()
+        })
+    }
+
+    /// All segments were read. The report has no torn bytes: who made the snapshot cut them.
+    pub fn finish(self) -> (Recovered, LogReport) {
+        let (_, recovered) = self.replay.finish();
+        (recovered, self.report)
+    }
+}
+
+impl SnapshotTarget for Contents {
+    fn start_over(&mut self) -> io::Result<()> {
+        *self = Self {
+            counts_only: self.counts_only,
+            ..Self::default()
+        };
+        Ok(())
+    }
+
+    fn segment(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.read(name, bytes).map_err(io::Error::other)
+    }
+}
+
+/// Reads the state of a log without changing a byte, also while a broker writes to it.
+///
+/// # Errors
+///
+/// As [`snapshot`].
+pub fn read_state(disk: &impl ReadDisk) -> Result<(Recovered, LogReport), SnapshotError> {
+    let mut contents = Contents::default();
+    snapshot(disk, &mut contents)?;
+    Ok(contents.finish())
+}
+
+fn without_text(change: Change<'_>) -> Change<'_> {
+    match change {
+        Change::Message(message) => Change::Message(Message {
+            topic: "",
+            properties: &[],
+            payload: &[],
+            ..message
+        }),
+        Change::Will(will) => Change::Will(Will {
+            topic: "",
+            properties: &[],
+            payload: &[],
+            ..will
+        }),
+        other => other,
+    }
+}

@@ -1,0 +1,222 @@
+//! Reads a log from the outside, also while its broker writes to it and reclaims.
+//!
+//! Why what is read is a state that the log had at one moment, not before the reading began:
+//! - What passes its check is final: a segment is written forwards only, and the checks of a reused file hold another
+//!   number.
+//! - The broker gives back the oldest segment only, when what is still needed of it stands at the newest end, and
+//!   under its old name nothing is overwritten. So a segment whose name is still there after it was read was read as
+//!   it is, and so were all that follow it.
+//! - The newest one is read last and to its end, and it was the newest also when the folder had been listed: what was
+//!   needed of segments that were gone by then stands before that end.
+//! - Each segment names the one before it, so none is missing between them.
+//!
+//! Where one of that does not hold, the reading starts over.
+
+use std::io;
+
+use super::format::{SEGMENT_HEADER_LEN, SegmentHeader};
+use super::open::{
+    Candidate, Damage, LogReport, OpenError, candidate, chain, check_version, number_of, numbers_of,
+};
+use super::ring::segment_name;
+use super::scan::{Extent, Found, scan};
+use super::tolerant::read_tolerant;
+use crate::disk::{File, ReadDisk};
+
+/// Readings that are begun before it is given up: a broker that reclaims what is just being read does so for long.
+const ATTEMPTS: u32 = 100;
+/// Of these, readings in which a segment that is missing, or its header, is taken for one that came while the folder
+/// was listed.
+const UNLINKED_ATTEMPTS: u32 = 10;
+
+/// Takes the segments of a log, oldest first.
+pub trait SnapshotTarget {
+    /// What was taken so far does not count: the broker reclaimed the segment that was to come next.
+    ///
+    /// # Errors
+    ///
+    /// What the target cannot do.
+    fn start_over(&mut self) -> io::Result<()>;
+
+    /// Takes the next segment, from its beginning to where its content ends.
+    ///
+    /// # Errors
+    ///
+    /// What the target cannot do.
+    fn segment(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// There is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The target refuses.
+    #[error("the snapshot cannot be written")]
+    Target(#[source] io::Error),
+    /// The broker gives back segments sooner than they can be read.
+    #[error(
+        "the log is rewritten faster than it can be read; try again when the broker has less to do, or a faster disk to copy to"
+    )]
+    Outrun,
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        Self::Open(OpenError::Io(error))
+    }
+}
+
+/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it had made durable by
+/// then is in it, and each unit is whole or missing. Memory: one segment.
+///
+/// # Errors
+///
+/// [`SnapshotError`]; what the target has is of no use then.
+pub fn snapshot(
+    disk: &impl ReadDisk,
+    target: &mut impl SnapshotTarget,
+) -> Result<(), SnapshotError> {
+    let mut buffer = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            target.start_over().map_err(SnapshotError::Target)?;
+        }
+        let Some(candidates) = candidates(disk)? else {
+            continue;
+        };
+        let segments = chain(candidates, &mut Vec::new());
+        if !are_linked(&segments) && attempt < UNLINKED_ATTEMPTS {
+            continue;
+        }
+        if copy(disk, segments, target, &mut buffer)? {
+            return Ok(());
+        }
+    }
+    Err(SnapshotError::Outrun)
+}
+
+/// Reads a segment that ends where its bytes do. Each record goes to `visit`, which says whether it means something.
+pub(crate) fn read_segment(
+    name: &str,
+    bytes: &[u8],
+    report: &mut LogReport,
+    visit: &mut dyn FnMut(&[u8]) -> bool,
+) -> Result<(), OpenError> {
+    let number = number_of(name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let header = SegmentHeader::decode(bytes);
+    check_version(header)?;
+    let mut damage = |offset: usize, len: usize| {
+        report.note(Damage {
+            segment: number,
+            offset: offset as u64,
+            len: len as u64,
+        });
+    };
+    if header.is_none_or(|header| header.number != number) {
+        damage(0, SEGMENT_HEADER_LEN);
+    }
+    let mut records = 0;
+    let place = (SEGMENT_HEADER_LEN, Extent::Sealed(bytes.len() as u64));
+    scan(bytes, number, place, &mut |found| match found {
+        Found::Record { offset, payload } => {
+            records += 1;
+            if !visit(payload) {
+                damage(offset, payload.len());
+            }
+        }
+        Found::Damaged { offset, len } => damage(offset, len),
+    });
+    report.segments += 1;
+    report.records += records;
+    report.bytes += bytes.len() as u64;
+    Ok(())
+}
+
+/// All segments, oldest first; none if the folder changed meanwhile.
+fn candidates<D: ReadDisk>(disk: &D) -> Result<Option<Vec<Candidate<D::File>>>, OpenError> {
+    let numbers = numbers_of(&disk.list()?);
+    // What was needed of a segment that vanished while the folder was listed may stand in one that appeared meanwhile.
+    if numbers_of(&disk.list()?).last() != numbers.last() {
+        return Ok(None);
+    }
+    let mut candidates = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        match candidate(disk, number) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(OpenError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(candidates))
+}
+
+/// Whether each segment names the one before it.
+fn are_linked<F>(segments: &[(Candidate<F>, Extent)]) -> bool {
+    let mut before = None;
+    segments.iter().all(|(candidate, _)| {
+        let is_linked = candidate
+            .header
+            .is_some_and(|header| before.is_none_or(|before| header.previous == before));
+        before = Some(candidate.number);
+        is_linked
+    })
+}
+
+/// Hands over the segments; false if one was given back before it was read.
+fn copy<D: ReadDisk>(
+    disk: &D,
+    segments: Vec<(Candidate<D::File>, Extent)>,
+    target: &mut impl SnapshotTarget,
+    buffer: &mut Vec<u8>,
+) -> Result<bool, SnapshotError> {
+    for (candidate, extent) in segments {
+        read(&candidate, extent, buffer)?;
+        let name = segment_name(candidate.number);
+        match disk.open(&name) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        target
+            .segment(&name, buffer)
+            .map_err(SnapshotError::Target)?;
+    }
+    Ok(true)
+}
+
+/// Reads a segment up to where its content ends. What cannot be read is zero.
+fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let (file, number) = (&candidate.file, candidate.number);
+    if let Extent::Sealed(len) = extent {
+        read_tolerant(file, len, buffer);
+        buffer.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
+        return Ok(());
+    }
+    let unreadable = read_tolerant(file, file.size()?, buffer);
+    // As at the start: where sectors are missing, an end that looks torn may be one that was acknowledged.
+    let extent = if unreadable > 0 {
+        Extent::SealedSomewhere
+    } else {
+        extent
+    };
+    let mut is_whole = true;
+    let place = (SEGMENT_HEADER_LEN, extent);
+    let scanned = scan(buffer, number, place, &mut |found| {
+        is_whole &= matches!(found, Found::Record { .. });
+    });
+    if !is_whole && extent == Extent::Open {
+        // A group may have been written while its pieces were read. What a later one says was safe is read again, and
+        // is final now.
+        let mut again = Vec::new();
+        read_tolerant(file, scanned.safe_until as u64, &mut again);
+        if let Some(before) = buffer.get_mut(..again.len()) {
+            before.copy_from_slice(&again);
+        }
+    }
+    buffer.truncate(scanned.end);
+    Ok(())
+}

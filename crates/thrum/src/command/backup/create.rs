@@ -1,0 +1,97 @@
+//! `thrum backup create`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use thrum_storage::{SnapshotError, snapshot};
+
+use super::archive::Archive;
+use super::check::check;
+use super::summary::Summary;
+use crate::command::Failure;
+use crate::command::data_dir::DataDir;
+use crate::command::shown::{now, time};
+
+/// Arguments of `thrum backup create`.
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// The file to write; while it is written it is called FILE.part.
+    file: PathBuf,
+    #[command(flatten)]
+    data_dir: DataDir,
+    /// Write over a file that exists.
+    #[arg(long)]
+    force: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes a backup, reads it back and prints what is in it.
+pub(super) fn run(args: &CreateArgs) -> anyhow::Result<()> {
+    let shown = args.file.display();
+    if !args.force && args.file.exists() {
+        return Err(Failure::usage(format!(
+            "cannot write {shown}: it exists; choose another name, or add --force"
+        )));
+    }
+    let mut part = args.file.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let summary = write(args, &part);
+    if summary.is_err() {
+        fs::remove_file(&part).ok();
+    }
+    let summary = summary?;
+    fs::rename(&part, &args.file).with_context(|| format!("cannot write {shown}"))?;
+    sync_folder_of(&args.file)?;
+    Summary {
+        name: shown.to_string(),
+        ..summary
+    }
+    .print("was written", args.json)?;
+    Ok(())
+}
+
+fn write(args: &CreateArgs, part: &Path) -> anyhow::Result<Summary> {
+    let reader = args.data_dir.reader()?;
+    let mut options = OpenOptions::new();
+    // It holds what clients sent, in clear text.
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let refused = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => Failure::usage(format!(
+            "cannot write {}: there is no such directory; make it with mkdir -p",
+            part.display()
+        )),
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", part.display())),
+    };
+    let file = options.open(part).map_err(refused)?;
+    let taken_at = now();
+    let mut archive = Archive::new(file, taken_at / 1000)?;
+    match snapshot(&reader, &mut archive) {
+        Ok(()) => {}
+        Err(SnapshotError::Target(error)) => {
+            return Err(error).with_context(|| format!("cannot write {}", part.display()));
+        }
+        Err(error) => return Err(args.data_dir.unread(error)),
+    }
+    archive
+        .finish(time(taken_at))
+        .with_context(|| format!("cannot write {}", part.display()))?;
+    // A backup that was never read is a hope.
+    check(part, &mut |_, _| Ok(()))
+}
+
+/// Makes the name of a file safe.
+pub(super) fn sync_folder_of(path: &Path) -> anyhow::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.with_context(|| format!("cannot make {} safe on the disk", path.display()))
+}

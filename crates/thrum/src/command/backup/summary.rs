@@ -1,0 +1,88 @@
+//! What is in a backup, for people and programs.
+
+use std::io::Write as _;
+
+use serde_json::json;
+use thrum_report::units::{bytes, count, fraction};
+use thrum_storage::{LogReport, Recovered};
+
+use crate::command::data_dir::warn_of_damage;
+
+/// Counts of a state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    sessions: usize,
+    subscriptions: usize,
+    queued: usize,
+    inflight: usize,
+    messages: usize,
+    retained: usize,
+}
+
+/// A backup that was read to its end.
+#[derive(Debug)]
+pub(super) struct Summary {
+    /// The file.
+    pub(super) name: String,
+    /// When the copying began.
+    pub(super) taken_at: String,
+    /// Bytes of its segments.
+    pub(super) bytes: u64,
+    pub(super) counts: Counts,
+    pub(super) report: LogReport,
+}
+
+impl Counts {
+    pub(super) fn of(state: &Recovered) -> Self {
+        let sessions = &state.sessions;
+        let deliveries = || sessions.iter().flat_map(|session| &session.deliveries);
+        let inflight = deliveries().filter(|one| one.inflight.is_some()).count();
+        Self {
+            sessions: sessions.len(),
+            subscriptions: sessions.iter().map(|one| one.subscriptions.len()).sum(),
+            queued: deliveries().count() - inflight,
+            inflight,
+            messages: state.messages.len(),
+            retained: state.retained.len(),
+        }
+    }
+}
+
+impl Summary {
+    /// Prints what is inside; `what` was done with it.
+    pub(super) fn print(&self, what: &str, json: bool) -> std::io::Result<()> {
+        warn_of_damage(&self.name, &self.report)?;
+        let counts = self.counts;
+        let mut out = std::io::stdout().lock();
+        if json {
+            let line = json!({
+                "file": self.name,
+                "taken_at": self.taken_at,
+                "bytes": self.bytes,
+                "sessions": counts.sessions,
+                "subscriptions": counts.subscriptions,
+                "queued": counts.queued,
+                "inflight": counts.inflight,
+                "messages": counts.messages,
+                "retained": counts.retained,
+                "damaged_places": self.report.damaged_count,
+            });
+            return writeln!(out, "{line}");
+        }
+        let number = |value: usize| count(value as u64);
+        writeln!(
+            out,
+            "{} {what}: taken at {}, {}\n  sessions       {}\n  subscriptions  {}\n  queued         {}\n  \
+             inflight       {}\n  messages       {}\n  retained       {}",
+            self.name,
+            self.taken_at,
+            bytes(fraction(self.bytes)),
+            number(counts.sessions),
+            number(counts.subscriptions),
+            number(counts.queued),
+            number(counts.inflight),
+            number(counts.messages),
+            number(counts.retained),
+        )
+    }
+}

@@ -1,0 +1,79 @@
+//! `thrum retained export`.
+
+use std::fs::OpenOptions;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use thrum_storage::Recovered;
+
+use super::Topics;
+use super::line::Line;
+use crate::command::Failure;
+use crate::command::data_dir::DataDir;
+use crate::command::shown::counted;
+
+/// Arguments of `thrum retained export`.
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The file to write; - is standard output.
+    file: PathBuf,
+    #[command(flatten)]
+    data_dir: DataDir,
+    #[command(flatten)]
+    topics: Topics,
+}
+
+/// Exports.
+pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+    let state = args.data_dir.read()?;
+    let count = if args.file == Path::new("-") {
+        write(&state, &args.topics, std::io::stdout().lock())?
+    } else {
+        to_file(&state, args)?
+    };
+    let count = counted(count, "retained message", "retained messages");
+    writeln!(std::io::stderr(), "exported {count}")?;
+    Ok(())
+}
+
+fn to_file(state: &Recovered, args: &ExportArgs) -> anyhow::Result<usize> {
+    let shown = args.file.display();
+    let opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&args.file);
+    let file = opened.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(format!(
+            "cannot write {shown}: it exists; choose another name, or move it away"
+        )),
+        _ => anyhow::Error::new(error).context(format!("cannot write {shown}")),
+    })?;
+    let written = write(state, &args.topics, &file).and_then(|count| {
+        file.sync_all()?;
+        Ok(count)
+    });
+    if written.is_err() {
+        // A part would look like the whole.
+        std::fs::remove_file(&args.file).ok();
+    }
+    written.with_context(|| format!("cannot write {shown}"))
+}
+
+fn write(state: &Recovered, topics: &Topics, out: impl Write) -> std::io::Result<usize> {
+    let mut out = BufWriter::new(out);
+    let mut count = 0;
+    for retained in &state.retained {
+        let Some(message) = state.messages.get(retained.message) else {
+            continue;
+        };
+        if topics.fit(&retained.topic) {
+            serde_json::to_writer(&mut out, &Line::new(message))?;
+            out.write_all(b"\n")?;
+            count += 1;
+        }
+    }
+    out.flush()?;
+    Ok(count)
+}

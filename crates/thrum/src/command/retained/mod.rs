@@ -1,0 +1,74 @@
+//! `thrum retained`: the retained messages of a data directory.
+
+mod export;
+mod import;
+mod line;
+mod ls;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use thrum_codec::topic::{TopicFilter, matches};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum retained ls --data-dir /var/lib/thrum --filter 'site/+/state'
+  thrum retained export --data-dir /var/lib/thrum retained.jsonl
+  thrum retained export --data-dir /var/lib/thrum - | gzip > retained.jsonl.gz
+  thrum retained import --data-dir /var/lib/thrum retained.jsonl
+
+ls and export also work while a broker has the directory; import needs it stopped.";
+
+/// Arguments of `thrum retained`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct RetainedArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the retained messages, without their payloads.
+    Ls(ls::LsArgs),
+    /// Write the retained messages to a file, a line of JSON each.
+    Export(export::ExportArgs),
+    /// Add the retained messages of such a file; one that a topic has is replaced.
+    Import(import::ImportArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(args: &RetainedArgs) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Action::Ls(args) => ls::run(args)?,
+        Action::Export(args) => export::run(args)?,
+        Action::Import(args) => import::run(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which topics.
+#[derive(Debug, Args)]
+struct Topics {
+    /// Only topics that fit this topic filter, such as 'site/+/state'.
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
+    filter: Option<String>,
+}
+
+impl Topics {
+    fn fit(&self, topic: &str) -> bool {
+        let filter = self.filter.as_deref();
+        filter.is_none_or(|filter| matches(filter, topic))
+    }
+}
+
+fn parse_filter(text: &str) -> Result<String, String> {
+    match TopicFilter::parse(text) {
+        Ok(filter) if filter.shared().is_none() => Ok(text.to_owned()),
+        Ok(_) => Err("a shared subscription is no filter of topics".to_owned()),
+        Err(_) => Err(
+            "expected a topic filter: '+' stands for one level, '#' at the end for all that follow"
+                .to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,101 @@
+//! A session in one line.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use thrum_storage::{Recovered, RecoveredSession, WallMillis};
+
+use crate::command::shown::{NOTHING, name, seconds, size, time, version};
+
+/// What the columns are called.
+pub(super) const HEADINGS: [&str; 8] = [
+    "CLIENT ID",
+    "VERSION",
+    "EXPIRY",
+    "AWAY SINCE",
+    "SUBSCRIPTIONS",
+    "QUEUED",
+    "INFLIGHT",
+    "BYTES",
+];
+
+/// A session, counted.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) session: &'a RecoveredSession,
+    pub(super) queued: usize,
+    pub(super) inflight: usize,
+    /// Topics, properties and payloads of its deliveries.
+    pub(super) bytes: usize,
+}
+
+/// The session of each client, by client identifier: that with the highest number, as at the start of the broker.
+pub(super) fn rows(state: &Recovered) -> Vec<Row<'_>> {
+    let by_client: BTreeMap<&str, &RecoveredSession> = state
+        .sessions
+        .iter()
+        .map(|session| (&*session.client_id, session))
+        .collect();
+    let sessions = by_client.into_values();
+    sessions.map(|session| Row::new(session, state)).collect()
+}
+
+impl<'a> Row<'a> {
+    fn new(session: &'a RecoveredSession, state: &Recovered) -> Self {
+        let deliveries = &session.deliveries;
+        let inflight = deliveries.iter().filter(|one| one.inflight.is_some());
+        let inflight = inflight.count();
+        let messages = deliveries.iter().filter_map(|one| one.message);
+        let contents = messages.filter_map(|place| state.messages.get(place));
+        let bytes = contents.map(|message| content_len(&message.content)).sum();
+        Self {
+            session,
+            queued: deliveries.len() - inflight,
+            inflight,
+            bytes,
+        }
+    }
+
+    /// Away for at least that long; who is connected, or was when the broker ended, is not.
+    pub(super) fn is_away_for(&self, span: Duration, now: WallMillis) -> bool {
+        let span = WallMillis::try_from(span.as_millis()).unwrap_or(WallMillis::MAX);
+        let since = self.session.away_since;
+        since.is_some_and(|since| now.saturating_sub(since) >= span)
+    }
+
+    /// One value for each of [`HEADINGS`].
+    pub(super) fn columns(&self) -> Vec<String> {
+        let session = self.session;
+        vec![
+            name(&session.client_id).into_owned(),
+            version(session.version).to_owned(),
+            seconds(session.expiry_secs),
+            session.away_since.map_or_else(|| NOTHING.to_owned(), time),
+            session.subscriptions.len().to_string(),
+            self.queued.to_string(),
+            self.inflight.to_string(),
+            size(self.bytes),
+        ]
+    }
+
+    /// The same as JSON.
+    pub(super) fn json(&self) -> Value {
+        let session = self.session;
+        json!({
+            "client_id": session.client_id,
+            "version": version(session.version),
+            "expiry_secs": Some(session.expiry_secs).filter(|&secs| secs != u32::MAX),
+            "away_since": session.away_since.map(time),
+            "subscriptions": session.subscriptions.len(),
+            "queued": self.queued,
+            "inflight": self.inflight,
+            "bytes": self.bytes,
+        })
+    }
+}
+
+/// Bytes of topic, properties and payload.
+pub(super) fn content_len(content: &thrum_storage::Content) -> usize {
+    content.topic().len() + content.properties().len() + content.payload().len()
+}

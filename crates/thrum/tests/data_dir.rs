@@ -1,0 +1,13 @@
+//! `thrum sessions`, `retained` and `backup` as people run them, on data directories that the store has written.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+#[path = "data_dir/backup.rs"]
+mod backup;
+#[path = "data_dir/folder.rs"]
+mod folder;
+#[path = "data_dir/refusal.rs"]
+mod refusal;
+#[path = "data_dir/retained.rs"]
+mod retained;
+#[path = "data_dir/sessions.rs"]
+mod sessions;

@@ -1,0 +1,236 @@
+//! `thrum backup`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use thrum_storage::disk::RealDisk;
+use thrum_storage::{Batch, Change, Store};
+
+use crate::folder::{Folder, message, queued, session};
+
+#[test]
+fn what_is_restored_is_what_was_there() {
+    let folder = Folder::filled("backup");
+    let inside = |line: &str| {
+        let mut found = folder.json(line).remove(0);
+        let taken_at = found["taken_at"].take();
+        assert!(taken_at.as_str().unwrap().ends_with('Z'), "{taken_at}");
+        assert!(found["bytes"].take().as_u64().unwrap() > 500);
+        found
+    };
+    let expected = |file| {
+        json!({
+            "file": file, "taken_at": null, "bytes": null, "sessions": 3, "subscriptions": 1, "queued": 1, "inflight": 2,
+            "messages": 4, "retained": 2, "damaged_places": 0,
+        })
+    };
+    assert_eq!(
+        inside("backup create b.tar --data-dir data --json"),
+        expected("b.tar")
+    );
+    assert_eq!(inside("backup check b.tar --json"), expected("b.tar"));
+    assert_eq!(
+        inside("backup restore b.tar --data-dir new/dir --json"),
+        expected("b.tar")
+    );
+    assert_eq!(folder.state("new/dir"), folder.state("data"));
+    // A broker opens it and goes on.
+    let mut store = folder.open("new/dir");
+    let mut batch = Batch::default();
+    batch.push(&session(9, "later", None));
+    store.apply(&batch).unwrap();
+    store.close().unwrap();
+    assert_eq!(folder.state("new/dir").sessions.len(), 4);
+    let leftovers = ["b.tar.part", "new/dir/state.restore"];
+    assert!(leftovers.iter().all(|name| !folder.path(name).exists()));
+}
+
+#[test]
+fn what_is_inside_is_printed() {
+    let folder = Folder::filled("backup-printed");
+    let printed = folder.printed("backup create b.tar --data-dir data");
+    assert!(
+        printed.starts_with("b.tar was written: taken at 20"),
+        "{printed}"
+    );
+    let counts = "  sessions       3\n  subscriptions  1\n  queued         1\n  inflight       2\n  messages       4\n  \
+                  retained       2\n";
+    assert!(printed.ends_with(counts), "{printed}");
+    let printed = folder.printed("backup check b.tar");
+    assert!(
+        printed.starts_with("b.tar is whole: taken at 20"),
+        "{printed}"
+    );
+    let printed = folder.printed("backup restore b.tar --data-dir new");
+    assert!(
+        printed.starts_with("b.tar is now in new: taken at 20"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn files_and_directories_that_exist_are_replaced_only_by_force() {
+    let folder = Folder::filled("backup-force");
+    folder.printed("backup create b.tar --data-dir data");
+    folder.check_fails(
+        "backup create b.tar --data-dir data",
+        2,
+        "error: cannot write b.tar: it exists; choose another name, or add --force\n",
+    );
+    folder.printed("backup create b.tar --data-dir data --force");
+    let before = folder.state("data");
+    folder.printed("sessions purge --all -y --data-dir data");
+    folder.check_fails(
+        "backup restore b.tar --data-dir data",
+        2,
+        "error: data is not empty; name another directory, or add --force, which removes what is in it\n",
+    );
+    assert_eq!(folder.state("data").sessions, []);
+    // What a restore left that was killed is in nobody's way.
+    std::fs::create_dir_all(folder.path("data/state.restore")).unwrap();
+    std::fs::write(
+        folder.path("data/state.restore/00000000000000000099.log"),
+        b"half",
+    )
+    .unwrap();
+    folder.printed("backup restore b.tar --data-dir data --force");
+    assert_eq!(folder.state("data"), before);
+    assert!(!folder.path("data/state.restore").exists());
+    folder.check_fails(
+        "backup create no/b.tar --data-dir data",
+        2,
+        "error: cannot write no/b.tar.part: there is no such directory; make it with mkdir -p\n",
+    );
+}
+
+#[test]
+fn a_backup_that_is_not_whole_is_not_restored() {
+    let folder = Folder::filled("backup-damaged");
+    folder.printed("backup create b.tar --data-dir data");
+    let whole = std::fs::read(folder.path("b.tar")).unwrap();
+    let at = whole.windows(4).position(|text| text == b"desk").unwrap();
+    let mut flipped = whole.clone();
+    flipped[at] ^= 1;
+    let text = "the backup is damaged or was never finished; use another copy of it";
+    for (bytes, why) in [
+        (&flipped[..], "does not pass its check; "),
+        (&whole[..at], ""),
+        (&whole[..whole.len() / 1024 * 512], ""),
+        (&whole[..0], ""),
+    ] {
+        std::fs::write(folder.path("c.tar"), bytes).unwrap();
+        let output = folder.thrum("backup check c.tar");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let why = format!("{why}{text}");
+        assert!(
+            said.contains("c.tar: ") && said.contains(&why),
+            "{said} instead of {why}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let output = folder.thrum("backup restore c.tar --data-dir new");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+        assert!(!folder.path("new/state").exists() && !folder.path("new/state.restore").exists());
+    }
+    let before = folder.state("data");
+    let output = folder.thrum("backup restore c.tar --data-dir data --force");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(folder.state("data"), before);
+    folder.check_fails(
+        "backup restore d.tar --data-dir other",
+        2,
+        "error: cannot read d.tar: No such file or directory (os error 2)\n",
+    );
+    assert!(!folder.path("other").exists());
+}
+
+/// A message and its delivery, and the end of one 50 before it.
+fn publish(number: u64) -> Batch {
+    let mut batch = Batch::default();
+    batch.push(&message(number, "t", &[7; 300]));
+    batch.push(&queued(1, number, number));
+    if number > 50 {
+        batch.push(&Change::DeliveryRemoved {
+            session: 1,
+            seq: number - 50,
+        });
+    }
+    batch
+}
+
+/// Commits 20 at a time until it is told to stop, and says how far it is.
+fn write_on(store: &mut Store<RealDisk>, durable: &AtomicU64, stop: &AtomicBool) {
+    let mut number = 0;
+    while !stop.load(Ordering::Acquire) {
+        for _ in 0..20 {
+            number += 1;
+            store.apply(&publish(number)).unwrap();
+        }
+        store.commit().unwrap();
+        durable.store(number, Ordering::Release);
+    }
+}
+
+#[test]
+fn a_backup_beside_a_broker_at_full_speed_has_all_that_was_durable_and_nothing_by_halves() {
+    let folder = Folder::empty("backup-online");
+    let mut store = folder.open("data");
+    let mut first = Batch::default();
+    first.push(&session(1, "c", None));
+    store.apply(&first).unwrap();
+    store.commit().unwrap();
+    let (durable, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_on(&mut store, &durable, &stop));
+        for round in 0..5 {
+            let before = durable.load(Ordering::Acquire);
+            folder.printed(&format!("backup create b{round}.tar --data-dir data"));
+            folder.printed(&format!("backup restore b{round}.tar --data-dir r{round}"));
+            let after = durable.load(Ordering::Acquire);
+            let state = folder.state(&format!("r{round}"));
+            let seqs: Vec<u64> = state.sessions[0]
+                .deliveries
+                .iter()
+                .map(|one| one.seq)
+                .collect();
+            let last = seqs.last().copied().unwrap_or(0);
+            // The unit of each delivery ends another one, so a half of one would show.
+            let expected: Vec<u64> = (last.saturating_sub(49).max(1)..=last).collect();
+            assert_eq!(seqs, expected);
+            assert!(
+                before <= last && last <= after + 20,
+                "{before} {last} {after}"
+            );
+        }
+        stop.store(true, Ordering::Release);
+    });
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_the_old_state_or_the_new_one() {
+    let folder = Folder::filled("backup-killed");
+    folder.printed("backup create old.tar --data-dir data");
+    let old = folder.state("data");
+    let mut store = folder.open("data");
+    for number in 100..2000 {
+        store.apply(&publish(number)).unwrap();
+    }
+    store.close().unwrap();
+    folder.printed("backup create new.tar --data-dir data");
+    let new = folder.state("data");
+    let mut seen = [0, 0];
+    for round in 0..30_u64 {
+        folder.printed("backup restore old.tar --data-dir data --force");
+        let mut child = folder.start("backup restore new.tar --data-dir data --force");
+        std::thread::park_timeout(Duration::from_micros(700 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let state = folder.state("data");
+        assert!(
+            state == old || state == new,
+            "neither the old state nor the new one"
+        );
+        seen[usize::from(state == new)] += 1;
+    }
+    assert!(seen[0] > 0, "never killed before the end");
+}

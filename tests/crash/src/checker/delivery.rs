@@ -1,0 +1,183 @@
+//! PUBLISH and PUBREL that reach a client.
+
+use super::Checker;
+use super::client::Place;
+use super::copies::Copies;
+use super::identifiers::Arrival;
+use super::messages::Message;
+use crate::event::{ClientIndex, Delivery, MessageNumber};
+
+impl Checker {
+    pub(super) fn received(&mut self, client: ClientIndex, delivery: &Delivery) {
+        let place = self.clients[client].place(self.clock.run);
+        let message = delivery
+            .number
+            .and_then(|number| self.messages.find(number))
+            .cloned();
+        let is_its_own = message.as_ref().is_some_and(|message| {
+            let life = &self.clients[client].life;
+            let permission = life.permission(message, delivery.qos);
+            message.sends <= 1 && permission.is_some_and(|by| by.group().is_none())
+        });
+        let identifiers = &mut self.clients[client].life.identifiers;
+        match identifiers.arrives(delivery, place, is_its_own) {
+            Err(text) => return self.blame(Some(client), delivery.number, text),
+            Ok(Arrival::KnownAlready) => {
+                self.counts.resent += 1;
+                return;
+            }
+            Ok(Arrival::Handed) => {}
+        }
+        let life = &self.clients[client].life;
+        if delivery.dup && place.connection == life.first_connection {
+            let text = "DUP on the first connection of a session".to_owned();
+            return self.blame(Some(client), delivery.number, text);
+        }
+        let result = match (delivery.number, message) {
+            (Some(number), _) if delivery.retain => self.replayed(client, number, delivery),
+            (Some(number), None) if self.messages.was_sent(number) => {
+                Err("came although everything was delivered before".to_owned())
+            }
+            (Some(_), None) => Err("was never sent".to_owned()),
+            (Some(_), Some(message)) => self.handed(client, &message, delivery, place),
+            // An empty message: only its handshake can be checked.
+            (None, _) => Ok(()),
+        };
+        if let Err(text) = result {
+            let text = delivery.number.map_or_else(
+                || text.clone(),
+                |number| format!("{text}: {}", self.messages.describe(number)),
+            );
+            self.blame(Some(client), delivery.number, text);
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, client: ClientIndex, id: u16) {
+        let life = &mut self.clients[client].life;
+        let Some(number) = life.identifiers.acknowledge(id) else {
+            return;
+        };
+        if let Some(copies) = life.seen.get_mut(&number) {
+            copies.acknowledge();
+            // A fence that was sent before says nothing about this acknowledgement.
+            life.fence.remove(&number);
+            life.unsettled.insert(number);
+        }
+    }
+
+    pub(super) fn recorded(&mut self, client: ClientIndex, id: u16) {
+        self.clients[client].life.identifiers.record(id);
+    }
+
+    pub(super) fn released(&mut self, client: ClientIndex, id: u16) {
+        let place = self.clients[client].place(self.clock.run);
+        match self.clients[client].life.identifiers.release(id, place) {
+            Ok(again) => self.counts.released_again += u64::from(again),
+            Err(text) => self.blame(Some(client), None, text),
+        }
+    }
+
+    /// A retained message as the answer to SUBSCRIBE.
+    fn replayed(
+        &mut self,
+        client: ClientIndex,
+        number: MessageNumber,
+        delivery: &Delivery,
+    ) -> Result<(), String> {
+        let life = &mut self.clients[client].life;
+        let allowed = life.replays_of(&delivery.topic);
+        let count = life.replays.entry(number).or_default();
+        *count += 1;
+        if delivery.qos == 2 && *count > allowed {
+            return Err(format!(
+                "replayed {count} times after {allowed} subscriptions"
+            ));
+        }
+        self.retained.replayed(&delivery.topic, number)
+    }
+
+    fn handed(
+        &mut self,
+        client: ClientIndex,
+        message: &Message,
+        delivery: &Delivery,
+        place: Place,
+    ) -> Result<(), String> {
+        let number = message.number;
+        let topic = &message.publish.topic;
+        if *topic != delivery.topic {
+            return Err(format!("came with topic {}", delivery.topic));
+        }
+        let life = &self.clients[client].life;
+        let Some(subscription) = life.permission(message, delivery.qos) else {
+            return Err(format!(
+                "no subscription brings it with QoS {}",
+                delivery.qos
+            ));
+        };
+        let group = subscription.group().map(str::to_owned);
+        if let Some(reason) = message.forbidden {
+            return Err(format!("must not come: {reason}"));
+        }
+        if self.clock.at < message.not_before {
+            return Err(format!(
+                "came before it was due at {} ms",
+                message.not_before
+            ));
+        }
+        if message.sends == 0 {
+            self.will_seen(message.publisher, number);
+        }
+        self.counted(client, message, delivery.qos, place)?;
+        match group {
+            Some(group) => self.groups.taken(&group, message, client, delivery.qos),
+            None => self.in_order(client, message, delivery.qos),
+        }
+    }
+
+    fn counted(
+        &mut self,
+        client: ClientIndex,
+        message: &Message,
+        qos: u8,
+        place: Place,
+    ) -> Result<(), String> {
+        let client = &mut self.clients[client];
+        self.counts.paid += u64::from(client.life.owed.remove(&message.number));
+        // Each PUBLISH of QoS 1 may be a message of its own, also when it carries DUP.
+        let sends = if message.publish.qos == 1 {
+            message.sends
+        } else {
+            1
+        };
+        match client.life.seen.get_mut(&message.number) {
+            None => {
+                let copies = Copies::first(qos, place);
+                client.life.seen.insert(message.number, copies);
+                Ok(())
+            }
+            Some(copies) => {
+                self.counts.repeated += 1;
+                let end = client.ends.get(&copies.last().connection).copied();
+                copies.again(place, sends, message.accepted_in, end)
+            }
+        }
+    }
+
+    /// First deliveries come in the order of their publisher.
+    fn in_order(&mut self, client: ClientIndex, message: &Message, qos: u8) -> Result<(), String> {
+        let key = (message.publisher, message.publish.topic.clone(), qos);
+        let life = &mut self.clients[client].life;
+        // Of a message that was sent again after the subscription, the first copy may have passed before it.
+        let is_whole = message.sends <= 1 || life.owes(message);
+        let is_first = is_whole && life.seen.get(&message.number).is_some_and(Copies::is_first);
+        let last = life.order.entry(key).or_insert(message.number);
+        if is_first && message.number < *last {
+            return Err(format!(
+                "came first after message {last} of the same publisher and topic"
+            ));
+        }
+        *last = (*last).max(message.number);
+        Ok(())
+    }
+}

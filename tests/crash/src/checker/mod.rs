@@ -1,0 +1,304 @@
+//! Compares what clients saw with what the specification and the contract of the data directory allow.
+//!
+//! ```text
+//!   Observed --> presence (session present)   life (one session: subscriptions, deliveries, packet identifiers)
+//!                wills    retained            groups (shared subscriptions)          --> Violation
+//! ```
+//!
+//! Invariant: whatever a correct broker may do after a crash is allowed, so each violation is an error of the broker.
+
+mod client;
+mod copies;
+mod delivery;
+mod filter;
+mod groups;
+mod identifiers;
+mod life;
+mod messages;
+mod presence;
+mod retained;
+mod wills;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::event::{ClientEvent, ClientIndex, Event, MessageNumber, Millis, Observed};
+use client::Client;
+use groups::Groups;
+use messages::Messages;
+use retained::Retained;
+
+pub use filter::matches;
+pub use life::FENCE;
+
+/// What no correct broker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When it was noticed.
+    pub at: Millis,
+    /// Which client saw it.
+    pub client: Option<ClientIndex>,
+    /// Which message it is about.
+    pub message: Option<MessageNumber>,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "at {} ms", self.at)?;
+        if let Some(client) = self.client {
+            write!(formatter, ", client {client}")?;
+        }
+        if let Some(message) = self.message {
+            write!(formatter, ", message {message}")?;
+        }
+        write!(formatter, ": {}", self.text)
+    }
+}
+
+/// How often what was checked: a run that saw nothing proves nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Kills.
+    pub kills: u64,
+    /// Messages acknowledged to their publishers.
+    pub accepted: u64,
+    /// Deliveries that had to come and came.
+    pub paid: u64,
+    /// Sessions that were found again after a kill.
+    pub resumed: u64,
+    /// `QoS` 1 messages that came again.
+    pub repeated: u64,
+    /// PUBLISH of `QoS` 2 that came again under its packet identifier.
+    pub resent: u64,
+    /// PUBREL that came again.
+    pub released_again: u64,
+    /// Wills that had to be published.
+    pub wills: u64,
+    /// Wills that must not be published.
+    pub wills_discarded: u64,
+    /// Retained topics that were looked at.
+    pub retained: u64,
+    /// Acknowledgements of clients that a fence made certain.
+    pub fenced: u64,
+}
+
+/// The checker; it is told everything that clients do and see, in order.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    clock: Clock,
+    clients: Vec<Client>,
+    messages: Messages,
+    groups: Groups,
+    retained: Retained,
+    violations: Vec<Violation>,
+    counts: Counts,
+}
+
+/// Where in the run an event is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// Number of the event.
+    event: u64,
+    at: Millis,
+    /// How often the broker was started.
+    run: u32,
+    last_started: Millis,
+}
+
+impl Checker {
+    /// A checker for so many clients, none of which was ever connected.
+    pub fn new(clients: usize) -> Self {
+        Self {
+            clock: Clock::default(),
+            clients: vec![Client::default(); clients],
+            messages: Messages::default(),
+            groups: Groups::default(),
+            retained: Retained::default(),
+            violations: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes the next event.
+    pub fn observe(&mut self, observed: &Observed) {
+        self.clock.event += 1;
+        self.clock.at = observed.at;
+        match &observed.event {
+            Event::Started => {
+                self.clock.run += 1;
+                self.clock.last_started = observed.at;
+                for client in &mut self.clients {
+                    client.presence.started(observed.at);
+                }
+            }
+            Event::Killed => self.killed(),
+            Event::Inspecting => self.retained.inspecting(),
+            Event::NotInspected => self.retained.not_inspected(),
+            Event::Inspected(found) => {
+                let (looked_at, wrong) = self.retained.inspected(found);
+                self.counts.retained += looked_at;
+                for text in wrong {
+                    self.blame(None, None, text);
+                }
+            }
+            Event::Client(client, event) => self.client_event(*client, event),
+        }
+    }
+
+    /// Whether a look at what is retained finds what it should.
+    pub fn is_retained_right(&self, found: &BTreeMap<String, MessageNumber>) -> bool {
+        self.retained.wrong(found).is_empty()
+    }
+
+    /// What was found wrong up to now.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// How often what was checked.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Deliveries that have to come and have not yet.
+    pub fn outstanding(&self) -> usize {
+        let owed: usize = self
+            .clients
+            .iter()
+            .map(|client| client.life.owed.len())
+            .sum();
+        owed + self.groups.outstanding()
+    }
+
+    /// Whether all acknowledgements that a client sent are certain.
+    pub fn is_fenced(&self, client: ClientIndex) -> bool {
+        let life = &self.clients[client].life;
+        life.unsettled.is_empty() && life.fence.is_empty()
+    }
+
+    /// A quiet moment: every delivery that is still owed is lost, and what was delivered does not come again.
+    pub fn close_epoch(&mut self) {
+        for client in 0..self.clients.len() {
+            for number in std::mem::take(&mut self.clients[client].life.owed) {
+                let text = format!("lost: {}", self.messages.describe(number));
+                self.blame(Some(client), Some(number), text);
+            }
+        }
+        for (group, number) in self.groups.close_epoch() {
+            let text = format!("lost by group {group}: {}", self.messages.describe(number));
+            self.blame(None, Some(number), text);
+        }
+        let pending: Vec<_> = self
+            .clients
+            .iter()
+            .flat_map(|client| client.wills.pending())
+            .collect();
+        self.messages.settle(&pending, self.clock.event);
+        self.groups.forget(&self.messages);
+        for client in &mut self.clients {
+            let messages = &self.messages;
+            client
+                .life
+                .seen
+                .retain(|number, _| messages.is_open(*number));
+        }
+    }
+
+    fn killed(&mut self) {
+        self.counts.kills += 1;
+        for client in 0..self.clients.len() {
+            self.connection_ended(client, client::End::Crash);
+            let client = &mut self.clients[client];
+            client.presence.killed();
+            client.wills.killed();
+        }
+    }
+
+    fn client_event(&mut self, client: ClientIndex, event: &ClientEvent) {
+        match event {
+            ClientEvent::Connecting(connect) => self.connecting(client, connect),
+            ClientEvent::Connected(present) => self.connected(client, *present),
+            ClientEvent::Disconnecting(disconnect) => self.disconnecting(client, *disconnect),
+            ClientEvent::Disconnected => self.disconnected(client),
+            ClientEvent::Vanished => self.connection_ended(client, client::End::Vanished),
+            ClientEvent::Dropped => {
+                self.blame(
+                    Some(client),
+                    None,
+                    "closed by the broker for no reason".to_owned(),
+                );
+                self.connection_ended(client, client::End::Vanished);
+            }
+            ClientEvent::Subscribing(filter, qos) => {
+                self.clients[client]
+                    .life
+                    .subscribing(filter, *qos, self.clock.event);
+            }
+            ClientEvent::Subscribed(filter) => {
+                let life = &mut self.clients[client].life;
+                self.counts.fenced += life.subscribed(filter, self.clock.event);
+            }
+            ClientEvent::Unsubscribing(filter) => {
+                let life = &mut self.clients[client].life;
+                let group = life.unsubscribing(filter);
+                if let Some(group) = group {
+                    self.groups.member_leaves(&group, self.clock.event);
+                }
+                let messages = &self.messages;
+                life.owed.retain(|number| !messages.is_for(*number, filter));
+            }
+            ClientEvent::Unsubscribed(filter) => {
+                self.clients[client]
+                    .life
+                    .unsubscribed(filter, self.clock.event);
+            }
+            ClientEvent::Publishing(number, publish) => {
+                self.messages
+                    .publishing(client, *number, publish, self.clock.event);
+                self.retained.publishing(*number, publish);
+            }
+            ClientEvent::Accepted(number) => {
+                self.counts.accepted += 1;
+                self.accepted(*number);
+            }
+            ClientEvent::Refused(number, code) => {
+                let text = format!("refused with {code:#04x}");
+                self.blame(Some(client), Some(*number), text);
+            }
+            ClientEvent::Received(delivery) => self.received(client, delivery),
+            ClientEvent::Acknowledged(id) => self.acknowledged(client, *id),
+            ClientEvent::Recorded(id) => self.recorded(client, *id),
+            ClientEvent::Released(id) => self.released(client, *id),
+            ClientEvent::Nonsense(text) => self.blame(Some(client), None, text.clone()),
+        }
+    }
+
+    /// From here on the message has to reach everyone whose subscription was acknowledged before it was sent.
+    fn accepted(&mut self, number: MessageNumber) {
+        let clock = self.clock;
+        let Some(message) = self.messages.accept(number, clock.event, clock.run) else {
+            return;
+        };
+        self.counts.wills += u64::from(message.sends == 0);
+        self.retained.accepted(number, &message.publish);
+        for client in &mut self.clients {
+            if client.life.owes(message) && !client.life.seen.contains_key(&number) {
+                client.life.owed.insert(number);
+            }
+            for group in client.life.groups_for(message) {
+                self.groups.owe(group, message);
+            }
+        }
+    }
+
+    fn blame(&mut self, client: Option<ClientIndex>, message: Option<MessageNumber>, text: String) {
+        self.violations.push(Violation {
+            at: self.clock.at,
+            client,
+            message,
+            text,
+        });
+    }
+}

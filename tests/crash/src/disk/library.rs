@@ -1,0 +1,174 @@
+//! Builds the library that follows a broker's disk operations, and tells it what to do.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::loss::{Lost, Memory, lose_power};
+
+/// What the library is to do, from its next operation on; by default nothing but note.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// The operation, counted from 1 in each process, at which the process is killed, and when.
+    pub kill: Option<(u64, KillWhen)>,
+    /// Syncs fail with this error number; 0 is no fault.
+    pub sync_errno: u64,
+    /// Writes fail with this error number and after so many bytes of this process; 0 is no fault.
+    pub write_errno: (u64, u64),
+    /// Microseconds that a sync takes.
+    pub sync_micros: u64,
+}
+
+/// The moment within an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillWhen {
+    /// Nothing of it is done.
+    Before,
+    /// Half of what is written.
+    Middle,
+    /// It is done, but the process does not know.
+    After,
+}
+
+/// What the library saw of the process that runs, or ran last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Writes, truncations, syncs and changes of names.
+    pub operations: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Syncs, also those that failed.
+    pub syncs: u64,
+    /// Operations that failed.
+    pub failures: u64,
+}
+
+/// A data directory, followed by the library.
+#[derive(Debug)]
+pub struct LossyDisk {
+    library: PathBuf,
+    data: PathBuf,
+    side: PathBuf,
+}
+
+impl LossyDisk {
+    /// Follows a data directory; `side` is created and must be on the same file system.
+    ///
+    /// # Panics
+    /// There is no C compiler, or the folder cannot be created.
+    pub fn new(data: &Path, side: &Path) -> Self {
+        fs::create_dir_all(side).expect("the side folder can be created");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/lossy_disk.c");
+        let library = side.with_extension("so");
+        compile(&source, &library);
+        let disk = Self {
+            library,
+            data: data.to_owned(),
+            side: side.to_owned(),
+        };
+        disk.control(Control::default());
+        disk
+    }
+
+    /// What a process needs in its environment to be followed.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        [
+            ("LD_PRELOAD", path(&self.library)),
+            ("LOSSY_DISK_DATA", path(&self.data)),
+            ("LOSSY_DISK_SIDE", path(&self.side)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// Tells the library what to do.
+    ///
+    /// # Panics
+    /// The side folder cannot be written.
+    pub fn control(&self, control: Control) {
+        let (kill_at, when) = control.kill.unwrap_or((0, KillWhen::Before));
+        let fields = [
+            kill_at,
+            when as u64,
+            control.sync_errno,
+            control.write_errno.0,
+            control.write_errno.1,
+            control.sync_micros,
+        ];
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.side.join("control"))
+            .expect("the side folder can be written");
+        file.write_all_at(fields.map(u64::to_ne_bytes).as_flattened(), 0)
+            .expect("the side folder can be written");
+    }
+
+    /// What the library saw.
+    ///
+    /// # Panics
+    /// The side folder cannot be read.
+    pub fn seen(&self) -> Seen {
+        let mut bytes = [[0; 8]; 4];
+        match File::open(self.side.join("seen")) {
+            Ok(file) => {
+                let read = file.read_at(bytes.as_flattened_mut(), 0);
+                assert!(read.is_ok(), "the side folder can be read: {read:?}");
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}"),
+        }
+        let [operations, write_bytes, syncs, failures] = bytes.map(u64::from_ne_bytes);
+        Seen {
+            operations,
+            write_bytes,
+            syncs,
+            failures,
+        }
+    }
+
+    /// Takes back what was not synced, after the process is gone; the next one starts without notes.
+    ///
+    /// # Panics
+    /// The notes and the files do not fit together.
+    pub fn lose_power(&self, memory: Memory<'_>) -> Lost {
+        let lost = lose_power(&self.side, memory)
+            .unwrap_or_else(|error| panic!("the loss of power cannot be played: {error}"));
+        fs::remove_dir_all(&self.side).expect("the side folder can be removed");
+        fs::create_dir_all(&self.side).expect("the side folder can be created");
+        self.control(Control::default());
+        lost
+    }
+}
+
+fn compile(source: &Path, library: &Path) {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let output = Command::new(&compiler)
+        .args([
+            "-std=gnu17",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            "-o",
+        ])
+        .args([library, source])
+        .output()
+        .unwrap_or_else(|error| {
+            panic!(
+                "the loss of power needs a C compiler, and `{compiler}` does not start ({error}): \
+                 install one, such as the package gcc, or name one with CC"
+            )
+        });
+    assert!(
+        output.status.success(),
+        "`{compiler}` does not build {}:\n{}",
+        source.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

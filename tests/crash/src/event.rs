@@ -1,0 +1,141 @@
+//! What clients sent and saw, in the order in which the harness did.
+
+use std::collections::BTreeMap;
+
+/// Milliseconds since the run began.
+pub type Millis = u64;
+/// Place of a client in the cast.
+pub type ClientIndex = usize;
+/// Number of a message, counted up over all publishers; a message that is sent again keeps it.
+pub type MessageNumber = u64;
+
+/// Seconds of a session expiry that never comes.
+pub const NEVER: u32 = u32::MAX;
+
+/// An event with its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// When; for a kill a time before it.
+    pub at: Millis,
+    /// What.
+    pub event: Event,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The broker accepts connections.
+    Started,
+    /// The broker is gone, and everything that it had sent was read.
+    Killed,
+    /// A client did something or saw something.
+    Client(ClientIndex, ClientEvent),
+    /// A look at all retained messages begins.
+    Inspecting,
+    /// The look was cut off.
+    NotInspected,
+    /// What is retained, by topic.
+    Inspected(BTreeMap<String, MessageNumber>),
+}
+
+/// One thing that happened to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// CONNECT is sent; also while an earlier connection is open.
+    Connecting(Connect),
+    /// CONNACK came, with or without session present.
+    Connected(bool),
+    /// DISCONNECT is sent.
+    Disconnecting(Disconnect),
+    /// The broker closed after DISCONNECT.
+    Disconnected,
+    /// The client closed without a word.
+    Vanished,
+    /// The broker closed, and nobody knows why.
+    Dropped,
+    /// SUBSCRIBE for one filter is sent.
+    Subscribing(String, u8),
+    /// SUBACK with success came.
+    Subscribed(String),
+    /// UNSUBSCRIBE is sent.
+    Unsubscribing(String),
+    /// UNSUBACK came.
+    Unsubscribed(String),
+    /// PUBLISH is sent, perhaps again.
+    Publishing(MessageNumber, Publish),
+    /// PUBACK or PUBREC with success came.
+    Accepted(MessageNumber),
+    /// PUBACK or PUBREC with an error came.
+    Refused(MessageNumber, u8),
+    /// PUBLISH came.
+    Received(Delivery),
+    /// PUBACK is sent.
+    Acknowledged(u16),
+    /// PUBREC is sent.
+    Recorded(u16),
+    /// PUBREL came, and PUBCOMP is sent.
+    Released(u16),
+    /// Something came that no correct broker sends.
+    Nonsense(String),
+}
+
+/// The parts of a CONNECT that matter here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connect {
+    /// Clean start or clean session.
+    pub clean: bool,
+    /// Seconds for which the session outlives the connection.
+    pub expiry_secs: u32,
+    /// The will, with the message as it would be published.
+    pub will: Option<Will>,
+}
+
+/// A will.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Will {
+    /// Its message.
+    pub number: MessageNumber,
+    /// Topic and options.
+    pub publish: Publish,
+    /// Milliseconds between the loss of the connection and the message.
+    pub delay: Millis,
+}
+
+/// The parts of a DISCONNECT that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disconnect {
+    /// The will is to be published nevertheless.
+    pub with_will: bool,
+    /// The session is to end with the connection.
+    pub ends_session: bool,
+}
+
+/// The parts of a PUBLISH that matter here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publish {
+    /// Topic name.
+    pub topic: String,
+    /// Quality of service.
+    pub qos: u8,
+    /// Whether it is to be retained.
+    pub retain: bool,
+    /// Whether the payload is empty: such a message has no number that a receiver could read.
+    pub is_empty: bool,
+}
+
+/// A PUBLISH that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The message, unless it is empty.
+    pub number: Option<MessageNumber>,
+    /// Topic name.
+    pub topic: String,
+    /// Quality of service.
+    pub qos: u8,
+    /// Sent because it was retained.
+    pub retain: bool,
+    /// Sent before, says the broker.
+    pub dup: bool,
+    /// Packet identifier; 0 with `QoS` 0.
+    pub packet_id: u16,
+}

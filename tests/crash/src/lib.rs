@@ -1,0 +1,23 @@
+//! Kills a running broker at random moments and takes its power away, and checks what its clients saw.
+//!
+//! ```text
+//!   run --spawn, kill, lose power--> broker (the real binary)
+//!    |                                  ^ packets
+//!   world --rounds--> clients (cast) ---+
+//!                        +--Observed--> journal --> checker --> Violation
+//! ```
+//!
+//! Invariant: nothing here uses the broker's own code; what is right is written down anew in `checker`.
+
+pub mod broker;
+pub mod cast;
+pub mod checker;
+pub mod client;
+pub mod disk;
+pub mod event;
+pub mod inspector;
+pub mod journal;
+pub mod payload;
+pub mod random;
+pub mod run;
+pub mod world;

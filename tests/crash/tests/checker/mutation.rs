@@ -1,0 +1,114 @@
+//! Histories of a real run in which one thing is changed: the checker must notice.
+
+use thrum_crash::cast::cast;
+use thrum_crash::checker::{Checker, Violation};
+use thrum_crash::event::{ClientEvent, ClientIndex, Delivery, Event, Observed};
+use thrum_crash::random::Random;
+use thrum_crash::run::{Plan, run_without_kills};
+
+/// Mutations of each kind.
+const MUTATIONS: usize = 12;
+
+#[test]
+fn lost_doubled_and_swapped_messages_of_a_real_run_are_noticed() {
+    let history = run_without_kills(Plan::new("mutation", 1, false), 1).history;
+    assert_eq!(violations(&history), []);
+    let mut random = Random::new(7);
+    let deliveries = steady_deliveries(&history);
+    for _ in 0..MUTATIONS {
+        let at = random.pick(&deliveries);
+        check(&history, &without(&history, at), at, "lost");
+        check(&history, &doubled(&history, at), at, "doubled");
+        if let Some(other) = next_of_order(&history, &deliveries, at) {
+            let mut swapped = history.clone();
+            swapped.swap(at, other);
+            check(&history, &swapped, at, "swapped");
+        }
+    }
+}
+
+fn check(history: &[Observed], mutant: &[Observed], at: usize, what: &str) {
+    let found = violations(mutant);
+    assert!(!found.is_empty(), "{what}: {:?}", history[at]);
+}
+
+fn violations(history: &[Observed]) -> Vec<Violation> {
+    let mut checker = Checker::new(cast().len());
+    for observed in history {
+        checker.observe(observed);
+    }
+    checker.close_epoch();
+    checker.violations().to_vec()
+}
+
+/// Places of deliveries with `QoS` 2 to clients that stay.
+fn steady_deliveries(history: &[Observed]) -> Vec<usize> {
+    let roles = cast();
+    let is_steady = |observed: &Observed| {
+        let delivery = received(observed);
+        delivery.is_some_and(|(client, delivery)| {
+            let is_message =
+                delivery.number.is_some() && !delivery.retain && delivery.topic.starts_with("t/");
+            roles[client].name.starts_with("present") && delivery.qos == 2 && is_message
+        })
+    };
+    (0..history.len())
+        .filter(|at| is_steady(&history[*at]))
+        .collect()
+}
+
+/// The next delivery of the same publisher, topic and receiver.
+fn next_of_order(history: &[Observed], deliveries: &[usize], at: usize) -> Option<usize> {
+    let (client, delivery) = received(&history[at])?;
+    let is_next = |other: &&usize| {
+        let next = received(&history[**other]);
+        **other > at && next.is_some_and(|(to, next)| to == client && next.topic == delivery.topic)
+    };
+    deliveries.iter().find(is_next).copied()
+}
+
+/// Without a delivery and its handshake.
+fn without(history: &[Observed], at: usize) -> Vec<Observed> {
+    let Some((client, delivery)) = received(&history[at]) else {
+        panic!("not a delivery");
+    };
+    let id = delivery.packet_id;
+    let parts = [ClientEvent::Recorded(id), ClientEvent::Released(id)];
+    let mut kept = history[..at].to_vec();
+    let mut is_over = false;
+    for observed in &history[at + 1..] {
+        let is_part = parts
+            .iter()
+            .any(|part| observed.event == Event::Client(client, part.clone()));
+        if is_part && !is_over {
+            is_over = observed.event == Event::Client(client, ClientEvent::Released(id));
+        } else {
+            kept.push(observed.clone());
+        }
+    }
+    kept
+}
+
+/// With a second handshake at the end.
+fn doubled(history: &[Observed], at: usize) -> Vec<Observed> {
+    let Some((client, delivery)) = received(&history[at]) else {
+        panic!("not a delivery");
+    };
+    let mut doubled = history.to_vec();
+    let again = Delivery {
+        packet_id: 60_000,
+        ..delivery.clone()
+    };
+    doubled.push(Observed {
+        at: history.last().map_or(0, |last| last.at),
+        event: Event::Client(client, ClientEvent::Received(again)),
+    });
+    doubled
+}
+
+fn received(observed: &Observed) -> Option<(ClientIndex, &Delivery)> {
+    match &observed.event {
+        Event::Client(client, ClientEvent::Received(delivery)) => Some((*client, delivery)),
+        _ => None,
+    }
+}

