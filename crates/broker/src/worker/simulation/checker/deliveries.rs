@@ -30,6 +30,8 @@ struct Subscription {
     filter: &'static str,
     /// Granted in that epoch of the session, and neither renewed nor given up since.
     granted: Option<(QoS, u32)>,
+    /// Nothing has answered yet.
+    is_asked: bool,
     /// UNSUBSCRIBE was sent since.
     is_leaving: bool,
     /// UNSUBACK came at this place.
@@ -119,6 +121,9 @@ impl Deliveries {
                 client,
                 session_present: false,
             } => self.subscriptions[client].clear(),
+            Event::Gone { client, .. } => self.subscriptions[client]
+                .iter_mut()
+                .for_each(|subscription| subscription.is_asked = false),
             Event::Subscribing { client, filter, .. } => {
                 self.doubt(client, filter);
                 if filter.starts_with("$share/") {
@@ -127,6 +132,7 @@ impl Deliveries {
                 self.subscriptions[client].push(Subscription {
                     filter,
                     granted: None,
+                    is_asked: true,
                     is_leaving: false,
                     removed: None,
                 });
@@ -136,8 +142,13 @@ impl Deliveries {
                 filter,
                 granted,
             } => {
-                if let Some(last) = self.with_filter(client, filter).last() {
-                    last.granted = granted.map(|qos| (qos, sessions.epoch(client)));
+                let mut asked = self.with_filter(client, filter);
+                let answered = asked.find(|subscription| subscription.is_asked);
+                let is_last = asked.next().is_none();
+                if let Some(answered) = answered {
+                    answered.is_asked = false;
+                    let granted = granted.filter(|_| is_last && !answered.is_leaving);
+                    answered.granted = granted.map(|qos| (qos, sessions.epoch(client)));
                 }
             }
             Event::Unsubscribing { client, filter } => {
