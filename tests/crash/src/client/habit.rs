@@ -43,7 +43,9 @@ impl Client {
 
     fn act_connected(&mut self, around: &mut Surroundings<'_>) {
         self.answer_due(around);
-        self.ask_for_filters(around);
+        if around.now >= self.next_ask {
+            self.ask_for_filters(around);
+        }
         match around.phase {
             Phase::Load => self.act_under_load(around),
             Phase::Settle if !around.journal.checker().is_fenced(self.index) => self.fence(around),

@@ -1,10 +1,12 @@
 //! A run: rounds of load that end with a kill, quiet moments in between, and a report when something is wrong.
 
+mod faults;
 mod plan;
 mod report;
 mod rounds;
 mod stage;
 
+pub use faults::run_with_faults;
 pub use plan::Plan;
 pub use rounds::{run, run_without_kills};
 

@@ -20,6 +20,8 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// And so many turns: the machine may have stood still meanwhile.
 const PATIENCE_TURNS: u32 = 2_000;
+/// Its eighth is the size of a segment: with the default none is ever reclaimed in a short run.
+const MAX_DISK: [&str; 3] = ["16MiB", "32MiB", "16GiB"];
 
 /// A run.
 pub(super) struct Run {
@@ -31,6 +33,7 @@ pub(super) struct Run {
     pub(super) kills: u64,
     starts: u64,
     lost: Lost,
+    max_disk: &'static str,
 }
 
 impl Run {
@@ -39,6 +42,7 @@ impl Run {
             env::temp_dir().join(format!("thrum-crash-{}-{}", std::process::id(), plan.name));
         fs::create_dir_all(scratch.join("data")).expect("the temporary folder can be written");
         let mut random = Random::new(plan.seed);
+        let max_disk = random.pick(&MAX_DISK);
         Self {
             world: World::new(cast(), Random::new(random.number())),
             disk: plan
@@ -50,6 +54,7 @@ impl Run {
             kills: 0,
             starts: 0,
             lost: Lost::default(),
+            max_disk,
         }
     }
 
@@ -72,12 +77,15 @@ impl Run {
         };
         let workers = self.plan.workers.unwrap_or(by_kill);
         let disk = self.disk.as_ref();
+        let mut environment = disk.map(LossyDisk::environment).unwrap_or_default();
+        let max_disk = "THRUM_STORAGE__MAX_DISK".to_owned();
+        environment.push((max_disk, self.max_disk.to_owned()));
         // The logs of the last few starts stay for a report.
         let log = format!("broker-{}.log", self.starts % 4);
         Broker::spawn(&Launch {
             data: is_durable.then(|| self.scratch.join("data")),
             workers,
-            environment: disk.map(LossyDisk::environment).unwrap_or_default(),
+            environment,
             log: self.scratch.join(log),
         })
     }
