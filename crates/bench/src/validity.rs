@@ -267,7 +267,7 @@ mod tests {
             }]
         );
         assert!(
-            limits[0].to_string().contains("known to 0.6ms only"),
+            limits[0].to_string().contains("known to 600µs only"),
             "{}",
             limits[0]
         );

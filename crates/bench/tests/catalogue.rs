@@ -47,7 +47,7 @@ const PUBLISHED: [&str; 19] = [
 ];
 
 /// Each scenario of ours.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "composite V311 clients 110000 connect 5000/s pubs 5000 subs 5000 offered 5000/s qos Some(AtLeastOnce) payload Some(16)",
     "reconnect-storm V5 clients 5000 connect 1000/s pubs 2500 subs 2500 offered 2500/s qos Some(AtLeastOnce) payload Some(64)",
     "persistent-session V5 clients 2000 connect 1000/s pubs 1000 subs 1000 offered 1000/s qos Some(AtLeastOnce) payload Some(64)",
@@ -58,6 +58,7 @@ const OURS: [&str; 11] = [
     "weak-network V5 clients 400 connect 100/s pubs 200 subs 200 offered 200/s qos Some(AtLeastOnce) payload Some(64)",
     "request-response V5 clients 110 connect 100/s pubs 100 subs 10 offered 1000/s qos Some(AtLeastOnce) payload Some(128)",
     "payload-json V5 clients 1005 connect 1000/s pubs 1000 subs 5 offered 1000/s qos Some(AtLeastOnce) payload Some(115)",
+    "durable-publish V5 clients 300 connect 1000/s pubs 100 subs 200 offered 2000/s qos Some(AtLeastOnce) payload Some(100)",
     "ramp-to-limit V311 clients 200 connect 100/s pubs 100 subs 100 offered 1000/s qos Some(AtLeastOnce) payload Some(16)",
 ];
 

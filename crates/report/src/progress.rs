@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(
             line,
             "hold 15s / 1m00s · clients 1 999/2 000 · failed 1 lost 0 · sent 1 000/s received 1 100/s \
-             · p50 0.9ms p99 0.9ms · held back 7"
+             · p50 900µs p99 900µs · held back 7"
         );
     }
 

@@ -78,9 +78,9 @@ mod tests {
     fn a_suite_ends_with_one_table() {
         let expected = "  \
   scenario          verdict          received    p50    p99    max  lost  cpu avg/max  µs/msg  rss max  B/conn
-  p2p-1K            PASS ✗1           1 000/s  0.9ms   41ms   41ms     0        1/1.2      50    8 MiB   1 049
+  p2p-1K            PASS ✗1           1 000/s  900µs   41ms   41ms     0        1/1.2      50    8 MiB   1 049
   conn-tcp-10K-100  PASS                    -  1.1ms  1.1ms  1.1ms     -            -       -        -       -
-  p2p-1K            FAIL INVALID ✗1   1 000/s  0.9ms   41ms   41ms     3        1/1.2      50    8 MiB   1 049
+  p2p-1K            FAIL INVALID ✗1   1 000/s  900µs   41ms   41ms     3        1/1.2      50    8 MiB   1 049
 ";
         assert_eq!(
             table(&[sample::run(), sample::idle_run(), sample::bad_run()]),

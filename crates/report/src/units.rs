@@ -41,7 +41,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A number with the digits a person reads: `0.81`, `3.9`, `41`, `1 204`.
+/// A number with the digits a person reads: `0.003`, `0.81`, `3.9`, `41`, `1 204`.
 pub fn figure(value: f64) -> String {
     // What rounds up to four digits has four digits.
     if value >= 999.5 {
@@ -50,8 +50,10 @@ pub fn figure(value: f64) -> String {
         format!("{value:.0}")
     } else if value >= 1.0 {
         trimmed(format!("{value:.1}"))
-    } else {
+    } else if value >= 0.01 {
         trimmed(format!("{value:.2}"))
+    } else {
+        trimmed(format!("{value:.3}"))
     }
 }
 
@@ -60,11 +62,11 @@ pub fn rate(value: f64) -> String {
     format!("{}/s", figure(value))
 }
 
-/// A latency: `41µs`, `0.81ms`, `3.9ms`, `1.2s`.
+/// A latency: `41µs`, `810µs`, `3.9ms`, `1.2s`; what rounds up to a thousand has the next unit.
 pub fn latency(ns: u64) -> String {
-    if ns < 100_000 {
+    if ns < 999_500 {
         format!("{}µs", figure(fraction(ns) / 1e3))
-    } else if ns < SECOND_NS {
+    } else if ns < 999_500_000 {
         format!("{}ms", figure(fraction(ns) / 1e6))
     } else {
         format!("{}s", figure(fraction(ns) / 1e9))
@@ -151,6 +153,7 @@ mod tests {
     #[test]
     fn figures_keep_the_digits_that_matter() {
         assert_eq!(figure(0.0), "0");
+        assert_eq!(figure(0.0034), "0.003");
         assert_eq!(figure(0.814), "0.81");
         assert_eq!(figure(3.94), "3.9");
         assert_eq!(figure(41.4), "41");
@@ -161,7 +164,7 @@ mod tests {
     #[test]
     fn every_quantity_names_its_unit() {
         assert_eq!(latency(41_000), "41µs");
-        assert_eq!(latency(810_000), "0.81ms");
+        assert_eq!(latency(810_000), "810µs");
         assert_eq!(latency(1_200_000_000), "1.2s");
         assert_eq!(bytes(3_174.0), "3.1 KiB");
         assert_eq!(bytes(1.1 * 1024.0 * 1024.0 * 1024.0), "1.1 GiB");
@@ -170,6 +173,16 @@ mod tests {
         assert_eq!(span(Duration::from_millis(1500)), "1.5s");
         assert_eq!(rate(49_998.2), "49 998/s");
         assert_eq!(percent(0.073), "7.3 %");
+    }
+
+    #[test]
+    fn a_latency_has_the_unit_that_its_neighbours_have() {
+        assert_eq!(latency(97_000), "97µs");
+        assert_eq!(latency(100_000), "100µs");
+        assert_eq!(latency(999_499), "999µs");
+        assert_eq!(latency(999_500), "1ms");
+        assert_eq!(latency(999_499_999), "999ms");
+        assert_eq!(latency(999_500_000), "1s");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use resvg::usvg::roxmltree::Document;
 use thrum_report::html::{PAGE_BYTES_MAX, PageError, PageOptions, page, versus_page};
-use thrum_report::result::{ErrorCount, GroupDescription, Mark, RunResult};
+use thrum_report::result::{ErrorCount, GroupDescription, Mark, RunResult, Second, Stage};
 use thrum_report::svg::Palette;
 use thrum_report::{png, versus};
 
@@ -301,7 +301,7 @@ fn brokers_side_by_side_show_medians_ranges_and_verdicts() {
     );
     assert!(text.contains("| broker | protocol | figures | message rate | avg latency | p50 "));
     assert!(text.contains("| broker | protocol | figures | connect rate | connect p50 "));
-    assert!(text.contains("0.54ms [0.5..0.59ms]"), "{text}");
+    assert!(text.contains("544µs [502µs..587µs]"), "{text}");
     assert!(text.contains("## Full disclosure") && text.contains(&report.command));
     let html = versus_page(&report).unwrap();
     // A note stands once, though its broker is in both scenarios.
@@ -346,4 +346,82 @@ fn a_comparison_survives_being_written_and_read() {
     let read: versus::VersusReport = serde_json::from_str(&text).unwrap();
     assert_eq!(read.scenarios[1].brokers[2].runs.len(), 3);
     assert_eq!(versus::markdown(&read), versus::markdown(&report));
+}
+
+#[test]
+fn brokers_of_which_no_round_counts_are_marked() {
+    let mut report = sample::versus();
+    let html = versus_page(&report).unwrap();
+    assert!(!html.contains("bar void\"") && !html.contains("INVALID rounds do not count"));
+    for run in &mut report.scenarios[0].brokers[1].runs {
+        run.validity.valid = false;
+    }
+    let html = versus_page(&report).unwrap();
+    assert!(html.contains("class=\"bar void\"") && html.contains("class=\"n void\""));
+    for page in [&html, &versus::markdown(&report)] {
+        assert!(page.contains("broker B, p2p-1K: every round was INVALID"));
+        assert!(page.contains("INVALID rounds do not count"));
+    }
+}
+
+#[test]
+fn a_configuration_keeps_its_lines_and_stands_once() {
+    let mut report = sample::versus();
+    for scenario in &mut report.scenarios {
+        scenario.brokers[0].configuration = "serve --port 1\n\nlistener 1\nlog none".to_owned();
+    }
+    for page in [versus_page(&report).unwrap(), versus::markdown(&report)] {
+        assert_eq!(
+            page.matches("\n\nlistener 1\nlog none").count(),
+            1,
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn a_ramp_of_one_second_has_a_connect_time_to_see() {
+    let mut result = sample::run(4);
+    let second = result
+        .series
+        .iter_mut()
+        .find(|second| second.connect.is_some());
+    let connect = second.and_then(|second| second.connect.take());
+    for second in &mut result.series {
+        second.connect = None;
+    }
+    result.series[0].connect = connect;
+    let html = draw(&result);
+    let (_, chart) = html.split_once("<figure id=\"connect\">").unwrap();
+    let (_, path) = chart.split_once("data-n=\"p50\" d=\"").unwrap();
+    let path = path.split_once('"').unwrap().0;
+    let (_, length) = path.split_once('h').unwrap();
+    assert!(length.parse::<u32>().unwrap() > 50, "{path}");
+}
+
+#[test]
+fn rates_end_where_the_hold_ends() {
+    let mut result = sample::run(4);
+    let hold = result
+        .series
+        .iter()
+        .rposition(|second| second.stage == Stage::Hold)
+        .unwrap();
+    let end = result.series[hold].at + result.series[hold].span;
+    result.series.truncate(hold + 1);
+    for (at, span) in [(end, 0.1), (end + 0.1, 0.1)] {
+        result.series.push(Second {
+            at,
+            span,
+            stage: Stage::Drain,
+            ..Second::default()
+        });
+    }
+    let html = draw(&result);
+    let (_, chart) = html.split_once("<figure id=\"rate\">").unwrap();
+    let (_, path) = chart.split_once("data-n=\"sent\" d=\"").unwrap();
+    let path = path.split_once('"').unwrap().0;
+    // Along to the end of the hold, where nothing goes down to 0.
+    let last = path.rsplit_once(['h', 'v']).unwrap().0.len();
+    assert_eq!(&path[last..=last], "h", "{path}");
 }

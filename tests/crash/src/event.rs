@@ -28,6 +28,10 @@ pub enum Event {
     Started,
     /// The broker is gone, and everything that it had sent was read.
     Killed,
+    /// An operation of the disk failed, and all that follow will.
+    Faulty,
+    /// The disk works again.
+    Healed,
     /// A client did something or saw something.
     Client(ClientIndex, ClientEvent),
     /// A look at all retained messages begins.
@@ -45,6 +49,8 @@ pub enum ClientEvent {
     Connecting(Connect),
     /// CONNACK came, with or without session present.
     Connected(bool),
+    /// CONNACK with an error came.
+    Rejected(u8),
     /// DISCONNECT is sent.
     Disconnecting(Disconnect),
     /// The broker closed after DISCONNECT.
@@ -57,6 +63,8 @@ pub enum ClientEvent {
     Subscribing(String, u8),
     /// SUBACK with success came.
     Subscribed(String),
+    /// SUBACK with an error came.
+    NotSubscribed(String, u8),
     /// UNSUBSCRIBE is sent.
     Unsubscribing(String),
     /// UNSUBACK came.

@@ -33,7 +33,7 @@ impl Inspector {
         let mut link = Link::open(address)?;
         journal.note(Event::Inspecting);
         link.send(&Connect::new(VERSION).bytes());
-        link.send(&subscribe(VERSION, 1, &[("ret/#", 0)]));
+        link.send(&subscribe(VERSION, 1, &[("ret/#", 0), ("will/#", 0)]));
         link.send(&PINGREQ);
         Some(Self {
             link,

@@ -88,7 +88,7 @@ impl Journal {
         const LINES_MAX: usize = 60;
         let is_related = |observed: &&Observed| match &observed.event {
             Event::Client(client, event) => is_about(violation, *client, event),
-            Event::Started | Event::Killed => true,
+            Event::Started | Event::Killed | Event::Faulty | Event::Healed => true,
             Event::Inspecting | Event::NotInspected | Event::Inspected(_) => false,
         };
         let lines: Vec<_> = self

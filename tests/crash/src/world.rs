@@ -65,7 +65,7 @@ impl World {
 
     /// Waits a moment for packets, takes them, and lets everyone act.
     pub fn turn(&mut self, address: SocketAddr, phase: Phase) {
-        let ready = self.wait();
+        self.read(address);
         let mut around = Surroundings {
             address,
             now: self.journal.now(),
@@ -73,15 +73,28 @@ impl World {
             random: &mut self.random,
             phase,
         };
-        for (client, is_ready) in self.clients.iter_mut().zip(ready) {
-            if is_ready {
-                client.read(&mut around);
-            }
+        for client in &mut self.clients {
             client.act(&mut around);
             client.flush();
         }
         self.inspector
             .take_if(|inspector| inspector.turn(&mut self.journal));
+    }
+
+    /// Waits a moment for packets and takes them.
+    fn read(&mut self, address: SocketAddr) {
+        let ready = self.wait();
+        let mut around = Surroundings {
+            address,
+            now: self.journal.now(),
+            journal: &mut self.journal,
+            random: &mut self.random,
+            phase: Phase::Settle,
+        };
+        let clients = self.clients.iter_mut().zip(ready);
+        for (client, _) in clients.filter(|(_, is_ready)| *is_ready) {
+            client.read(&mut around);
+        }
     }
 
     /// The broker was killed no earlier than at a time: reads what it had sent.
@@ -96,19 +109,7 @@ impl World {
                 now < began + DRAIN_MAX,
                 "sockets of a dead broker stay open"
             );
-            let ready = self.wait();
-            let mut around = Surroundings {
-                address,
-                now,
-                journal: &mut self.journal,
-                random: &mut self.random,
-                phase: Phase::Settle,
-            };
-            for (client, is_ready) in self.clients.iter_mut().zip(ready) {
-                if is_ready {
-                    client.read(&mut around);
-                }
-            }
+            self.read(address);
         }
         self.inspector
             .take_if(|inspector| inspector.turn(&mut self.journal));

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod catalogue;
+mod changed;
 mod file;
 mod grammar;
 mod model;

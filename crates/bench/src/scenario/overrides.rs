@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
 
+use super::changed::noted;
 use super::pattern::forms;
 use super::{AddressRange, Group, PAYLOAD_BYTES_MIN, PayloadSpec, Rate, Scenario, load, to_toml};
 use crate::units::whole;
@@ -82,7 +83,7 @@ pub enum OverrideError {
 }
 
 impl Scenario {
-    /// Applies the changes and writes the changed scenario as its file.
+    /// Applies the changes, names them in the summary and writes the changed scenario as its file.
     ///
     /// # Errors
     /// A change that does not fit the scenario.
@@ -108,6 +109,7 @@ impl Scenario {
         if self.stages.hold.is_zero() {
             return Err(OverrideError::Zero { flag: "duration" });
         }
+        self.summary = noted(&self.summary, &overrides.words(&self));
         self.toml = to_toml(&self);
         self.check_file()?;
         Ok(self)

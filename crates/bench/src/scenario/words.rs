@@ -160,11 +160,11 @@ fn publish_text(publish: &PublishSpec) -> String {
     )
 }
 
-fn per_second(rate: Rate) -> String {
+pub(super) fn per_second(rate: Rate) -> String {
     format!("{}/s", figure(rate.messages_per_second()))
 }
 
-const fn version_text(version: Version) -> &'static str {
+pub(super) const fn version_text(version: Version) -> &'static str {
     match version {
         Version::V31 => "3.1",
         Version::V311 => "3.1.1",
@@ -172,7 +172,7 @@ const fn version_text(version: Version) -> &'static str {
     }
 }
 
-const fn qos_text(qos: QoS) -> &'static str {
+pub(super) const fn qos_text(qos: QoS) -> &'static str {
     match qos {
         QoS::AtMostOnce => "QoS 0",
         QoS::AtLeastOnce => "QoS 1",

@@ -78,6 +78,7 @@ pub struct Running {
     child: Child,
     folder: PathBuf,
     port: u16,
+    configuration: String,
     stop: StopSignal,
     stop_wait: Duration,
     has_ended: bool,
@@ -105,6 +106,7 @@ impl Running {
             child,
             folder,
             port,
+            configuration: configuration(installed, &places),
             stop: broker.stop,
             stop_wait: Duration::from_secs(broker.stop_seconds.unwrap_or(STOP_SECONDS)),
             has_ended: false,
@@ -122,6 +124,11 @@ impl Running {
     /// Where it accepts MQTT.
     pub fn target(&self) -> String {
         format!("mqtt://127.0.0.1:{}", self.port)
+    }
+
+    /// How it was started: the command line with the environment of its own, and the configuration file.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
     }
 
     /// How it ended by itself, if it did: exit status and the end of its log.
@@ -223,16 +230,6 @@ impl Drop for Running {
 }
 
 impl Installed {
-    /// How it is started: the command line with its places, and its configuration file.
-    pub fn configuration(&self) -> String {
-        let mut text = self.broker.launch.join(" ");
-        if let Some(config) = &self.broker.config {
-            text.push_str("\n\n");
-            text.push_str(config);
-        }
-        text
-    }
-
     /// What its version command prints: the first line that has a digit; empty if there is none.
     pub fn version(&self) -> String {
         let program = self.program.display().to_string();
@@ -264,6 +261,20 @@ impl Installed {
             line.trim().chars().take(LOG_LINE_CHARS).collect()
         })
     }
+}
+
+/// What [`spawn`] runs, as text.
+fn configuration(installed: &Installed, places: &Places) -> String {
+    let broker = &installed.broker;
+    let env = broker.env.iter();
+    let env = env.map(|(name, value)| format!("{name}={}", places.fill(value)));
+    let words = broker.launch.iter().map(|word| places.fill(word));
+    let mut text = env.chain(words).collect::<Vec<_>>().join(" ");
+    if let Some(config) = &broker.config {
+        text.push_str("\n\n");
+        text.push_str(places.fill(config.trim_start()).trim_end());
+    }
+    text
 }
 
 fn new_folder(name: &str) -> io::Result<PathBuf> {
@@ -370,6 +381,7 @@ mod tests {
             child: spawn(&installed, &places, &folder).unwrap(),
             folder,
             port: places.ports[0],
+            configuration: configuration(&installed, &places),
             stop: StopSignal::Term,
             stop_wait: Duration::from_secs(20),
             has_ended: false,
@@ -440,6 +452,25 @@ mod tests {
     #[test]
     fn the_version_is_the_first_line_with_a_digit() {
         assert_eq!(shell("", StopSignal::Term).version(), "shell 1.2");
+    }
+
+    #[test]
+    fn what_is_disclosed_is_what_was_started() {
+        let mut installed = shell("exit", StopSignal::Term);
+        installed.broker.launch.push("{config}".to_owned());
+        installed.broker.config = Some("\nlistener {port}\nallow_anonymous true\n".to_owned());
+        installed.broker.env = [("DATA".to_owned(), "{dir}/data".to_owned())].into();
+        let places = Places {
+            program: "/bin/sh".to_owned(),
+            dir: "/tmp/d".to_owned(),
+            config: "/tmp/d/c".to_owned(),
+            ports: [1_883, 2, 3],
+            clients: 5,
+        };
+        assert_eq!(
+            configuration(&installed, &places),
+            "DATA=/tmp/d/data /bin/sh -c exit /tmp/d/c\n\nlistener 1883\nallow_anonymous true"
+        );
     }
 
     #[test]

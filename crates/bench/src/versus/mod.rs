@@ -9,5 +9,5 @@ mod text;
 pub use launch::{LaunchError, Running};
 pub use order::rounds;
 pub use spec::{BUILT_IN, Broker, BrokerFile, Installed, SpecError, StopSignal};
-pub use standing::{Ended, Entry, Run, Spread, Standing, VersusReport, standings};
-pub use text::{markdown, table};
+pub use standing::{Ended, Entry, Run, Standing, VersusReport, standings};
+pub use text::table;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use thrum_report::versus::{Spread, counted};
 
 /// Name and version of the schema of `versus.json`.
 const SCHEMA: &str = "thrum-bench-versus/1";
@@ -45,17 +46,6 @@ pub struct Run {
     pub round: u32,
     /// How it ended.
     pub ended: Ended,
-}
-
-/// A figure over the rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// Of an even number the mean of the two in the middle.
-    pub median: f64,
-    /// Lowest.
-    pub min: f64,
-    /// Highest.
-    pub max: f64,
 }
 
 /// One broker in one scenario.
@@ -156,7 +146,7 @@ fn standing((scenario, broker): (&str, &str), runs: &[Run]) -> Option<Standing> 
         failed: 0,
         figures: BTreeMap::new(),
     };
-    let (mut valid_figures, mut all_figures) = (Values::default(), Values::default());
+    let mut rounds = Vec::new();
     for run in of_pair {
         match &run.ended {
             Ended::Crashed { .. } => standing.crashed += 1,
@@ -170,18 +160,14 @@ fn standing((scenario, broker): (&str, &str), runs: &[Run]) -> Option<Standing> 
                 standing.measured += 1;
                 standing.passed += u32::from(*pass);
                 standing.valid += u32::from(*valid);
-                all_figures.add(figures);
-                if *valid {
-                    valid_figures.add(figures);
-                }
+                rounds.push((*valid, figures));
             }
         }
     }
-    let figures = if standing.valid > 0 {
-        valid_figures
-    } else {
-        all_figures
-    };
+    let mut figures = Values::default();
+    for (_, round) in counted(&rounds, |(valid, _)| *valid) {
+        figures.add(round);
+    }
     standing.figures = figures.spreads();
     let runs = standing.measured + standing.crashed + standing.failed;
     (runs > 0).then_some(standing)
@@ -202,21 +188,6 @@ impl Values {
         spreads
             .filter_map(|(name, values)| Some((name, Spread::of(values)?)))
             .collect()
-    }
-}
-
-impl Spread {
-    /// Of values in any order; none without values.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let upper = *values.get(values.len() / 2)?;
-        let lower = *values.get((values.len() - 1) / 2)?;
-        Some(Self {
-            median: f64::midpoint(lower, upper),
-            min,
-            max,
-        })
     }
 }
 
@@ -251,29 +222,6 @@ pub(super) mod tests {
             figures: BTreeMap::from([("e2e.p99".to_owned(), p99)]),
             folder: "x".to_owned(),
         }
-    }
-
-    #[test]
-    fn the_median_is_the_middle_and_the_spread_its_ends() {
-        let odd = Spread::of(vec![3.0, 9.0, 1.0]).unwrap();
-        assert_eq!(
-            odd,
-            Spread {
-                median: 3.0,
-                min: 1.0,
-                max: 9.0
-            }
-        );
-        let even = Spread::of(vec![4.0, 1.0]).unwrap();
-        assert_eq!(
-            even,
-            Spread {
-                median: 2.5,
-                min: 1.0,
-                max: 4.0
-            }
-        );
-        assert_eq!(Spread::of(Vec::new()), None);
     }
 
     #[test]

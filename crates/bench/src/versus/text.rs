@@ -1,31 +1,33 @@
-//! The comparison as tables, in the form of the published results: rate, latency, CPU, memory.
+//! The comparison as tables for the terminal, in the form of the published results: rate, latency, CPU, memory.
 
 use std::fmt::Write as _;
 
-use super::{Ended, Spread, Standing, VersusReport};
-use crate::units::{bytes, figure, latency, percent, whole};
+use thrum_report::Unit;
+use thrum_report::versus::{Spread, void_note};
+
+use super::{Ended, Standing, VersusReport};
 
 /// Columns of a table; those of what was measured stand second to fourth and seventh.
 const HEADINGS: [&str; 8] = [
     "broker",
-    "received/s",
+    "message rate",
     "avg latency",
     "p99",
-    "CPU max / avg",
+    "CPU cores max / avg",
     "memory max / avg",
-    "CPU/message",
+    "CPU per message",
     "runs",
 ];
 
 /// The same where only connections were measured.
 const CONNECT_HEADINGS: [&str; 8] = [
     "broker",
-    "connections/s",
+    "connect rate",
     "avg connect",
-    "p99",
-    "CPU max / avg",
+    "connect p99",
+    "CPU cores max / avg",
     "memory max / avg",
-    "memory/connection",
+    "memory per connection",
     "runs",
 ];
 
@@ -62,42 +64,6 @@ pub fn table(report: &VersusReport) -> String {
     text
 }
 
-/// The comparison in Markdown.
-pub fn markdown(report: &VersusReport) -> String {
-    let mut text = "# Brokers compared\n\n".to_owned();
-    text.push_str("| Broker | Version | Licence |\n|---|---|---|\n");
-    for broker in report.brokers.iter().filter(|broker| broker.installed) {
-        writeln!(
-            text,
-            "| {} | {} | {} |",
-            broker.name, broker.version, broker.license
-        )
-        .ok();
-    }
-    writeln!(
-        text,
-        "\nEach broker was started afresh for every run, alone, in turns over {} rounds. Figures are medians \
-         (lowest..highest).\n\n    {}\n",
-        report.rounds, report.command
-    )
-    .ok();
-    for (scenario, standings) in by_scenario(report) {
-        writeln!(
-            text,
-            "## {scenario}\n\n| {} |\n|{}",
-            headings(&standings).join(" | "),
-            "---|".repeat(8)
-        )
-        .ok();
-        for standing in standings {
-            writeln!(text, "| {} |", row(standing).join(" | ")).ok();
-        }
-        text.push('\n');
-    }
-    text.push_str(&remarks(report, "- "));
-    text
-}
-
 fn by_scenario(report: &VersusReport) -> Vec<(&str, Vec<&Standing>)> {
     let mut scenarios: Vec<(&str, Vec<&Standing>)> = Vec::new();
     for standing in &report.standings {
@@ -128,49 +94,45 @@ fn carries_messages(standing: &Standing) -> bool {
 
 fn row(standing: &Standing) -> [String; 8] {
     let spread = |name: &str| standing.figures.get(name);
-    let time = |value: f64| latency(whole(value));
-    let shown = |name: &str, show: &dyn Fn(f64) -> String| {
-        spread(name).map_or_else(dash, |spread| with_ends(spread, show))
-    };
-    let pair = |max: &str, avg: &str, show: &dyn Fn(f64) -> String| {
-        let median = |name| spread(name).map_or_else(dash, |spread| show(spread.median));
+    let shown = |name: &str, unit| spread(name).map_or_else(dash, |spread| with_ends(spread, unit));
+    let pair = |max: &str, avg: &str, unit| {
+        let median = |name| spread(name).map_or_else(dash, |spread| spread.text(unit));
         format!("{} / {}", median(max), median(avg))
     };
-    let (rate, timed) = if carries_messages(standing) {
-        ("rate.received", "e2e")
+    let (rate, timed, cost, cost_unit) = if carries_messages(standing) {
+        (
+            "rate.received",
+            "e2e",
+            "broker.cpu_per_message",
+            Unit::Microseconds,
+        )
     } else {
-        ("connect.rate", "connect")
-    };
-    let cost = if carries_messages(standing) {
-        shown("broker.cpu_per_message", &|value| {
-            format!("{}µs", figure(value))
-        })
-    } else {
-        shown("broker.bytes_per_connection", &bytes)
+        (
+            "connect.rate",
+            "connect",
+            "broker.bytes_per_connection",
+            Unit::Bytes,
+        )
     };
     [
         standing.broker.clone(),
-        shown(rate, &figure),
-        shown(&format!("{timed}.mean"), &time),
-        shown(&format!("{timed}.p99"), &time),
-        pair("broker.cpu.max", "broker.cpu", &percent),
-        pair("broker.rss", "broker.rss.avg", &bytes),
-        cost,
+        shown(rate, Unit::PerSecond),
+        shown(&format!("{timed}.mean"), Unit::Nanoseconds),
+        shown(&format!("{timed}.p99"), Unit::Nanoseconds),
+        pair("broker.cores.max", "broker.cores", Unit::Cores),
+        pair("broker.rss", "broker.rss.avg", Unit::Bytes),
+        shown(cost, cost_unit),
         runs(standing),
     ]
 }
 
 fn dash() -> String {
-    "-".to_owned()
+    "–".to_owned()
 }
 
-fn with_ends(spread: &Spread, show: &dyn Fn(f64) -> String) -> String {
-    let (median, min, max) = (show(spread.median), show(spread.min), show(spread.max));
-    if min == max {
-        median
-    } else {
-        format!("{median} ({min}..{max})")
-    }
+fn with_ends(spread: &Spread, unit: Unit) -> String {
+    let text = format!("{} {}", spread.text(unit), spread.range_text(unit));
+    text.trim_end().to_owned()
 }
 
 /// How the runs ended, in words.
@@ -192,9 +154,14 @@ fn runs(standing: &Standing) -> String {
     format!("{}{limited}", parts.join(", "))
 }
 
-/// Crashes, failures, notes, and who is not installed.
+/// Void figures, crashes, failures, notes, and who is not installed.
 fn remarks(report: &VersusReport, bullet: &str) -> String {
     let mut text = String::new();
+    let void = |standing: &&Standing| standing.measured > 0 && standing.valid == 0;
+    for standing in report.standings.iter().filter(void) {
+        let note = void_note(&standing.broker, &standing.scenario);
+        writeln!(text, "{bullet}{note}").ok();
+    }
     for run in &report.runs {
         let (what, why) = match &run.ended {
             Ended::Measured { .. } => continue,
@@ -225,8 +192,17 @@ fn remarks(report: &VersusReport, bullet: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use thrum_report::RunResult;
+    use thrum_report::result::{Broker, Distribution};
+    use thrum_report::versus;
+
+    use super::super::Run;
     use super::super::standing::tests::{entry, measured, run};
     use super::*;
+
+    fn spread(values: &[f64]) -> Spread {
+        Spread::of(values.to_vec()).unwrap()
+    }
 
     fn report() -> VersusReport {
         let runs = vec![
@@ -248,18 +224,11 @@ mod tests {
     fn the_table_has_a_line_for_each_broker_that_ran() {
         let mut report = report();
         let figures = &mut report.standings[0].figures;
-        figures.insert(
-            "e2e.mean".to_owned(),
-            Spread {
-                median: 1e6,
-                min: 1e6,
-                max: 1e6,
-            },
-        );
+        figures.insert("e2e.mean".to_owned(), spread(&[1e6, 1e6]));
         let text = table(&report);
         let line = text.lines().find(|line| line.starts_with("  a ")).unwrap();
         assert!(
-            line.contains("1ms") && line.contains("6ms (5ms..7ms)") && line.ends_with("2 PASS"),
+            line.contains("1ms") && line.contains("6ms [5ms..7ms]") && line.ends_with("2 PASS"),
             "{line}"
         );
         let line = text.lines().find(|line| line.starts_with("  b ")).unwrap();
@@ -271,15 +240,10 @@ mod tests {
         let runs = vec![run("a", 1, measured(5e6, false))];
         let mut report = VersusReport::new(String::new(), 1, vec![entry("a", true)], runs);
         let figures = &mut report.standings[0].figures;
-        let spread = Spread {
-            median: 1e3,
-            min: 1e3,
-            max: 1e3,
-        };
-        figures.insert("connect.rate".to_owned(), spread);
-        figures.insert("broker.bytes_per_connection".to_owned(), spread);
+        figures.insert("connect.rate".to_owned(), spread(&[1e3]));
+        figures.insert("broker.bytes_per_connection".to_owned(), spread(&[1e3]));
         let text = table(&report);
-        assert!(text.contains("connections/s"), "{text}");
+        assert!(text.contains("connect rate"), "{text}");
         let line = text.lines().find(|line| line.starts_with("  a ")).unwrap();
         assert!(
             line.contains("1 000 B") && line.ends_with("1 PASS (1 INVALID)"),
@@ -300,11 +264,84 @@ mod tests {
         );
     }
 
+    /// A run with what the figures of both tables come from.
+    fn result(received: f64, p99_ms: u64, valid: bool) -> RunResult {
+        let mut run = RunResult::default();
+        run.validity.valid = valid;
+        run.verdict.pass = true;
+        run.machine.cores = 2;
+        run.rates.offered = 5_000.0;
+        run.rates.received = received;
+        let mut e2e = Distribution::default();
+        (e2e.quantiles.mean, e2e.quantiles.p99) = (1_100_000, p99_ms * 1_000_000);
+        run.latency_ns.e2e = Some(e2e);
+        let mut broker = Broker::default();
+        (broker.usage.cores_avg, broker.usage.cores_max) = (0.31, 0.42);
+        run.brokers.push(broker);
+        run.fill_metrics();
+        run
+    }
+
+    /// The same rounds as the terminal has them and as the page has them.
+    fn both(rounds: &[RunResult]) -> (String, String) {
+        let runs = (1..).zip(rounds).map(|(round, result)| Run {
+            broker: "a".to_owned(),
+            scenario: "s".to_owned(),
+            round,
+            ended: Ended::Measured {
+                pass: result.verdict.pass,
+                valid: result.validity.valid,
+                figures: result.metrics.clone(),
+                folder: String::new(),
+            },
+        });
+        let count = u32::try_from(rounds.len()).unwrap();
+        let report =
+            VersusReport::new(String::new(), count, vec![entry("a", true)], runs.collect());
+        let page = versus::VersusReport {
+            rounds: count,
+            scenarios: vec![versus::VersusScenario {
+                name: "s".to_owned(),
+                brokers: vec![versus::VersusBroker {
+                    name: "a".to_owned(),
+                    runs: rounds.to_vec(),
+                    ..versus::VersusBroker::default()
+                }],
+                ..versus::VersusScenario::default()
+            }],
+            ..versus::VersusReport::default()
+        };
+        (table(&report), versus::markdown(&page))
+    }
+
     #[test]
-    fn the_markdown_names_versions_and_the_command() {
-        let text = markdown(&report());
-        assert!(text.contains("| a | 1.0 | MIT |"), "{text}");
-        assert!(text.contains("    thrum bench versus\n"), "{text}");
-        assert!(!text.contains("| c |"), "{text}");
+    fn the_terminal_and_the_page_leave_out_the_same_rounds_and_use_the_same_units() {
+        let rounds = [
+            result(5_000.0, 6, true),
+            result(4_792.0, 223, false),
+            result(5_000.0, 5, true),
+        ];
+        let (terminal, page) = both(&rounds);
+        for text in [&terminal, &page] {
+            assert!(text.contains("5 000/s"), "{text}");
+            assert!(text.contains("5.5ms [5ms..6ms]"), "{text}");
+            assert!(!text.contains("223ms") && !text.contains("4 896"), "{text}");
+        }
+        assert!(terminal.contains("0.42 / 0.31"), "cores: {terminal}");
+        assert!(page.contains("| 0.42 | 0.31 |"), "cores: {page}");
+        assert!(terminal.contains("3 PASS (1 INVALID)"), "{terminal}");
+        assert!(
+            page.contains("INVALID in 1 of 3") && page.contains("INVALID rounds do not count"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn figures_of_a_broker_with_only_invalid_rounds_are_said_to_be_none_of_its_own() {
+        let (terminal, page) = both(&[result(4_792.0, 223, false)]);
+        for text in [&terminal, &page] {
+            assert!(text.contains("4 792/s"), "{text}");
+            assert!(text.contains("a, s: every round was INVALID"), "{text}");
+        }
     }
 }

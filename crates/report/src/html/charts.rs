@@ -117,14 +117,16 @@ impl<'run> Source<'run> {
         }
     }
 
-    /// Events per second; pieces of a second too short for a rate are left out.
+    /// Events per second; a piece of a second too short for a rate counts as the one before it in its stage, and as
+    /// a gap where a stage begins with it.
     fn rate(&self, name: &str, events: impl Fn(&Second) -> u64) -> Series {
-        let long = self
-            .result
-            .series
-            .iter()
-            .filter(|second| second.span >= RATE_SPAN_MIN);
-        let points = long.map(|second| (second.at, Some(fraction(events(second)) / second.span)));
+        let mut stage = None;
+        let points = self.result.series.iter().filter_map(|second| {
+            let is_long = second.span >= RATE_SPAN_MIN;
+            let begins = stage.replace(second.stage) != Some(second.stage);
+            let rate = is_long.then(|| fraction(events(second)) / second.span);
+            (is_long || begins).then_some((second.at, rate))
+        });
         Series {
             name: name.to_owned(),
             points: points.collect::<Vec<Point>>(),
@@ -231,9 +233,9 @@ impl<'run> Source<'run> {
             })
         };
         let lines = [
-            line("response time (e2e)", &latencies.e2e),
-            line("service time", &latencies.service),
-            line("publish to acknowledgement", &latencies.publish_ack),
+            line("e2e", &latencies.e2e),
+            line("service", &latencies.service),
+            line("ack", &latencies.publish_ack),
             line("connect", &latencies.connect),
         ];
         let chart = PercentileChart {
@@ -241,7 +243,8 @@ impl<'run> Source<'run> {
             axis: "latency, log scale".to_owned(),
             lines: lines.into_iter().flatten().collect(),
         };
-        let caption = "From HDR histograms of every single message of the hold. Each step to the right is ten times rarer.";
+        let caption = "From HDR histograms of every single message of the hold. Each step to the right is ten times rarer. \
+            e2e: response time. service: service time. ack: publish to acknowledgement.";
         chart
             .draw()
             .map(|drawing| chart_of("percentiles", drawing, caption))

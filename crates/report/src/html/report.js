@@ -7,16 +7,17 @@ const set = (element, attributes) => {
 };
 const make = (parent, tag, attributes) =>
   set(parent.appendChild(document.createElementNS('http://www.w3.org/2000/svg', tag)), attributes);
-// A path is "M x y l dx dy dx dy …" in whole numbers, again after each gap.
+// A path is "M x y" and then steps "h dx v dy …" or "l dx dy dx dy …" in whole numbers, again after each gap.
 const parse = d => d.split('M').slice(1).map(run => {
-  const n = run.match(/-?\d+/g).map(Number), points = [];
-  for (let i = 0, x = 0, y = 0; i + 1 < n.length; i += 2) points.push([x += n[i], y += n[i + 1]]);
+  const points = [];
+  let x = 0, y = 0;
+  for (const [, h, v, dx, dy] of run.matchAll(/h(-?\d+)|v(-?\d+)|(-?\d+) ?(-?\d+)/g)) points.push([x += +(h || dx || 0), y += +(v || dy || 0)]);
   return { points, end: run.endsWith('z') ? 'z' : '' };
 });
 const charts = [...document.querySelectorAll('svg[data-t]')].map(svg => {
-  const { x, y, t, u } = svg.dataset, all = selector => [...svg.querySelectorAll(selector)];
+  const { x, y, t, u, v } = svg.dataset, all = selector => [...svg.querySelectorAll(selector)];
   const [left, right] = x.split(' ').map(Number), [bottom, top, low, high, log] = y.split(' ').map(Number);
-  return { svg, left, right, bottom, top, low, high, log, end: +t, unit: u, ticks: svg.querySelector('.ticks'),
+  return { svg, left, right, bottom, top, low, high, log, end: +t, unit: u, values: +v, ticks: svg.querySelector('.ticks'),
     lines: all('.p path').map(e => ({ e, runs: parse(e.getAttribute('d')), heat: e.classList.contains('h') })),
     bands: all('rect.b').map(e => ({ e, x: +e.getAttribute('x'), w: +e.getAttribute('width') })), marks: all('g.at'),
     zone: make(svg, 'rect', { class: 'zone', y: top, height: bottom - top, width: 0 }),
@@ -26,7 +27,7 @@ const end = charts.length ? charts[0].end : 0, long = end >= 7200;
 let from = 0, to = end;
 const figure = v => v >= 999.5 ? String(+v.toPrecision(3)).replace(/\B(?=(\d{3})+$)/g, ' ') : String(+v.toPrecision(v < 10 ? 2 : 3));
 const value = (v, unit) => {
-  if (unit === 'ns') return v < 1e5 ? figure(v / 1e3) + 'µs' : v < 1e9 ? figure(v / 1e6) + 'ms' : figure(v / 1e9) + 's';
+  if (unit === 'ns') return v < 999500 ? figure(v / 1e3) + 'µs' : v < 9995e5 ? figure(v / 1e6) + 'ms' : figure(v / 1e9) + 's';
   if (unit !== 'B') return figure(v) + unit;
   let i = 0;
   for (; v >= 1024 && i < 3; i++) v /= 1024;
@@ -53,7 +54,7 @@ const draw = () => {
     }
     c.ticks.textContent = '';
     for (let t = Math.ceil(from / step) * step; t <= to; t += step)
-      make(c.ticks, 'text', { class: 'v c', x: place(c, t), y: c.bottom + 160 }).textContent = clock(t);
+      make(c.ticks, 'text', { class: 'v c', x: place(c, t), y: c.values }).textContent = clock(t);
     c.svg.classList.toggle('zoom', from > 0 || to < end);
   }
   reset.disabled = from === 0 && to === end;
@@ -63,10 +64,11 @@ const time = (c, event) => {
   return from + (clamp(c, x) - c.left) / (c.right - c.left) * (to - from);
 };
 const read = (c, line, x) => {
-  let y, far = 30;
-  for (const { points } of line.runs)
-    for (const p of line.heat ? points.slice(0, points.length / 2) : points)
-      if (Math.abs(p[0] - x) < far) { far = Math.abs(p[0] - x); y = p[1]; }
+  let y;
+  for (const { points } of line.runs) {
+    const upper = line.heat ? points.slice(0, points.length / 2) : points;
+    if (x <= upper.at(-1)[0]) y ??= upper.findLast(p => p[0] <= x)?.[1];
+  }
   const part = (c.bottom - y) / (c.bottom - c.top);
   return y === undefined ? '–' : value(c.log ? c.low * (c.high / c.low) ** part : c.low + part * (c.high - c.low), c.unit);
 };

@@ -8,7 +8,8 @@ use super::view::{NAME_MAX, brief, cut, style};
 use crate::metric::Better;
 use crate::svg::{Bar, BarChart};
 use crate::versus::{
-    Column, VersusReport, VersusScenario, cells, columns, explanation, headings, notes,
+    Column, VersusReport, VersusScenario, cells, columns, configurations, explanation, headings,
+    notes,
 };
 
 /// Most scenarios and brokers of a page.
@@ -33,14 +34,22 @@ struct View {
 struct ScenarioView {
     name: String,
     summary: String,
-    headings: Vec<String>,
+    brokers: Vec<Heading>,
     rows: Vec<Row>,
     charts: Vec<String>,
 }
 
+/// A broker above its column.
+#[derive(Debug, Serialize)]
+struct Heading {
+    name: String,
+    version: String,
+}
+
+/// A figure of all brokers: there are more figures than brokers, and a page is higher than wide.
 #[derive(Debug, Serialize)]
 struct Row {
-    broker: String,
+    name: String,
     cells: Vec<CellView>,
 }
 
@@ -78,27 +87,40 @@ pub fn versus_page(report: &VersusReport) -> Result<String, PageError> {
 }
 
 fn scenario(scenario: &VersusScenario) -> ScenarioView {
-    let rows = scenario.brokers.iter().take(BROKERS_MAX).map(|broker| Row {
-        broker: brief(&broker.label(), CELL_MAX),
-        cells: cells(scenario, broker)
-            .into_iter()
-            .map(|cell| CellView {
+    let brokers = || scenario.brokers.iter().take(BROKERS_MAX);
+    // The heading of the brokers stands above the first column.
+    let names = headings(scenario).into_iter().skip(1);
+    let mut rows: Vec<Row> = names
+        .map(|name| Row {
+            name,
+            cells: Vec::new(),
+        })
+        .collect();
+    for broker in brokers() {
+        for (row, cell) in rows.iter_mut().zip(cells(scenario, broker)) {
+            row.cells.push(CellView {
                 text: brief(&cell.text, CELL_MAX),
                 range: brief(&cell.range, CELL_MAX),
                 class: match cell.good {
+                    None if broker.is_void() => " void",
                     None => "",
                     Some(true) => " good",
                     Some(false) => " bad",
                 },
-            })
-            .collect(),
-    });
+            });
+        }
+    }
     let charted = columns(scenario).into_iter().filter(|column| column.chart);
     ScenarioView {
         name: brief(&scenario.name, NAME_MAX),
         summary: brief(&scenario.summary, NAME_MAX * 2),
-        headings: headings(scenario),
-        rows: rows.collect(),
+        brokers: brokers()
+            .map(|broker| Heading {
+                name: brief(&broker.name, CELL_MAX),
+                version: brief(broker.version_text(), CELL_MAX),
+            })
+            .collect(),
+        rows,
         charts: charted
             .filter_map(|column| bars(scenario, &column))
             .collect(),
@@ -113,9 +135,11 @@ fn bars(scenario: &VersusScenario, column: &Column) -> Option<String> {
         .filter_map(|broker| {
             let spread = column.spread(broker)?;
             Some(Bar {
-                name: broker.label(),
+                name: broker.name.clone(),
+                detail: broker.version_text().to_owned(),
                 value: spread.median,
-                range: (spread.rounds > 1).then_some((spread.low, spread.high)),
+                range: (spread.rounds > 1).then_some((spread.min, spread.max)),
+                is_void: broker.is_void(),
             })
         });
     let chart = BarChart {
@@ -142,19 +166,18 @@ fn disclosure(report: &VersusReport) -> Vec<Section> {
     run.rows
         .push(("rounds".to_owned(), report.rounds.to_string()));
     let mut sections = vec![run, machine("Machine", &report.machine)];
+    let text = |title: String, text: &str| Section {
+        title: brief(&title, NAME_MAX),
+        text: cut(text.trim_end(), TEXT_BYTES_MAX),
+        ..Section::default()
+    };
+    for broker in configurations(report).into_iter().take(BROKERS_MAX) {
+        let title = format!("Configuration of {}", broker.label());
+        sections.push(text(title, &broker.configuration));
+    }
     for scenario in report.scenarios.iter().take(SCENARIOS_MAX) {
-        let mut file = Section {
-            title: brief(&format!("Scenario {}", scenario.name), NAME_MAX),
-            text: cut(&scenario.toml, TEXT_BYTES_MAX),
-            ..Section::default()
-        };
-        for broker in scenario.brokers.iter().take(BROKERS_MAX) {
-            file.rows.push((
-                brief(&broker.label(), CELL_MAX),
-                brief(&broker.configuration, NAME_MAX * 4),
-            ));
-        }
-        sections.push(file);
+        let title = format!("Scenario {}", scenario.name);
+        sections.push(text(title, &scenario.toml));
     }
     sections
 }

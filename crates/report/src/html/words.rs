@@ -131,7 +131,7 @@ pub(crate) fn paragraph(result: &RunResult) -> String {
     sentences.push(if !result.verdict.text.is_empty() {
         sentence(&format!(
             "Verdict: {}",
-            brief(&result.verdict.text, NAME_MAX * 2)
+            unbroken_figures(&brief(&result.verdict.text, NAME_MAX * 2))
         ))
     } else if result.verdict.pass {
         "The broker kept the promises of the protocol.".to_owned()
@@ -175,14 +175,19 @@ fn what_was_done(result: &RunResult) -> String {
 fn what_arrived(result: &RunResult) -> Option<String> {
     let delivery = &result.delivery;
     (delivery.expected > 0).then(|| {
-        let share = units::ratio(delivery.delivered, delivery.expected);
         let all = figure(delivery.expected);
-        let arrived = unbroken(&value_text(share, Unit::Share));
+        if delivery.delivered >= delivery.expected {
+            return format!("All {all} deliveries arrived.");
+        }
+        let share = units::ratio(delivery.delivered, delivery.expected);
+        let share = unbroken(&value_text(share, Unit::Share));
+        let arrived = figure(delivery.delivered);
         let lost = match delivery.lost {
-            0 => "none was lost".to_owned(),
+            0 => "none was lost, the others were not promised".to_owned(),
+            1 => "1 was lost".to_owned(),
             lost => format!("{} were lost", figure(lost)),
         };
-        format!("Of {all} deliveries {arrived} happened; {lost}.")
+        format!("{arrived} of {all} deliveries arrived ({share}); {lost}.")
     })
 }
 
@@ -437,6 +442,20 @@ fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
+/// A text whose figures no line break divides: `all 30 000 deliveries`.
+fn unbroken_figures(text: &str) -> String {
+    let is_digit = |character: Option<char>| character.is_some_and(|digit| digit.is_ascii_digit());
+    let mut before = None;
+    let mut after = text.chars().skip(1);
+    let characters = text.chars().map(|character| {
+        let next = after.next();
+        let is_within = character == ' ' && is_digit(before) && is_digit(next);
+        before = Some(character);
+        if is_within { '\u{a0}' } else { character }
+    });
+    characters.collect()
+}
+
 fn sentence(text: &str) -> String {
     if text.ends_with('.') {
         text.to_owned()
@@ -470,6 +489,38 @@ mod tests {
         result.latency_ns.connect = Some(crate::result::Distribution::default());
         assert_eq!(tiles(&result)[1].name, "Connect time p99");
         assert!(paragraph(&result).contains("Half of the connections"));
+    }
+
+    #[test]
+    fn deliveries_are_told_in_plain_words() {
+        let told = |expected, delivered, lost| {
+            let mut result = RunResult::default();
+            (result.delivery.expected, result.delivery.delivered) = (expected, delivered);
+            result.delivery.lost = lost;
+            what_arrived(&result).map(|text| text.replace('\u{a0}', " "))
+        };
+        assert_eq!(told(0, 0, 0), None);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            told(30_000, 30_000, 0),
+            text("All 30 000 deliveries arrived.")
+        );
+        assert_eq!(
+            told(30_000, 29_997, 3),
+            text("29 997 of 30 000 deliveries arrived (99.99 %); 3 were lost.")
+        );
+        assert_eq!(
+            told(4, 3, 0),
+            text("3 of 4 deliveries arrived (75 %); none was lost, the others were not promised.")
+        );
+    }
+
+    #[test]
+    fn no_line_break_divides_a_figure_of_the_verdict() {
+        assert_eq!(
+            unbroken_figures("all 4 000 deliveries, 2 of 3"),
+            "all 4\u{a0}000 deliveries, 2 of 3"
+        );
     }
 
     #[test]

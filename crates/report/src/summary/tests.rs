@@ -6,15 +6,15 @@ use crate::sample;
 #[test]
 fn the_summary_says_it_all_in_a_screenful() {
     let expected = "  \
-  p2p-1K   2 000 clients · 10s hold · QoS1 · 16 B · MQTT 3.1.1   VALID  (generator lag p99 0.2ms)
+  p2p-1K   2 000 clients · 10s hold · QoS1 · 16 B · MQTT 3.1.1   VALID  (generator lag p99 200µs)
   █ VERDICT      PASS   all 15 000 deliveries arrived in order, each once
                  2 × reset by the broker (4.5s to 7.2s)
   █ THRESHOLDS   ✓ e2e.p99 < 50ms     41ms                      18 % below
                  ✓ delivered == 100%  100 % (15 000 of 15 000)  at the limit
                  ✗ broker.rss < 4MiB  8 MiB                     100 % above
   █ RESULTS      rate       1 000/s achieved of 1 000/s offered · 1 000/s received
-                 e2e        p50 0.9ms  p75 3.9ms  p90 41ms  p95 41ms  p99 41ms  p99.9 41ms  max 41ms  mean 12ms
-                 service    p50 0.45ms  p75 2ms  p90 21ms  p95 21ms  p99 21ms  p99.9 21ms  max 21ms  mean 5.8ms
+                 e2e        p50 900µs  p75 3.9ms  p90 41ms  p95 41ms  p99 41ms  p99.9 41ms  max 41ms  mean 12ms
+                 service    p50 450µs  p75 2ms  p90 21ms  p95 21ms  p99 21ms  p99.9 21ms  max 21ms  mean 5.8ms
                  ack        p50 70µs  p75 70µs  p90 70µs  p95 70µs  p99 70µs  p99.9 70µs  max 70µs  mean 70µs
                  connect    p50 1.1ms  p99 1.1ms  max 1.1ms · 1 000/s · failures 0
                  subscribe  p50 36µs  p75 36µs  p90 36µs  p95 36µs  p99 36µs  p99.9 36µs  max 36µs  mean 36µs
@@ -32,7 +32,7 @@ fn a_failed_and_invalid_run_says_why_and_what_to_do() {
     let text = summary(&sample::bad_run());
     let lines: Vec<&str> = text.lines().take(4).collect();
     assert!(
-        lines[0].ends_with("INVALID  (generator lag p99 0.2ms)"),
+        lines[0].ends_with("INVALID  (generator lag p99 200µs)"),
         "{}",
         lines[0]
     );
@@ -133,7 +133,7 @@ fn several_brokers_and_agents_are_told_apart() {
         "{text}"
     );
     assert!(
-        text.contains("agents     east · 1 000 clients · clocks within 0.2ms"),
+        text.contains("agents     east · 1 000 clients · clocks within 200µs"),
         "{text}"
     );
 }
@@ -159,7 +159,7 @@ fn colour_changes_nothing_but_the_colour() {
 fn one_line_tells_the_most_important() {
     assert_eq!(
         summary_line(&sample::run()),
-        "p2p-1K  PASS ✗1 · 1 000/s received · e2e p50 0.9ms p99 41ms · thresholds 2 of 3"
+        "p2p-1K  PASS ✗1 · 1 000/s received · e2e p50 900µs p99 41ms · thresholds 2 of 3"
     );
     assert_eq!(
         summary_line(&sample::idle_run()),

@@ -1,6 +1,6 @@
 //! Bars for comparisons.
 
-use super::drawing::{Drawing, clip};
+use super::drawing::{Drawing, clip, text_width};
 use super::scale::{Scale, tick_text, value_text};
 use crate::metric::Unit;
 use crate::units;
@@ -9,20 +9,32 @@ use crate::units;
 const BARS_MAX: usize = 16;
 
 const WIDTH: f64 = 6_000.0;
-const LEFT: f64 = 1_500.0;
 const RIGHT: f64 = 4_800.0;
 const TOP: f64 = 400.0;
-const ROW: f64 = 270.0;
+const ROW: f64 = 300.0;
+/// Room for names: it grows with the longest of them.
+const LEFT_MIN: f64 = 900.0;
+const LEFT_MAX: f64 = 2_600.0;
+/// Most characters of a name, and of what stands below it.
+const NAME_MAX: usize = 28;
+const DETAIL_MAX: usize = 36;
+/// Font sizes: of names on narrow screens, where letters are larger, and of details, which are left out there.
+const NAME_SIZE: f64 = 150.0;
+const DETAIL_SIZE: f64 = 105.0;
 
 /// A bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
     /// Whose it is.
     pub name: String,
+    /// What stands below the name, as a version; may be empty.
+    pub detail: String,
     /// Its length.
     pub value: f64,
     /// Lowest and highest of several runs: drawn as a whisker.
     pub range: Option<(f64, f64)>,
+    /// Drawn hollow: the figure is shown and does not count.
+    pub is_void: bool,
 }
 
 /// Bars of one figure.
@@ -48,7 +60,7 @@ impl BarChart {
         let high = ends.filter(|end| end.is_finite()).max_by(f64::total_cmp)?;
         let rows = units::fraction(u64::try_from(bars.len()).unwrap_or(0));
         let bottom = TOP + rows * ROW + 30.0;
-        let x = Scale::linear(high, self.unit, (LEFT, RIGHT));
+        let x = Scale::linear(high, self.unit, (left(bars), RIGHT));
         let mut drawing = Drawing::new(WIDTH, bottom + 220.0, &self.title);
         drawing.text("t", (0.0, 150.0), &self.title);
         drawing.text("a", (0.0, 310.0), &self.axis);
@@ -69,12 +81,23 @@ impl BarChart {
 
     fn row(&self, drawing: &mut Drawing, bar: &Bar, top: f64, x: Scale) {
         let middle = top + 90.0;
-        drawing.text("e", (LEFT - 60.0, middle + 40.0), &clip(&bar.name, 22));
+        let left = x.place.0;
+        let below = if bar.detail.is_empty() { 40.0 } else { -10.0 };
+        drawing.text(
+            "e",
+            (left - 60.0, middle + below),
+            &clip(&bar.name, NAME_MAX),
+        );
+        if !bar.detail.is_empty() {
+            let at = (left - 60.0, middle + 110.0);
+            drawing.text("v e far", at, &clip(&bar.detail, DETAIL_MAX));
+        }
         if !bar.value.is_finite() {
             return;
         }
         let mut end = x.at(bar.value);
-        drawing.rectangle("bar", (LEFT, top), (end - LEFT, 180.0));
+        let class = if bar.is_void { "bar void" } else { "bar" };
+        drawing.rectangle(class, (left, top), (end - left, 180.0));
         if let Some((low, high)) = bar.range.filter(|(low, high)| low < high) {
             let (low, high) = (x.at(low), x.at(high));
             drawing.line("w", (low, middle), (high, middle));
@@ -83,12 +106,23 @@ impl BarChart {
             }
             end = end.max(high);
         }
-        drawing.text(
-            "n",
-            (end + 60.0, middle + 40.0),
-            &value_text(bar.value, self.unit),
-        );
+        let mut text = value_text(bar.value, self.unit);
+        if bar.is_void {
+            text.push_str(" INVALID");
+        }
+        drawing.text("n", (end + 60.0, middle + 40.0), &text);
     }
+}
+
+/// Where the bars begin: no name is cut unless it is very long.
+fn left(bars: &[Bar]) -> f64 {
+    let widths = bars.iter().flat_map(|bar| {
+        [
+            text_width(&clip(&bar.name, NAME_MAX), NAME_SIZE),
+            text_width(&clip(&bar.detail, DETAIL_MAX), DETAIL_SIZE),
+        ]
+    });
+    (widths.fold(0.0, f64::max) + 120.0).clamp(LEFT_MIN, LEFT_MAX)
 }
 
 #[cfg(test)]
@@ -101,6 +135,7 @@ mod tests {
             name: "a".into(),
             value: 5.0,
             range,
+            ..Bar::default()
         };
         let chart = |bars| BarChart {
             title: "t".into(),
@@ -124,5 +159,27 @@ mod tests {
             0
         );
         assert_eq!(draw(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_name_is_whole_and_its_version_below_it() {
+        let bar = Bar {
+            name: "mosquitto-2-threads".to_owned(),
+            detail: "version 2.0.11".to_owned(),
+            value: 5.0,
+            ..Bar::default()
+        };
+        let chart = BarChart {
+            title: "t".into(),
+            axis: String::new(),
+            unit: Unit::Count,
+            bars: vec![bar],
+        };
+        let svg = chart.draw().unwrap().inline();
+        assert!(
+            svg.contains(">mosquitto-2-threads<") && svg.contains(">version 2.0.11<"),
+            "{svg}"
+        );
+        assert!(left(&chart.bars) > text_width("mosquitto-2-threads", NAME_SIZE));
     }
 }

@@ -164,6 +164,25 @@ pub(super) fn path(points: &[(f64, f64)]) -> String {
     text
 }
 
+/// A path of steps: each value lasts until the next point. Relative and whole, as those of [`path`].
+pub(super) fn steps(points: &[(f64, f64)]) -> String {
+    let mut text = String::with_capacity(points.len() * 6 + 8);
+    let mut previous = None;
+    for &(x, y) in points {
+        let (x, y) = (x.round(), y.round());
+        let Some((last_x, last_y)) = previous.replace((x, y)) else {
+            write!(text, "M{} {}", number(x), number(y)).ok();
+            continue;
+        };
+        for (letter, by) in [('h', x - last_x), ('v', y - last_y)] {
+            if by != 0.0 {
+                write!(text, "{letter}{}", number(by)).ok();
+            }
+        }
+    }
+    text
+}
+
 /// A sign separates as well as a space does.
 fn step(text: &mut String, by: f64) {
     let digits = number(by);
@@ -226,6 +245,13 @@ mod tests {
     fn steps_are_relative_and_do_not_drift() {
         assert_eq!(path(&[(1.4, 2.0), (2.8, 0.0), (4.2, 5.0)]), "M1 2l2-2 1 5");
         assert_eq!(path(&[(7.0, 8.0)]), "M7 8l10 0");
+    }
+
+    #[test]
+    fn a_step_goes_along_and_then_up_or_down() {
+        let points = [(1.0, 9.0), (4.0, 9.0), (6.0, 2.0), (8.0, 2.0)];
+        assert_eq!(steps(&points), "M1 9h3h2v-7h2");
+        assert_eq!(steps(&[]), "");
     }
 
     #[test]

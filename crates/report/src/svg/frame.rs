@@ -14,11 +14,18 @@ pub(super) const LEFT: f64 = 700.0;
 pub(super) const RIGHT: f64 = 4_960.0;
 pub(super) const TOP: f64 = 520.0;
 pub(super) const BOTTOM: f64 = 2_060.0;
-const HEIGHT: f64 = 2_420.0;
+/// Height of the strip below the plot that names the stages, away from the lines.
+const STRIP: f64 = 145.0;
+/// Where the values of a horizontal axis stand, and its title.
+pub(super) const TICKS_Y: f64 = BOTTOM + STRIP + 160.0;
+pub(super) const TITLE_Y: f64 = BOTTOM + STRIP + 320.0;
+const HEIGHT: f64 = 2_590.0;
 /// How far the number of a mark may be from its line.
 const LABEL_SHIFT_MAX: f64 = 130.0;
-/// Font size of the labels of marks.
-const LABEL_SIZE: f64 = 105.0;
+/// Font size of the values of axes and of the labels of marks.
+pub(super) const LABEL_SIZE: f64 = 105.0;
+/// The same on a narrow screen, see `report.css`.
+pub(super) const LABEL_SIZE_NARROW: f64 = 140.0;
 
 /// The time axis of a chart and what lies along it.
 pub(super) struct TimeFrame<'chart> {
@@ -57,6 +64,7 @@ impl<'chart> TimeFrame<'chart> {
             ),
         );
         drawing.attribute("data-u", unit_letter(unit));
+        drawing.attribute("data-v", &number(TICKS_Y));
         self.stages(&mut drawing, stages);
         value_axis(&mut drawing, y, unit);
         self.time_axis(&mut drawing);
@@ -71,13 +79,18 @@ impl<'chart> TimeFrame<'chart> {
     }
 
     fn stages(&self, drawing: &mut Drawing, stages: &[StageBand]) {
+        let ends = |band: &StageBand| (self.x(band.from), self.x(band.to));
         for (index, band) in stages.iter().enumerate() {
-            let (from, to) = (self.x(band.from), self.x(band.to));
+            let (from, to) = ends(band);
             let shade = if index % 2 == 0 { "b" } else { "b o" };
-            drawing.rectangle(shade, (from, TOP), (to - from, BOTTOM - TOP));
+            drawing.rectangle(shade, (from, TOP), (to - from, BOTTOM + STRIP - TOP));
+        }
+        for band in stages {
+            let (from, to) = ends(band);
             let name = stage_name(band.stage);
-            if to - from > text_width(name, LABEL_SIZE) + 60.0 {
-                drawing.text("g", (from + 40.0, TOP + 110.0), name);
+            let fits = |size: f64| to - from > text_width(name, size) + 60.0;
+            if let Some(class) = label_class("g", fits(LABEL_SIZE), fits(LABEL_SIZE_NARROW)) {
+                drawing.text(&class, (from + 40.0, BOTTOM + 115.0), name);
             }
         }
     }
@@ -87,11 +100,11 @@ impl<'chart> TimeFrame<'chart> {
         drawing.raw("<g class=\"ticks\">");
         for tick in time_ticks(self.seconds) {
             let text = time_text(tick, self.seconds);
-            drawing.text("v c", (self.x(tick), BOTTOM + 160.0), &text);
+            drawing.text("v c", (self.x(tick), TICKS_Y), &text);
         }
         drawing.raw("</g>");
         let middle = f64::midpoint(LEFT, RIGHT);
-        drawing.text("a c", (middle, BOTTOM + 300.0), time_title(self.seconds));
+        drawing.text("a c", (middle, TITLE_Y), time_title(self.seconds));
     }
 
     /// Vertical lines with numbers, and with words where there is room for them.
@@ -134,6 +147,12 @@ pub(super) fn value_axis(drawing: &mut Drawing, y: Scale, unit: Unit) {
         drawing.line("k", (LEFT, at), (RIGHT, at));
         drawing.text("v e", (LEFT - 50.0, at + 38.0), &tick_text(tick, unit));
     }
+}
+
+/// Class of a label that fits or not: `far` is left out on narrow screens, where letters are larger.
+pub(super) fn label_class(class: &str, fits: bool, fits_narrow: bool) -> Option<String> {
+    let narrow = if fits_narrow { "" } else { " far" };
+    fits.then(|| format!("{class}{narrow}"))
 }
 
 /// `2 broker killed`, cut to the room there is; the number alone if that leaves no word.

@@ -1,8 +1,8 @@
 //! Where the latencies of a run lie, over time.
 
 use super::drawing::{Drawing, path};
-use super::frame::{BOTTOM, RIGHT, TOP, TimeFrame, close};
-use super::line::{StageBand, TimeMark};
+use super::frame::{BOTTOM, TOP, TimeFrame, close};
+use super::line::{EndLabel, StageBand, TimeMark, end_labels};
 use super::scale::Scale;
 use crate::metric::Unit;
 use crate::result::Quantiles;
@@ -64,8 +64,7 @@ impl HeatMap {
         let y = Scale::logarithmic(of(low), of(high), (BOTTOM, TOP));
         let frame = TimeFrame::new(&self.title, &self.axis, self.seconds);
         let mut drawing = frame.open(y, Unit::Nanoseconds, &self.stages);
-        let mut labels = BOTTOM + 200.0;
-        let mut texts = Vec::new();
+        let mut labels = Vec::new();
         for band in 0..EDGES.len() {
             let bands = columns.split(Option::is_none).filter(|run| !run.is_empty());
             let d: String = bands
@@ -73,14 +72,17 @@ impl HeatMap {
                 .collect();
             drawing.path(&format!("l h h{}", band + 1), EDGES[band], &d);
             if let Some((_, _, edges)) = columns.iter().rev().find_map(|column| *column) {
-                labels = y.at(of(edges[band + 1])).min(labels - 150.0);
-                texts.push((labels, EDGES[band]));
+                labels.push(EndLabel {
+                    y: y.at(of(edges[band + 1])),
+                    text: EDGES[band],
+                    style: None,
+                });
             }
         }
         close(&mut drawing);
-        for (at, text) in texts {
-            drawing.text("n", (RIGHT + 50.0, at + 40.0), text);
-        }
+        // Later ones end higher, and the order stays where they end together.
+        labels.reverse();
+        end_labels(&mut drawing, labels);
         frame.marks(&mut drawing, &self.marks);
         Some(drawing)
     }

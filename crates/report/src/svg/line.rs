@@ -1,6 +1,6 @@
 //! Lines over time.
 
-use super::drawing::{Drawing, clip, path};
+use super::drawing::{Drawing, clip, steps};
 use super::frame::{BOTTOM, LEFT, RIGHT, TOP, TimeFrame, close};
 use super::sample::{POINTS_MAX, Point, sample};
 use super::scale::Scale;
@@ -19,7 +19,7 @@ const LABEL_STEP: f64 = 150.0;
 pub struct Series {
     /// What it is called at its end.
     pub name: String,
-    /// Its points in order of time.
+    /// Its points in order of time; a value lasts until the next point, the last one until the end of the chart.
     pub points: Vec<Point>,
 }
 
@@ -115,13 +115,13 @@ impl LineChart {
             let place = |&(at, value): &(f64, f64)| (frame.x(at), y.at(value));
             let d: String = runs
                 .iter()
-                .map(|run| path(&run.iter().map(place).collect::<Vec<_>>()))
+                .map(|run| steps(&run.iter().map(place).collect::<Vec<_>>()))
                 .collect();
             drawing.path(&format!("l s{}", index + 1), &series.name, &d);
             labels.push(EndLabel {
                 y: y.at(last),
                 text: &series.name,
-                class: index + 1,
+                style: Some(index + 1),
             });
         }
         close(&mut drawing);
@@ -137,10 +137,9 @@ impl LineChart {
 
     fn runs(&self, series: &Series) -> Vec<Vec<(f64, f64)>> {
         let drawn = |&(at, value): &Point| (at, value.filter(|value| !self.log || *value > 0.0));
-        sample(
-            &series.points.iter().map(drawn).collect::<Vec<_>>(),
-            self.points_max,
-        )
+        let end = (self.seconds, None);
+        let points: Vec<Point> = series.points.iter().map(drawn).chain([end]).collect();
+        sample(&points, self.points_max)
     }
 
     /// The lowest and highest value, and a limit where it is near enough not to flatten the lines.
@@ -168,14 +167,18 @@ impl LineChart {
     }
 }
 
-struct EndLabel<'series> {
-    y: f64,
-    text: &'series str,
-    class: usize,
+/// The name of a line, to the right of the plot.
+pub(super) struct EndLabel<'series> {
+    /// Where the line ends.
+    pub(super) y: f64,
+    /// The name.
+    pub(super) text: &'series str,
+    /// Number of the line's style, from 1, to draw a piece of it; none where shades tell.
+    pub(super) style: Option<usize>,
 }
 
 /// Names of lines at their ends, moved apart where they would touch, each with a piece of its line.
-fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
+pub(super) fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
     labels.sort_by(|left, right| left.y.total_cmp(&right.y));
     let mut free = TOP - 40.0;
     for label in &mut labels {
@@ -187,13 +190,13 @@ fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
         label.y = label.y.min(free);
         free = label.y - LABEL_STEP;
     }
-    for EndLabel { y, text, class } in labels {
-        drawing.line(
-            &format!("n s{class}"),
-            (RIGHT + 50.0, y),
-            (RIGHT + 280.0, y),
-        );
-        drawing.text("n", (RIGHT + 320.0, y + 40.0), &clip(text, 12));
+    for EndLabel { y, text, style } in labels {
+        let mut x = RIGHT + 50.0;
+        if let Some(style) = style {
+            drawing.line(&format!("n s{style}"), (x, y), (x + 230.0, y));
+            x += 270.0;
+        }
+        drawing.text("n", (x, y + 40.0), &clip(text, 12));
     }
 }
 
@@ -240,6 +243,38 @@ mod tests {
             .inline();
         assert_eq!(path_of(&svg).matches('M').count(), 2, "{svg}");
         assert_eq!(chart(&[None, None]).draw(), None);
+    }
+
+    #[test]
+    fn a_value_lasts_as_long_as_its_second() {
+        let mut line = chart(&[Some(5.0), Some(5.0), Some(0.0)]);
+        line.seconds = 3.0;
+        let place = |at: f64| TimeFrame::new("", "", 3.0).x(at).round();
+        let path = path_of(&line.draw().unwrap().inline()).to_owned();
+        let second = place(1.0) - place(0.0);
+        let expected = format!("M{LEFT} {TOP}h{second}h{second}v{}h{second}", BOTTOM - TOP);
+        assert_eq!(path, expected, "no slope to 0, and up to the end");
+        let alone = LineChart {
+            seconds: 1.0,
+            ..chart(&[Some(5.0)])
+        };
+        let path = path_of(&alone.draw().unwrap().inline()).to_owned();
+        assert_eq!(path, format!("M{LEFT} {TOP}h{}", RIGHT - LEFT));
+    }
+
+    #[test]
+    fn a_name_of_a_stage_is_left_out_on_a_screen_too_narrow_for_it() {
+        let mut chart = chart(&[Some(5.0)]);
+        chart.stages = vec![StageBand {
+            stage: Stage::WarmUp,
+            from: 0.0,
+            to: 1.25,
+        }];
+        let svg = chart.draw().unwrap().inline();
+        assert!(
+            svg.contains("class=\"g far\"") && svg.contains(">warm-up<"),
+            "{svg}"
+        );
     }
 
     #[test]
@@ -333,6 +368,15 @@ mod tests {
         let svg = chart.draw().unwrap().inline();
         assert!(svg.contains(">1 broker &lt;killed&gt;<"), "{svg}");
         assert!(svg.contains(">hold<") && !svg.contains(">warm-up<"));
+        let (before, _) = svg.split_once(">hold<").unwrap();
+        let y: f64 = before
+            .rsplit_once("y=\"")
+            .unwrap()
+            .1
+            .trim_end_matches('"')
+            .parse()
+            .unwrap();
+        assert!(y > BOTTOM, "the name of a stage is below the lines: {y}");
         assert_eq!(svg.matches("data-at=").count(), 3);
     }
 }

@@ -1,7 +1,11 @@
 //! The percentile plot of HDR histograms: the tail at full length.
 
-use super::drawing::{Drawing, clip, path, text_width};
-use super::frame::{BOTTOM, LEFT, RIGHT, TOP, titled, value_axis};
+use super::drawing::{Drawing, path, text_width};
+use super::frame::{
+    BOTTOM, LABEL_SIZE, LABEL_SIZE_NARROW, LEFT, RIGHT, TICKS_Y, TITLE_Y, TOP, label_class, titled,
+    value_axis,
+};
+use super::line::{EndLabel, end_labels};
 use super::scale::Scale;
 use crate::metric::Unit;
 use crate::units;
@@ -69,9 +73,10 @@ impl PercentileChart {
         let middle = f64::midpoint(LEFT, RIGHT);
         drawing.text(
             "a c",
-            (middle, BOTTOM + 300.0),
+            (middle, TITLE_Y),
             "share of messages that took at most this long",
         );
+        let mut labels = Vec::new();
         for (index, line) in self.lines.iter().take(LINES_MAX).enumerate() {
             let last = 1.0 - 10_f64.powf(-nines_of(line.count));
             let points: Vec<_> = line
@@ -79,37 +84,39 @@ impl PercentileChart {
                 .iter()
                 .map(|&(fraction, ns)| (x(fraction.min(last)), y.at(units::fraction(ns))))
                 .collect();
-            if !points.is_empty() {
+            if let Some(&(_, y)) = points.last() {
                 drawing.path(&format!("l s{}", index + 1), &line.name, &path(&points));
-                key(&mut drawing, index, &line.name);
+                labels.push(EndLabel {
+                    y,
+                    text: &line.name,
+                    style: Some(index + 1),
+                });
             }
         }
+        end_labels(&mut drawing, labels);
         Some(drawing)
     }
 }
 
 /// Rules and shares along the axis; a text that would touch the one before is left out.
 fn axis<'texts>(drawing: &mut Drawing, marks: impl Iterator<Item = (f64, &'texts str)>) {
-    let mut free = 0.0;
+    let (mut free, mut free_narrow) = (0.0, 0.0);
+    let fits = |free: &mut f64, at: f64, text: &str, size: f64| {
+        let half = text_width(text, size) / 2.0;
+        let fits = at - half >= *free;
+        if fits {
+            *free = at + half + 60.0;
+        }
+        fits
+    };
     for (at, text) in marks {
         drawing.line("k", (at, TOP), (at, BOTTOM));
-        let half = text_width(text, 105.0) / 2.0;
-        if at - half >= free {
-            drawing.text("v c", (at, BOTTOM + 160.0), text);
-            free = at + half + 60.0;
+        let is_wide = fits(&mut free, at, text, LABEL_SIZE);
+        let is_narrow = fits(&mut free_narrow, at, text, LABEL_SIZE_NARROW);
+        if let Some(class) = label_class("v c", is_wide, is_narrow) {
+            drawing.text(&class, (at, TICKS_Y), text);
         }
     }
-}
-
-/// Names in the upper left corner: lines of a percentile plot end on top of each other.
-fn key(drawing: &mut Drawing, index: usize, name: &str) {
-    let y = TOP + 90.0 + 150.0 * units::fraction(u64::try_from(index).unwrap_or(0));
-    drawing.line(
-        &format!("n s{}", index + 1),
-        (LEFT + 80.0, y),
-        (LEFT + 330.0, y),
-    );
-    drawing.text("n", (LEFT + 380.0, y + 40.0), &clip(name, 30));
 }
 
 /// Decades of the tail: 0.99 is 2.
@@ -147,5 +154,32 @@ mod tests {
         let svg = chart.draw().unwrap().inline();
         assert!(svg.contains("99.9 %") && !svg.contains("99.99 %"), "{svg}");
         assert_eq!(PercentileChart::default().draw(), None);
+    }
+
+    #[test]
+    fn names_stand_beside_the_plot_and_shares_do_not_touch_on_a_narrow_screen() {
+        let line = |name: &str| PercentileLine {
+            name: name.to_owned(),
+            count: 10_000,
+            curve: vec![(0.0, 100), (0.5, 200), (1.0, 4_000)],
+        };
+        let chart = PercentileChart {
+            lines: vec![line("e2e"), line("service")],
+            ..PercentileChart::default()
+        };
+        let svg = chart.draw().unwrap().inline();
+        for name in ["e2e", "service"] {
+            let (before, _) = svg.split_once(&format!(">{name}</text>")).unwrap();
+            let (_, x) = before.rsplit_once("x=\"").unwrap();
+            let x: f64 = x.split_once('"').unwrap().0.parse().unwrap();
+            assert!(x > RIGHT, "{name} at {x}");
+        }
+        let share = |text: &str| {
+            let (before, _) = svg.split_once(&format!(">{text}<"))?;
+            Some(before.rsplit_once("class=\"")?.1.split_once('"')?.0)
+        };
+        assert_eq!(share("0 %"), Some("v c"));
+        assert_eq!(share("50 %"), Some("v c far"));
+        assert_eq!(share("90 %"), Some("v c"));
     }
 }

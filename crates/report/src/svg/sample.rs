@@ -9,7 +9,8 @@ pub type Point = (f64, Option<f64>);
 /// Reduces a line to at most `points_max` points that keep every minimum and maximum, as runs without gaps.
 ///
 /// Points are put into equal groups; of each, the lowest and the highest stay, in their order. A gap shows
-/// where a whole group has nothing: with few points that is any gap, with many those as long as a group.
+/// where a whole group has nothing: with few points that is any gap, with many those as long as a group. A value
+/// lasts until the next point, so a run ends with its last value at the time at which the gap begins.
 pub fn sample(points: &[Point], points_max: usize) -> Vec<Vec<(f64, f64)>> {
     let group = if points.len() <= points_max {
         1
@@ -24,8 +25,12 @@ pub fn sample(points: &[Point], points_max: usize) -> Vec<Vec<(f64, f64)>> {
                 run.push(first);
                 run.extend(second);
             }
-            None if run.is_empty() => {}
-            None => runs.push(std::mem::take(&mut run)),
+            None => {
+                if let (Some(&(_, last)), Some(&(at, _))) = (run.last(), group.first()) {
+                    run.push((at, last));
+                    runs.push(std::mem::take(&mut run));
+                }
+            }
         }
     }
     if !run.is_empty() {
@@ -90,7 +95,8 @@ mod tests {
     fn nothing_measured_is_a_gap_and_never_a_zero() {
         let points = line(10, |at| (!(4..6).contains(&at)).then_some(1.0));
         let runs = sample(&points, POINTS_MAX);
-        assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [5, 4]);
+        assert_eq!(runs[0][4], (4.0, 1.0), "the last value lasts until the gap");
         assert!(sample(&line(10, |_| None), POINTS_MAX).is_empty());
         assert!(sample(&line(3, |_| Some(f64::NAN)), POINTS_MAX).is_empty());
     }

@@ -139,6 +139,12 @@ fn percent(share: f64) -> String {
 /// A value on an axis whose title already names what it is.
 pub(super) fn tick_text(value: f64, unit: Unit) -> String {
     match unit {
+        // The parts of a small axis have more digits than figures have.
+        Unit::Cores | Unit::Count if value < 0.1 => {
+            let digits = format!("{value:.6}");
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            digits.to_owned()
+        }
         Unit::PerSecond | Unit::Cores | Unit::Count => units::figure(value),
         _ if value == 0.0 => "0".to_owned(),
         _ => value_text(value, unit),
@@ -209,8 +215,19 @@ mod tests {
             .iter()
             .map(|tick| tick_text(*tick, Unit::Nanoseconds))
             .collect();
-        assert_eq!(texts, ["0.1ms", "1ms", "10ms", "100ms"]);
+        assert_eq!(texts, ["100µs", "1ms", "10ms", "100ms"]);
         assert!(scale.at(1e6) < scale.at(1e5));
+    }
+
+    #[test]
+    fn marks_of_a_small_axis_differ() {
+        let scale = Scale::linear(0.0034, Unit::Cores, (0.0, 100.0));
+        let ticks = scale.ticks(Unit::Cores);
+        let texts: Vec<_> = ticks
+            .iter()
+            .map(|tick| tick_text(*tick, Unit::Cores))
+            .collect();
+        assert_eq!(texts, ["0", "0.001", "0.002", "0.003", "0.004"]);
     }
 
     #[test]

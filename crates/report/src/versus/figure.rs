@@ -1,5 +1,7 @@
 //! The columns of the tables, and the median of several rounds.
 
+use serde::Serialize;
+
 use super::{VersusBroker, VersusScenario};
 use crate::metric::{Better, Unit};
 use crate::result::{Distribution, RunResult, Usage};
@@ -7,15 +9,15 @@ use crate::svg::value_text;
 use crate::units::{self, fraction};
 
 /// The median of several rounds and how far they lay apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Median.
+    /// Median; of an even number of rounds the mean of the two in the middle.
     pub median: f64,
     /// Lowest.
-    pub low: f64,
+    pub min: f64,
     /// Highest.
-    pub high: f64,
-    /// Rounds that had the figure.
+    pub max: f64,
+    /// Rounds that counted and had the figure.
     pub rounds: usize,
 }
 
@@ -24,7 +26,7 @@ impl Spread {
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.retain(|value| value.is_finite());
         values.sort_by(f64::total_cmp);
-        let (&low, &high) = (values.first()?, values.last()?);
+        let (&min, &max) = (values.first()?, values.last()?);
         let middle = values.len() / 2;
         let median = if values.len() % 2 == 1 {
             values[middle]
@@ -33,8 +35,8 @@ impl Spread {
         };
         Some(Self {
             median,
-            low,
-            high,
+            min,
+            max,
             rounds: values.len(),
         })
     }
@@ -44,19 +46,27 @@ impl Spread {
         cell_text(self.median, unit)
     }
 
-    /// `[1.1..1.4ms]`; empty if there was one round or all say the same.
+    /// `[1.1ms..1.4ms]`; empty if there was one round or all say the same.
     pub fn range_text(&self, unit: Unit) -> String {
         if self.rounds < 2 {
             return String::new();
         }
-        let (low, high) = (cell_text(self.low, unit), cell_text(self.high, unit));
+        let (low, high) = (cell_text(self.min, unit), cell_text(self.max, unit));
         if low == high {
             return String::new();
         }
-        let number = low.trim_end_matches(|character: char| !character.is_ascii_digit());
-        let digits = high.trim_end_matches(|character: char| !character.is_ascii_digit());
-        let same = low[number.len()..] == high[digits.len()..];
-        format!("[{}..{high}]", if same { number } else { &low })
+        format!("[{low}..{high}]")
+    }
+}
+
+/// The rounds whose figures count: those that the generator did not limit. If it limited every round, all of them
+/// are shown as what they are, see [`void_note`](super::void_note).
+pub fn counted<R>(rounds: &[R], is_valid: impl Fn(&R) -> bool) -> Vec<&R> {
+    let valid: Vec<&R> = rounds.iter().filter(|round| is_valid(round)).collect();
+    if valid.is_empty() {
+        rounds.iter().collect()
+    } else {
+        valid
     }
 }
 
@@ -85,7 +95,8 @@ pub struct Column {
 impl Column {
     /// The figure over all rounds of a broker.
     pub fn spread(&self, broker: &VersusBroker) -> Option<Spread> {
-        Spread::of(broker.runs.iter().filter_map(self.of).collect())
+        let runs = counted(&broker.runs, |run| run.validity.valid);
+        Spread::of(runs.into_iter().filter_map(self.of).collect())
     }
 }
 
@@ -233,7 +244,7 @@ mod tests {
     #[test]
     fn the_median_is_between_the_middle_rounds() {
         let three = Spread::of(vec![3.0, 1.0, 2.0]).unwrap();
-        assert_eq!((three.median, three.low, three.high), (2.0, 1.0, 3.0));
+        assert_eq!((three.median, three.min, three.max), (2.0, 1.0, 3.0));
         let four = Spread::of(vec![4.0, 1.0, 2.0, 3.0]).unwrap();
         assert!((four.median - 2.5).abs() < 1e-9);
         assert_eq!(Spread::of(vec![f64::NAN]), None);
@@ -245,9 +256,24 @@ mod tests {
         assert_eq!(one.text(Unit::Nanoseconds), "2ms");
         assert_eq!(one.range_text(Unit::Nanoseconds), "");
         let three = Spread::of(vec![2e6, 4e6, 3e6]).unwrap();
-        assert_eq!(three.range_text(Unit::Nanoseconds), "[2..4ms]");
+        assert_eq!(three.range_text(Unit::Nanoseconds), "[2ms..4ms]");
         let wide = Spread::of(vec![9e8, 2e9]).unwrap();
         assert_eq!(wide.range_text(Unit::Nanoseconds), "[900ms..2s]");
         assert_eq!(wide.text(Unit::Cores), "1 450 000 000");
+    }
+
+    #[test]
+    fn both_ends_of_a_range_have_their_unit() {
+        let range = |values: [f64; 2], unit| Spread::of(values.to_vec()).unwrap().range_text(unit);
+        assert_eq!(range([1e5, 1.72e8], Unit::Nanoseconds), "[100µs..172ms]");
+        assert_eq!(range([881.0, 1_300.0], Unit::Bytes), "[881 B..1.3 KiB]");
+        assert_eq!(range([0.03, 0.05], Unit::Cores), "[0.03..0.05]");
+    }
+
+    #[test]
+    fn rounds_that_the_generator_limited_count_only_where_there_are_no_others() {
+        let rounds = [(5_000, true), (4_792, false)];
+        assert_eq!(counted(&rounds, |round| round.1), [&rounds[0]]);
+        assert_eq!(counted(&rounds[1..], |round| round.1), [&rounds[1]]);
     }
 }

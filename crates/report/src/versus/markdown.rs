@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{VersusBroker, VersusReport, VersusScenario, columns};
+use super::{VersusBroker, VersusReport, VersusScenario, columns, void_note};
 use crate::units::{self, fraction};
 
 /// Tables of all scenarios, then what somebody needs to repeat them.
@@ -22,30 +22,51 @@ pub fn markdown(report: &VersusReport) -> String {
 
 /// What the figures in the tables are.
 pub(crate) fn explanation(report: &VersusReport) -> String {
-    if report.rounds > 1 {
+    let mut text = if report.rounds > 1 {
         format!(
             "Median of {} rounds, with [lowest..highest].",
             report.rounds
         )
     } else {
         "One round: differences of a few per cent may be chance.".to_owned()
+    };
+    let mut brokers = brokers(report).map(|(_, broker)| broker.valid());
+    if brokers.any(|(valid, all)| valid < all) {
+        text.push_str(" INVALID rounds do not count: in them the generator was the limit.");
     }
+    text
 }
 
-/// What a reader should know of the brokers: the note of each, once.
+/// What a reader should know of the brokers: the note of each, once, and whose figures are void.
 pub(crate) fn notes(report: &VersusReport) -> Vec<String> {
-    let brokers = report
-        .scenarios
-        .iter()
-        .flat_map(|scenario| &scenario.brokers);
     let mut notes = Vec::new();
-    for broker in brokers.filter(|broker| !broker.note.is_empty()) {
+    for (_, broker) in brokers(report).filter(|(_, broker)| !broker.note.is_empty()) {
         let note = format!("{}: {}", broker.name, broker.note);
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
+    let void = brokers(report).filter(|(_, broker)| broker.is_void());
+    notes.extend(void.map(|(scenario, broker)| void_note(&broker.name, &scenario.name)));
     notes
+}
+
+/// How each broker was started: the first that is known of it, as the others differ in ports and folders only.
+pub(crate) fn configurations(report: &VersusReport) -> Vec<&VersusBroker> {
+    let mut found: Vec<&VersusBroker> = Vec::new();
+    for (_, broker) in brokers(report).filter(|(_, broker)| !broker.configuration.is_empty()) {
+        if found.iter().all(|known| known.name != broker.name) {
+            found.push(broker);
+        }
+    }
+    found
+}
+
+fn brokers(report: &VersusReport) -> impl Iterator<Item = (&VersusScenario, &VersusBroker)> {
+    report.scenarios.iter().flat_map(|scenario| {
+        let brokers = scenario.brokers.iter();
+        brokers.map(move |broker| (scenario, broker))
+    })
 }
 
 /// A figure of a broker that was not measured.
@@ -166,15 +187,11 @@ fn disclosure(report: &VersusReport) -> String {
     for (name, value) in &machine.settings {
         writeln!(text, "- {}: {}", line(name), line(value)).ok();
     }
+    for broker in configurations(report) {
+        let title = format!("Configuration of {}", broker.label());
+        text.push_str(&block(&title, &broker.configuration));
+    }
     for scenario in &report.scenarios {
-        for broker in scenario
-            .brokers
-            .iter()
-            .filter(|broker| !broker.configuration.is_empty())
-        {
-            let title = format!("Configuration of {}, {}", broker.label(), scenario.name);
-            text.push_str(&block(&title, &broker.configuration));
-        }
         if !scenario.toml.is_empty() {
             text.push_str(&block(
                 &format!("Scenario {}", scenario.name),

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::{Machine, RunResult};
 
-pub use figure::{Column, Spread, columns};
+pub use figure::{Column, Spread, columns, counted};
 pub use markdown::markdown;
-pub(crate) use markdown::{cells, explanation, headings, notes};
+pub(crate) use markdown::{cells, configurations, explanation, headings, notes};
 
 /// A comparison of brokers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,6 +78,17 @@ impl VersusBroker {
         }
     }
 
+    /// What its version command prints, without its name.
+    pub fn version_text(&self) -> &str {
+        let rest = self.version.strip_prefix(&self.name);
+        rest.unwrap_or(&self.version).trim_start()
+    }
+
+    /// Whether the generator limited every run: the figures are shown and are not the broker's.
+    pub fn is_void(&self) -> bool {
+        !self.runs.is_empty() && self.valid().0 == 0
+    }
+
     /// Runs in which the broker kept the promises of the protocol: `2 of 3`.
     pub fn passed(&self) -> (usize, usize) {
         let passed = self.runs.iter().filter(|run| run.verdict.pass).count();
@@ -89,6 +100,13 @@ impl VersusBroker {
         let valid = self.runs.iter().filter(|run| run.validity.valid).count();
         (valid, self.runs.len())
     }
+}
+
+/// What is said of a broker whose every round was INVALID.
+pub fn void_note(broker: &str, scenario: &str) -> String {
+    format!(
+        "{broker}, {scenario}: every round was INVALID: the generator was the limit, so these figures are not the broker's"
+    )
 }
 
 #[cfg(test)]
@@ -103,13 +121,14 @@ mod tests {
                 version: version.to_owned(),
                 ..VersusBroker::default()
             };
-            broker.label()
+            (broker.label(), broker.version_text().to_owned())
         };
+        let both = |label: &str, version: &str| (label.to_owned(), version.to_owned());
         assert_eq!(
             label("mosquitto", "mosquitto version 2.0.11"),
-            "mosquitto version 2.0.11"
+            both("mosquitto version 2.0.11", "version 2.0.11")
         );
-        assert_eq!(label("emqx", "5.8.0"), "emqx 5.8.0");
-        assert_eq!(label("nanomq", ""), "nanomq");
+        assert_eq!(label("emqx", "5.8.0"), both("emqx 5.8.0", "5.8.0"));
+        assert_eq!(label("nanomq", ""), both("nanomq", ""));
     }
 }

@@ -259,7 +259,11 @@ impl<D: Disk> Reading<'_, D> {
         buffer: &mut Vec<u8>,
     ) -> io::Result<Sealed> {
         let size = candidate.file.size()?;
-        let unreadable = read_tolerant(&candidate.file, size, buffer);
+        let wanted = match extent {
+            Extent::Sealed(len) => len.min(size),
+            Extent::SealedSomewhere | Extent::Open => size,
+        };
+        let unreadable = read_tolerant(&candidate.file, wanted, buffer);
         self.report.unreadable_bytes += unreadable;
         // Where sectors are missing, an end that looks torn may be one that was acknowledged.
         let extent = match extent {

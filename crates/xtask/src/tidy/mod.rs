@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the repository that neither rustc nor clippy knows.
 
+mod benches;
 mod blobs;
 mod crate_root;
 mod dead_files;
@@ -30,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let text = workspace.read(&[""], &TEXT)?;
     let mut found = Vec::new();
     for (path, content) in &source {
+        found.extend(benches::check(path, content));
         found.extend(length::check(path, content));
         found.extend(words::check(path, content));
         found.extend(names::check(path, content));

@@ -14,6 +14,8 @@ pub(super) struct Client {
     /// Connections that got a CONNACK.
     connections: u32,
     link: Link,
+    /// Event of the last CONNECT.
+    asked: u64,
     /// When DISCONNECT was sent on the connection.
     disconnecting_at: Option<Millis>,
     /// How each connection ended.
@@ -77,10 +79,12 @@ impl Checker {
         if let Some(will) = &connect.will {
             let event = self.clock.event;
             self.messages.add(client, will.number, &will.publish, event);
+            self.retained.publishing(will.number, &will.publish);
         }
         self.will_asked(client, connect);
         let client = &mut self.clients[client];
         let is_takeover = matches!(client.link, Link::Up(_));
+        client.asked = self.clock.event;
         client.presence.connecting(connect);
         client.link = Link::Opening {
             connect: connect.clone(),
@@ -103,11 +107,13 @@ impl Checker {
             client.ended(End::Taken);
         }
         client.connections += 1;
+        let asked = (connect.expiry_secs > 0).then_some(client.asked);
         client.link = Link::Up(connect.clone());
         let was_certain = client.presence.is_certain();
         if let Err(text) = client.presence.connected(&connect, present, at) {
             self.blame(Some(index), None, text);
         }
+        self.blame_if_faulty(index, asked);
         self.counts.resumed += u64::from(present);
         if !present {
             self.disown(index);

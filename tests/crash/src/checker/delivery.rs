@@ -126,6 +126,7 @@ impl Checker {
             ));
         }
         if message.sends == 0 {
+            self.retained.accepted(number, &message.publish);
             self.will_seen(message.publisher, number);
         }
         self.counted(client, message, delivery.qos, place)?;

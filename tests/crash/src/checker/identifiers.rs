@@ -15,6 +15,10 @@ pub(super) struct Identifiers {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that do not depend on each other"
+)]
 struct Use {
     number: Option<MessageNumber>,
     qos: u8,

@@ -82,6 +82,10 @@ pub struct Counts {
     pub retained: u64,
     /// Acknowledgements of clients that a fence made certain.
     pub fenced: u64,
+    /// Times that the disk failed.
+    pub faults: u64,
+    /// Requests refused because of that.
+    pub refused: u64,
 }
 
 /// The checker; it is told everything that clients do and see, in order.
@@ -105,6 +109,10 @@ struct Clock {
     /// How often the broker was started.
     run: u32,
     last_started: Millis,
+    /// Event since which the disk fails.
+    faulty_since: Option<u64>,
+    /// The disk failed since the last quiet moment: the broker may refuse and close.
+    is_tolerant: bool,
 }
 
 impl Checker {
@@ -134,6 +142,12 @@ impl Checker {
                 }
             }
             Event::Killed => self.killed(),
+            Event::Faulty => {
+                self.counts.faults += 1;
+                self.clock.faulty_since = Some(self.clock.event);
+                self.clock.is_tolerant = true;
+            }
+            Event::Healed => self.clock.faulty_since = None,
             Event::Inspecting => self.retained.inspecting(),
             Event::NotInspected => self.retained.not_inspected(),
             Event::Inspected(found) => {
@@ -160,6 +174,11 @@ impl Checker {
     /// How often what was checked.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Whether the disk failed since the last quiet moment, so that refusals are to be expected.
+    pub fn is_tolerant(&self) -> bool {
+        self.clock.is_tolerant
     }
 
     /// Deliveries that have to come and have not yet.
@@ -197,6 +216,7 @@ impl Checker {
             .collect();
         self.messages.settle(&pending, self.clock.event);
         self.groups.forget(&self.messages);
+        self.clock.is_tolerant = self.clock.faulty_since.is_some();
         for client in &mut self.clients {
             let messages = &self.messages;
             client
@@ -223,13 +243,19 @@ impl Checker {
             ClientEvent::Disconnecting(disconnect) => self.disconnecting(client, *disconnect),
             ClientEvent::Disconnected => self.disconnected(client),
             ClientEvent::Vanished => self.connection_ended(client, client::End::Vanished),
-            ClientEvent::Dropped => {
-                self.blame(
-                    Some(client),
-                    None,
-                    "closed by the broker for no reason".to_owned(),
-                );
+            ClientEvent::Rejected(code) => {
+                let text = format!("CONNECT refused with {code:#04x}");
+                self.refused(client, None, text);
                 self.connection_ended(client, client::End::Vanished);
+            }
+            ClientEvent::Dropped => {
+                let text = "closed by the broker for no reason".to_owned();
+                self.refused(client, None, text);
+                self.connection_ended(client, client::End::Vanished);
+            }
+            ClientEvent::NotSubscribed(filter, code) => {
+                let text = format!("{filter} refused with {code:#04x}");
+                self.refused(client, None, text);
             }
             ClientEvent::Subscribing(filter, qos) => {
                 self.clients[client]
@@ -261,11 +287,13 @@ impl Checker {
             }
             ClientEvent::Accepted(number) => {
                 self.counts.accepted += 1;
+                let message = self.messages.find(*number);
+                let sent = message.map(|message| message.first_sent);
+                self.blame_if_faulty(client, sent);
                 self.accepted(*number);
             }
             ClientEvent::Refused(number, code) => {
-                let text = format!("refused with {code:#04x}");
-                self.blame(Some(client), Some(*number), text);
+                self.refused(client, Some(*number), format!("refused with {code:#04x}"));
             }
             ClientEvent::Received(delivery) => self.received(client, delivery),
             ClientEvent::Acknowledged(id) => self.acknowledged(client, *id),
@@ -282,7 +310,10 @@ impl Checker {
             return;
         };
         self.counts.wills += u64::from(message.sends == 0);
-        self.retained.accepted(number, &message.publish);
+        // A will is retained when it is published, which may be later than when it is owed.
+        if message.sends > 0 {
+            self.retained.accepted(number, &message.publish);
+        }
         for client in &mut self.clients {
             if client.life.owes(message) && !client.life.seen.contains_key(&number) {
                 client.life.owed.insert(number);
@@ -290,6 +321,25 @@ impl Checker {
             for group in client.life.groups_for(message) {
                 self.groups.owe(group, message);
             }
+        }
+    }
+
+    /// The broker may refuse while its disk fails, and only then.
+    fn refused(&mut self, client: ClientIndex, message: Option<MessageNumber>, text: String) {
+        if self.clock.is_tolerant {
+            self.counts.refused += 1;
+        } else {
+            self.blame(Some(client), message, text);
+        }
+    }
+
+    /// What was asked for since the disk fails cannot be safe, and must not be acknowledged.
+    fn blame_if_faulty(&mut self, client: ClientIndex, asked: Option<u64>) {
+        if let (Some(asked), Some(since)) = (asked, self.clock.faulty_since)
+            && asked > since
+        {
+            let text = "acknowledged while the disk fails".to_owned();
+            self.blame(Some(client), None, text);
         }
     }
 

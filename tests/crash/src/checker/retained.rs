@@ -89,7 +89,7 @@ impl Retained {
             }
         }
         for (name, number) in found {
-            if !self.topics.contains_key(name) && !name.starts_with("will/") {
+            if !self.topics.contains_key(name) {
                 wrong.push(format!("retained on {name}: {number}, but nothing was"));
             }
         }
@@ -107,7 +107,6 @@ impl Retained {
             .and_then(|topic| topic.possible.last());
         match last {
             Some(last) if last.number >= number => Ok(()),
-            _ if topic.starts_with("will/") => Ok(()),
             _ => Err("came as retained, but never was".to_owned()),
         }
     }

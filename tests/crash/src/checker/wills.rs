@@ -106,8 +106,11 @@ impl Checker {
 
     /// A CONNECT had no answer: it may have cancelled the will that waits.
     pub(super) fn will_unanswered(&mut self, client: ClientIndex, connect: &Connect) {
-        if !connect.clean {
-            self.clients[client].wills.waiting = None;
+        if connect.clean {
+            return;
+        }
+        if let Some(waiting) = self.clients[client].wills.waiting.take() {
+            self.not_before(waiting.number, 0);
         }
     }
 

@@ -269,7 +269,13 @@ impl Client {
     /// Closes without a word.
     pub(super) fn vanish(&mut self, around: &mut Surroundings<'_>) {
         self.note(around, ClientEvent::Vanished);
+        self.go(around);
+    }
+
+    /// The connection is over.
+    pub(super) fn go(&mut self, around: &mut Surroundings<'_>) {
         self.link = None;
+        self.taken = None;
         self.stage = Stage::Away;
         self.held.clear();
         self.returns = around.now + self.role.pause(around.random);

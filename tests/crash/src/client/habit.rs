@@ -38,12 +38,14 @@ impl Client {
 
     /// Half of the time such a client stays away until its will was seen.
     fn is_mourned(&self) -> bool {
-        matches!(self.role.habit, Habit::Mourned(_)) && self.returns % 2 == 0
+        matches!(self.role.habit, Habit::Mourned(_)) && self.returns.is_multiple_of(2)
     }
 
     fn act_connected(&mut self, around: &mut Surroundings<'_>) {
         self.answer_due(around);
-        self.ask_for_filters(around);
+        if around.now >= self.next_ask {
+            self.ask_for_filters(around);
+        }
         match around.phase {
             Phase::Load => self.act_under_load(around),
             Phase::Settle if !around.journal.checker().is_fenced(self.index) => self.fence(around),

@@ -52,7 +52,7 @@ impl Link {
 
     /// Reads all that is there; false if the connection is at its end.
     pub(crate) fn read(&mut self) -> bool {
-        let mut chunk = [0; 65_536];
+        let mut chunk = [0; 16_384];
         loop {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
@@ -69,17 +69,13 @@ impl Link {
     /// The broker sends a remaining length of more than four bytes.
     pub(crate) fn next_packet(&mut self) -> Option<Packet> {
         let found = split(self.input.get(self.taken..)?);
-        match found {
-            Some((packet, length)) => {
-                self.taken += length;
-                Some(packet)
-            }
-            None => {
-                self.input.drain(..self.taken);
-                self.taken = 0;
-                None
-            }
-        }
+        let Some((packet, length)) = found else {
+            self.input.drain(..self.taken);
+            self.taken = 0;
+            return None;
+        };
+        self.taken += length;
+        Some(packet)
     }
 
     /// Nothing more will be sent.

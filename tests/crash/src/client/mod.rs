@@ -58,6 +58,7 @@ pub struct Client {
     next_publish: Millis,
     next_move: Millis,
     next_fence: Millis,
+    next_ask: Millis,
     /// When a client that is away comes back.
     returns: Millis,
 }
@@ -99,6 +100,7 @@ impl Client {
             next_publish: 0,
             next_move: 0,
             next_fence: 0,
+            next_ask: 0,
             returns: 0,
         }
     }

@@ -15,8 +15,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use toml_edit::{DocumentMut, Value};
+use toml_edit::{DocumentMut, Item, Value};
 
+use super::changed::{noted, of_set};
 use super::{Document, Scenario};
 use document::{Step, name_from, parse, read};
 
@@ -45,9 +46,18 @@ pub fn load_with(
     sets: &[(String, String)],
 ) -> Result<Document, ScenarioError> {
     let mut document = parse(text, origin)?.into_mut();
+    let mut changes = Vec::new();
     for (key, value) in sets {
-        set::set(document.as_table_mut(), key, set::typed(value))
+        let value = set::typed(value);
+        changes.extend(of_set(key, &value));
+        set::set(document.as_table_mut(), key, value)
             .map_err(|message| ScenarioError::general(&format!("{origin}, --set"), message))?;
+    }
+    if let Some(summary) = document.get_mut("summary").and_then(Item::as_value_mut)
+        && let Some(text) = summary.as_str()
+        && sets.iter().all(|(key, _)| key != "summary")
+    {
+        *summary = Value::from(noted(text, &changes)).decorated(" ", "");
     }
     let mut resolved = if sets.is_empty() {
         text.to_owned()

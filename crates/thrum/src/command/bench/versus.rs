@@ -222,7 +222,7 @@ impl<'a> Comparison<'a> {
                 });
             }
         };
-        let about = (installed.version(), installed.configuration());
+        let about = (installed.version(), running.configuration().to_owned());
         let engine = self
             .engine
             .against(&running.target(), running.pid(), about)?;

@@ -57,12 +57,9 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     ]
 }
 
-/// Percent of one core: `412 %`.
+/// In the unit of the summary and the pages: `4.1 cores`.
 pub(super) fn cpu(used: &Resources) -> String {
-    format!(
-        "{} %",
-        figure((used.cores_user + used.cores_system) * 100.0)
-    )
+    format!("{} cores", figure(used.cores_user + used.cores_system))
 }
 
 fn per_second(value: f64) -> String {

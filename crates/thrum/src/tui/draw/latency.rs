@@ -12,7 +12,7 @@ use crate::tui::history::{Latency, Timing};
 use crate::tui::snapshot::{Figures, Snapshot};
 use crate::tui::view::TimeScale;
 
-/// Width of one quantile in the panel: `p99.9 0.81ms `.
+/// Width of one quantile in the panel: `p99.9 810µs `.
 const CELL: usize = 13;
 
 /// Widest histogram in cells.
