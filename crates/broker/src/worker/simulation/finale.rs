@@ -45,7 +45,7 @@ impl World {
         self.connect(client, Wish::clean());
         self.settle()?;
         let event = self.clients[client].subscribe("r/+", QoS::AtLeastOnce);
-        event.into_iter().for_each(|event| self.note(event));
+        self.note_all(event);
         self.settle()?;
         self.note(Event::Inspected { client });
         self.leave(client);
@@ -83,7 +83,7 @@ impl World {
                 is_empty: true,
                 expiry_secs: None,
             });
-            event.into_iter().for_each(|event| self.note(event));
+            self.note_all(event);
         }
         self.settle()?;
         for client in clients {

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use thrum_codec::{Packet, Version, decode, frame};
 
 use super::random::Random;
+use super::world::Failure;
 
 /// One connection, seen from the client.
 #[derive(Debug)]
@@ -69,8 +70,8 @@ impl Link {
     pub(super) fn packets(
         &mut self,
         version: Version,
-        mut handle: impl FnMut(Packet<'_>, &mut Vec<u8>) -> Result<(), String>,
-    ) -> Result<(), String> {
+        mut handle: impl FnMut(Packet<'_>, &mut Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let input = std::mem::take(&mut self.input);
         let mut at = 0;
         loop {

@@ -67,6 +67,10 @@ const ACTS: [(Act, usize); 22] = [
 ];
 
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that have nothing to do with each other"
+)]
 pub(super) struct Plan {
     pub(super) config: Config,
     pub(super) workers: u16,

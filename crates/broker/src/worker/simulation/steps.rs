@@ -43,7 +43,7 @@ impl World {
         self.settle()?;
         let watcher = self.watcher();
         let event = self.clients[watcher].subscribe("w/+", QoS::ExactlyOnce);
-        event.into_iter().for_each(|event| self.note(event));
+        self.note_all(event);
         for client in 0..watcher {
             if self.random.percent(85) {
                 self.connect_somehow(client);
@@ -89,14 +89,10 @@ impl World {
             Act::Unsubscribe => {
                 let filter = self.random.pick(&FILTERS);
                 let event = self.clients[client].unsubscribe(filter);
-                event.into_iter().for_each(|event| self.note(event));
+                self.note_all(event);
             }
             Act::Connect => {
-                for client in 0..self.watcher() {
-                    if !has_connection(&self.clients[client]) && self.random.percent(60) {
-                        self.connect_somehow(client);
-                    }
-                }
+                self.connect_many(60);
             }
             Act::TakeOver => self.take_over(client),
             Act::Cut => self.cut(client),
@@ -122,7 +118,7 @@ impl World {
     }
 
     fn publish(&mut self, client: ClientNumber) {
-        for _ in 0..1 + self.random.below(5) {
+        for _ in 0..=self.random.below(5) {
             let kind = self.random.below(10);
             let topic = match kind {
                 0..=4 => self.random.pick(&PLAIN),
@@ -146,7 +142,7 @@ impl World {
                 expiry_secs: self.random.percent(5).then_some(3),
             };
             let event = self.clients[client].publish(message);
-            event.into_iter().for_each(|event| self.note(event));
+            self.note_all(event);
         }
     }
 
@@ -158,7 +154,7 @@ impl World {
             any_qos(&mut self.random)
         };
         let event = self.clients[client].subscribe(filter, qos);
-        event.into_iter().for_each(|event| self.note(event));
+        self.note_all(event);
     }
 
     fn connect_somehow(&mut self, client: ClientNumber) {
@@ -302,8 +298,13 @@ impl World {
                 self.cut(client);
             }
         }
+        self.connect_many(80);
+    }
+
+    /// So many of a hundred who are away come back.
+    fn connect_many(&mut self, percent: usize) {
         for client in 0..self.watcher() {
-            if !has_connection(&self.clients[client]) && self.random.percent(80) {
+            if !has_connection(&self.clients[client]) && self.random.percent(percent) {
                 self.connect_somehow(client);
             }
         }

@@ -92,6 +92,12 @@ impl World {
         self.history.push(Entry { at, event });
     }
 
+    pub(super) fn note_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.note(event);
+        }
+    }
+
     pub(super) fn number(&mut self) -> MessageNumber {
         self.next_number += 1;
         self.next_number
@@ -148,7 +154,7 @@ impl World {
         let carried = link.carry_down(bytes);
         let mut events = Vec::new();
         let handled = self.clients[client].handle_arrived(&mut events);
-        events.into_iter().for_each(|event| self.note(event));
+        self.note_all(events);
         handled.map_err(|what| format!("client {client}: {what}"))?;
         if carried == Carried::End || self.clients[client].is_dismissed {
             self.end(client, Ending::ByNode);

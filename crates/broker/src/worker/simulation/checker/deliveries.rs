@@ -1,6 +1,6 @@
 //! What was accepted arrives, as often and in the order that its quality of service promises, and at nobody else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use thrum_codec::{QoS, ReasonCode, topic};
 
@@ -8,34 +8,18 @@ use super::super::history::{
     CLIENTS_MAX, ClientNumber, Entry, Event, Message, MessageNumber, Millis, SHARED,
 };
 use super::sessions::Sessions;
+use super::subscriptions::{Subscriptions, plain_part};
 use super::{Allowances, Complaint};
 
 #[derive(Debug)]
 pub(super) struct Deliveries {
     allowances: Allowances,
-    subscriptions: [Vec<Subscription>; CLIENTS_MAX],
+    subscriptions: Subscriptions,
     messages: BTreeMap<MessageNumber, Published>,
     received: BTreeMap<(ClientNumber, MessageNumber), Copies>,
     /// The newest message that came on each line.
     newest: BTreeMap<Line, MessageNumber>,
-    /// Who has ever been in a group.
-    members: BTreeSet<ClientNumber>,
-    /// Who had a session that ended with its connection.
-    transient: BTreeSet<ClientNumber>,
     restarts: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Subscription {
-    filter: &'static str,
-    /// Granted in that epoch of the session, and neither renewed nor given up since.
-    granted: Option<(QoS, u32)>,
-    /// Nothing has answered yet.
-    is_asked: bool,
-    /// UNSUBSCRIBE was sent since.
-    is_leaving: bool,
-    /// UNSUBACK came at this place.
-    removed: Option<usize>,
 }
 
 /// Where messages keep their order.
@@ -89,12 +73,10 @@ impl Deliveries {
     pub(super) fn new(allowances: Allowances) -> Self {
         Self {
             allowances,
-            subscriptions: std::array::from_fn(|_| Vec::new()),
+            subscriptions: Subscriptions::default(),
             messages: BTreeMap::new(),
             received: BTreeMap::new(),
             newest: BTreeMap::new(),
-            members: BTreeSet::new(),
-            transient: BTreeSet::new(),
             restarts: 0,
         }
     }
@@ -109,58 +91,10 @@ impl Deliveries {
         entry: &Entry,
         sessions: &Sessions,
     ) -> Result<(), Complaint> {
+        self.subscriptions.see(place, &entry.event, sessions);
         match entry.event {
-            Event::Connecting {
-                client,
-                expiry_secs: 0,
-                ..
-            } => {
-                self.transient.insert(client);
-            }
-            Event::Connected {
-                client,
-                session_present: false,
-            } => self.subscriptions[client].clear(),
-            Event::Gone { client, .. } => self.subscriptions[client]
-                .iter_mut()
-                .for_each(|subscription| subscription.is_asked = false),
-            Event::Subscribing { client, filter, .. } => {
+            Event::Subscribing { client, filter, .. } | Event::Unsubscribing { client, filter } => {
                 self.doubt(client, filter);
-                if filter.starts_with("$share/") {
-                    self.members.insert(client);
-                }
-                self.subscriptions[client].push(Subscription {
-                    filter,
-                    granted: None,
-                    is_asked: true,
-                    is_leaving: false,
-                    removed: None,
-                });
-            }
-            Event::Subscribed {
-                client,
-                filter,
-                granted,
-            } => {
-                let mut asked = self.with_filter(client, filter);
-                let answered = asked.find(|subscription| subscription.is_asked);
-                let is_last = asked.next().is_none();
-                if let Some(answered) = answered {
-                    answered.is_asked = false;
-                    let granted = granted.filter(|_| is_last && !answered.is_leaving);
-                    answered.granted = granted.map(|qos| (qos, sessions.epoch(client)));
-                }
-            }
-            Event::Unsubscribing { client, filter } => {
-                self.doubt(client, filter);
-                self.with_filter(client, filter)
-                    .for_each(|subscription| subscription.is_leaving = true);
-            }
-            Event::Unsubscribed { client, filter } => {
-                let leaving = self.with_filter(client, filter);
-                for subscription in leaving.filter(|subscription| subscription.is_leaving) {
-                    subscription.removed.get_or_insert(place);
-                }
             }
             Event::Sent { client, message } => self.sent(place, client, message, sessions),
             Event::Accepted {
@@ -222,14 +156,14 @@ impl Deliveries {
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
         // What such a member got is nowhere but in memory.
-        let is_gone = self.restarts > published.restarts
-            && self.members.intersection(&self.transient).next().is_some();
-        let mut members = self.members.iter();
+        let is_gone =
+            self.restarts > published.restarts && self.subscriptions.has_transient_member();
+        let mut members = self.subscriptions.members();
         let somebody = (0..CLIENTS_MAX).any(|any| self.received.contains_key(&(any, number)));
         somebody
             || is_gone
             || (published.message.qos == QoS::ExactlyOnce
-                && members.any(|member| sessions.epoch(*member) != published.epochs[*member]))
+                && members.any(|member| sessions.epoch(member) != published.epochs[member]))
     }
 
     fn sent(&mut self, place: usize, client: ClientNumber, message: Message, sessions: &Sessions) {
@@ -240,21 +174,11 @@ impl Deliveries {
         }
         let is_owed =
             message.qos != QoS::AtMostOnce && !message.is_empty && message.expiry_secs.is_none();
-        let wants = |client: ClientNumber, subscription: &Subscription| {
-            let has_guarantee =
-                |(qos, epoch)| qos > QoS::AtMostOnce && epoch == sessions.epoch(client);
-            subscription.matches(message.topic)
-                && subscription.removed.is_none()
-                && subscription.granted.is_some_and(has_guarantee)
+        let owed_to = if is_owed {
+            self.subscriptions.creditors(message.topic, sessions)
+        } else {
+            Vec::new()
         };
-        let is_creditor = |client: &ClientNumber| {
-            let mut all = self.subscriptions[*client].iter();
-            is_owed && all.any(|one| wants(*client, one))
-        };
-        let owed_to = (0..CLIENTS_MAX)
-            .filter(is_creditor)
-            .map(|client| (client, sessions.epoch(client)))
-            .collect();
         self.messages.insert(
             message.number,
             Published {
@@ -338,14 +262,9 @@ impl Deliveries {
         if arrival.qos > published.message.qos {
             return Some("it was sent with a lower quality of service");
         }
-        let wanted = self.subscriptions[arrival.client]
-            .iter()
-            .any(|subscription| {
-                subscription.matches(arrival.topic)
-                    && subscription
-                        .removed
-                        .is_none_or(|place| place > published.first_sent)
-            });
+        let wanted =
+            self.subscriptions
+                .may_want(arrival.client, arrival.topic, published.first_sent);
         (!wanted).then_some("the client has no subscription for it")
     }
 
@@ -407,29 +326,14 @@ impl Deliveries {
         ))
     }
 
-    /// From now on the client's subscription may be there or not.
+    /// From now on the client's subscription may be there or not: nothing is owed to it for sure.
     fn doubt(&mut self, client: ClientNumber, filter: &'static str) {
-        self.with_filter(client, filter)
-            .for_each(|subscription| subscription.granted = None);
-        let epoch_is_void = |published: &mut Published| {
-            published
-                .owed_to
-                .retain(|(creditor, _)| *creditor != client);
-        };
-        self.messages
-            .values_mut()
-            .filter(|published| topic::matches(plain_part(filter), published.message.topic))
-            .for_each(epoch_is_void);
-    }
-
-    fn with_filter(
-        &mut self,
-        client: ClientNumber,
-        filter: &'static str,
-    ) -> impl Iterator<Item = &mut Subscription> {
-        self.subscriptions[client]
-            .iter_mut()
-            .filter(move |subscription| subscription.filter == filter)
+        for published in self.messages.values_mut() {
+            if topic::matches(plain_part(filter), published.message.topic) {
+                let owed_to = &mut published.owed_to;
+                owed_to.retain(|(creditor, _)| *creditor != client);
+            }
+        }
     }
 }
 
@@ -438,18 +342,4 @@ fn is_dup_wrong(arrival: &Arrival, sessions: &Sessions) -> Option<&'static str> 
     let is_wrong =
         arrival.dup && (arrival.qos == QoS::AtMostOnce || !sessions.may_be_resumed(arrival.client));
     is_wrong.then_some("it has the DUP flag, but there was no earlier connection")
-}
-
-impl Subscription {
-    fn matches(&self, name: &str) -> bool {
-        topic::matches(plain_part(self.filter), name)
-    }
-}
-
-/// The filter without `$share/group/`.
-fn plain_part(filter: &str) -> &str {
-    match filter.strip_prefix("$share/") {
-        Some(rest) => rest.split_once('/').map_or(rest, |(_, filter)| filter),
-        None => filter,
-    }
 }

@@ -6,7 +6,9 @@
 mod deliveries;
 mod retained;
 mod sessions;
+mod subscriptions;
 mod tests;
+mod will;
 mod wills;
 
 use deliveries::Deliveries;
