@@ -88,7 +88,7 @@ fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
     }
     tracing::info!(
         %path,
-        sessions = recovered.sessions.len(),
+        sessions = recovered.sessions.iter().filter(|one| !one.is_of_node()).count(),
         messages = recovered.messages.len(),
         retained = recovered.retained.len(),
         "state restored"

@@ -9,5 +9,7 @@ mod folder;
 mod refusal;
 #[path = "data_dir/retained.rs"]
 mod retained;
+#[path = "data_dir/server.rs"]
+mod server;
 #[path = "data_dir/sessions.rs"]
 mod sessions;

@@ -62,6 +62,14 @@ pub struct RecoveredSession {
     pub seq_max: Seq,
 }
 
+impl RecoveredSession {
+    /// The node's own, and no client's: it holds what was on its way within the node. Client identifiers do not contain U+0000,
+    /// and those of such sessions begin with it.
+    pub fn is_of_node(&self) -> bool {
+        self.client_id.starts_with('\0')
+    }
+}
+
 /// A subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecoveredSubscription {

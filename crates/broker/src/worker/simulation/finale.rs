@@ -129,7 +129,7 @@ impl World {
             details = format!("{found:?}");
             // Lanes between workers stay until the next start; only what is in them counts.
             let is_left = |session: &&RecoveredSession| {
-                !session.client_id.starts_with(char::from(0)) || !session.deliveries.is_empty()
+                !session.is_of_node() || !session.deliveries.is_empty()
             };
             let left = found.sessions.iter().filter(is_left);
             count("sessions on the disk", left.count() as u64);

@@ -38,7 +38,7 @@ impl Counts {
         let deliveries = || sessions.iter().flat_map(|session| &session.deliveries);
         let inflight = deliveries().filter(|one| one.inflight.is_some()).count();
         Self {
-            sessions: sessions.len(),
+            sessions: sessions.iter().filter(|one| !one.is_of_node()).count(),
             subscriptions: sessions.iter().map(|one| one.subscriptions.len()).sum(),
             queued: deliveries().count() - inflight,
             inflight,

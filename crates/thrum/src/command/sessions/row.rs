@@ -30,11 +30,13 @@ pub(super) struct Row<'a> {
     pub(super) bytes: usize,
 }
 
-/// The session of each client, by client identifier: that with the highest number, as at the start of the broker.
+/// The session of each client, by client identifier: that with the highest number, as at the start of the broker. Those of
+/// the node itself are left out.
 pub(super) fn rows(state: &Recovered) -> Vec<Row<'_>> {
     let by_client: BTreeMap<&str, &RecoveredSession> = state
         .sessions
         .iter()
+        .filter(|session| !session.is_of_node())
         .map(|session| (&*session.client_id, session))
         .collect();
     let sessions = by_client.into_values();
