@@ -13,10 +13,26 @@ impl Failure {
     pub(crate) const EXIT_CODE: u8 = 2;
 
     /// Wrong usage, a wrong configuration, or a machine that does not give what that asks for.
+    ///
+    /// An error with causes: use [`Failure::caused`].
     pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
         anyhow::Error::new(Self {
             message: message.to_string(),
         })
+    }
+
+    /// The same for an error whose causes say what its own words do not.
+    pub(crate) fn caused(error: &dyn std::error::Error) -> anyhow::Error {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(reason) = cause {
+            let text = reason.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = reason.source();
+        }
+        Self::usage(message)
     }
 }
 

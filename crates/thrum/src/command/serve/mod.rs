@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::new()?;
     let host = Host::new(&loaded.config).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let broker = assemble::start(loaded.config.clone()).map_err(Failure::usage)?;
+    let broker = assemble::start(loaded.config.clone()).map_err(|error| Failure::caused(&error))?;
     let addresses = broker.addresses().to_vec();
     let start = Start {
         config: &loaded.config,
