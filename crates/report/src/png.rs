@@ -122,8 +122,12 @@ pub fn picture(result: &RunResult) -> Drawing {
     let missing = CHARTS.len() - shown.len();
     shown.extend(SPARE.iter().filter_map(find).take(missing));
 
+    let about = wrap(&subtitle(result), 130);
+    let about = &about[..about.len().min(ABOUT_LINES_MAX)];
+    let shift = fraction_of(about.len().saturating_sub(1)) * LINE;
     let lines = wrap(&paragraph(result), 138);
-    let tiles_top = 1_500.0 + fraction_of(lines.len()) * 210.0;
+    let lines_top = 1_500.0 + shift;
+    let tiles_top = lines_top + fraction_of(lines.len()) * LINE;
     let charts_top = tiles_top + 1_150.0;
     let rows = fraction_of(shown.len().div_ceil(2));
     let height = charts_top + rows * CHART_STEP + 350.0;
@@ -133,10 +137,14 @@ pub fn picture(result: &RunResult) -> Drawing {
         &Palette::LIGHT.resolve("var(--good)}.bg.bad{fill:var(--bad)}.q{fill:var(--soft)}</style>"),
     );
     drawing.text("h0", (MARGIN, 620.0), &clip(&result.scenario.name, 56));
-    drawing.text_full("s0 q", (MARGIN, 900.0), &clip(&subtitle(result), 130));
-    draw_badges(&mut drawing, &badges(result));
+    for (index, line) in about.iter().enumerate() {
+        let y = 900.0 + fraction_of(index) * LINE;
+        drawing.text_full("s0 q", (MARGIN, y), &clip(line, 130));
+    }
+    draw_badges(&mut drawing, &badges(result), 1_210.0 + shift);
     for (index, line) in lines.iter().enumerate() {
-        drawing.text_full("s0", (MARGIN, 1_500.0 + fraction_of(index) * 210.0), line);
+        let y = lines_top + fraction_of(index) * LINE;
+        drawing.text_full("s0", (MARGIN, y), line);
     }
     draw_tiles(&mut drawing, &tiles(result), tiles_top);
     for (index, chart) in shown.iter().enumerate() {
@@ -153,15 +161,16 @@ const MARGIN: f64 = 400.0;
 const CHART_WIDTH: f64 = 5_400.0;
 const CHART_STEP: f64 = 2_450.0;
 
-fn draw_badges(drawing: &mut Drawing, badges: &[Badge]) {
+/// Distance of lines of text.
+const LINE: f64 = 210.0;
+/// Most lines of what was run.
+const ABOUT_LINES_MAX: usize = 3;
+
+fn draw_badges(drawing: &mut Drawing, badges: &[Badge], y: f64) {
     let mut x = MARGIN;
     for badge in badges {
         let text = format!("{} {}", if badge.good { "✓" } else { "✗" }, badge.text);
-        drawing.text(
-            if badge.good { "bg good" } else { "bg bad" },
-            (x, 1_210.0),
-            &text,
-        );
+        drawing.text(if badge.good { "bg good" } else { "bg bad" }, (x, y), &text);
         x += fraction_of(text.chars().count()) * 125.0 + 250.0;
     }
 }
@@ -214,5 +223,14 @@ mod tests {
         let lines = wrap(text, 10);
         assert!(lines.iter().all(|line| line.chars().count() <= 10));
         assert_eq!(lines.join(" "), text);
+    }
+
+    #[test]
+    fn what_was_run_is_told_whole_though_the_summary_is_long() {
+        let mut result = RunResult::default();
+        result.scenario.summary = "a long summary (changed: many things) ".repeat(4);
+        result.started = "2026-11-22T06:24:15Z".to_owned();
+        let svg = picture(&result).standalone(&Palette::LIGHT);
+        assert!(svg.contains("2026-11-22T06:24:15Z</text>"), "{svg}");
     }
 }

@@ -249,6 +249,7 @@ impl Worker {
             }
             Action::Publish { publish, alias } => {
                 if !self.publish_from(slot, &publish, alias.as_ref()) {
+                    // [MQTT3-4.8.0-2]
                     let what = "the broker's disk is full: the message cannot be kept";
                     self.violated(key, Violation::new(ReasonCode::QuotaExceeded, what));
                     return Next::Stop;

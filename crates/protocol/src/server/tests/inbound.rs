@@ -48,6 +48,28 @@ fn nothing_is_acknowledged_before_the_node_has_the_message() {
     assert!(peer.done(QOS0, 9, ReasonCode::Success).is_empty());
 }
 
+// [MQTT3-4.8.0-2]
+#[test]
+fn a_message_that_the_node_cannot_take_is_as_if_it_had_never_come() {
+    for qos in [QOS1, QOS2] {
+        let mut peer = peer(Version::V311);
+        peer.outcome = None;
+        assert!(send(&mut peer, publish(qos, 5, "t", "x")).is_empty());
+        peer.session.publish_withdrawn(qos, Some(id(5)));
+        peer.lose();
+        peer.reconnect(&persistent(Version::V311));
+        peer.outcome = Some(ReasonCode::Success);
+        let answer = if qos == QOS1 {
+            "PUBACK #5"
+        } else {
+            "PUBREC #5"
+        };
+        let again = send(&mut peer, dup(publish(qos, 5, "t", "x")));
+        assert_eq!(again, [answer]);
+        assert_eq!(peer.routed, ["t=x", "t=x"], "it reaches the node again");
+    }
+}
+
 // [MQTT-3.4.2-1] [MQTT-3.5.2-1]
 #[test]
 fn the_outcome_goes_into_the_acknowledgement() {
