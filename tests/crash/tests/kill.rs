@@ -4,6 +4,7 @@ use thrum_crash::run::{Plan, run};
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
-    let counts = run(Plan::new("kill", 60, false)).counts;
-    println!("{counts:?}");
+    let outcome = run(Plan::new("kill", 60, false));
+    println!("{:?}", outcome.counts);
+    outcome.assert_telling();
 }

@@ -4,6 +4,12 @@ use thrum_crash::run::{Plan, run};
 
 #[test]
 fn what_was_acknowledged_survives_the_loss_of_power() {
-    let counts = run(Plan::new("power", 60, true)).counts;
-    println!("{counts:?}");
+    let outcome = run(Plan::new("power", 60, true));
+    println!("{:?} {:?}", outcome.counts, outcome.lost);
+    outcome.assert_telling();
+    assert!(
+        outcome.lost.blocks > 0 && outcome.lost.names > 0,
+        "nothing was lost: {:?}",
+        outcome.lost
+    );
 }

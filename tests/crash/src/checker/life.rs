@@ -190,9 +190,10 @@ impl Life {
         of_topic.map(|subscription| subscription.requests).sum()
     }
 
-    /// The connection is gone: what was waited for on it does not come.
+    /// The connection is gone: what was acknowledged on it without a fence may come again at any time.
     pub(super) fn connection_ended(&mut self) {
-        self.unsettled.append(&mut self.fence);
+        self.unsettled.clear();
+        self.fence.clear();
     }
 
     /// Nobody knows whether the session still exists: nothing is owed, and no subscription is certain. Returns its groups.

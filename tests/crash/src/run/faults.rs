@@ -49,6 +49,7 @@ pub fn run_with_faults(plan: Plan, faults: u32) -> Outcome {
     }
     run.quiet(address);
     run.assert_alive(&broker);
+    drop(broker);
     run.end()
 }
 

@@ -24,3 +24,38 @@ pub struct Outcome {
     /// The end of what clients did and saw.
     pub history: Vec<Observed>,
 }
+
+impl Outcome {
+    /// Fails if so little happened that the run proves nothing.
+    ///
+    /// # Panics
+    /// Says what hardly happened.
+    pub fn assert_telling(&self) {
+        let Counts {
+            kills,
+            accepted,
+            paid,
+            resumed,
+            resent,
+            wills,
+            retained,
+            ..
+        } = self.counts;
+        let enough = [
+            (accepted, 10),
+            (paid, 20),
+            (resumed, 5),
+            (resent, 1),
+            (wills, 1),
+            (retained, 1),
+        ];
+        let is_telling = enough
+            .iter()
+            .all(|(count, per_kill)| *count >= kills * per_kill);
+        assert!(
+            is_telling,
+            "too little happened to prove anything: {:?}",
+            self.counts
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! The checker finds what a broker may do wrong, and nothing in what it may do.
 
 mod delivery;
+mod fault;
 mod mutation;
 mod session;
 mod story;
