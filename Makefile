@@ -39,7 +39,12 @@ setup: ## install what the tests need and this machine lacks
 test: setup check build counts ## every check and every test
 	THRUM_BIN=$(THRUM) tests/interop/run.sh
 	THRUM_BIN=$(THRUM) tests/agents/netns.sh
+	THRUM_BIN=$(THRUM) CONFORMANCE_DURABLE=1 THRUM_STORAGE__MAX_DISK=32MiB cargo test -p thrum-conformance
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast
+
+.PHONY: night
+night: ## a night of simulated crashes of the whole node; SEEDS=from..to
+	THRUM_SIM_SEEDS=$(or $(SEEDS),1000..1000000) cargo test --release -p thrum-broker --lib simulation
 
 .PHONY: million
 million: build ## a million connections in one process (not part of test: 13 GiB, 20 minutes)
