@@ -13,7 +13,7 @@ const ATTEMPTS: u32 = 4;
 
 /// Fills `into` with the first `len` bytes of the file; zeros stand for what cannot be read. How many bytes that are.
 pub(super) fn read_tolerant(file: &impl File, len: u64, into: &mut Vec<u8>) -> u64 {
-    into.clear();
+    // What is in it is overwritten, so only what is new is made zero.
     into.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
     let mut unreadable = 0;
     let mut end = 0;
@@ -23,6 +23,7 @@ pub(super) fn read_tolerant(file: &impl File, len: u64, into: &mut Vec<u8>) -> u
             end = offset + done as u64;
         } else {
             end = offset + piece.len() as u64;
+            piece.fill(0);
             unreadable += read_blocks(file, piece, offset);
         }
     }

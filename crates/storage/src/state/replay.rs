@@ -8,6 +8,9 @@ use super::print::record_len;
 use super::recovered::{Orphans, Recovered, RecoveredMessage, RecoveredRetained};
 use crate::record::{Change, MessageId, Queued, Retained, Session, SessionId};
 
+/// Of a log, for each message in it: a queue of small messages comes to this.
+const LOG_BYTES_PER_MESSAGE: u64 = 400;
+
 #[derive(Debug)]
 struct Topic {
     change: u64,
@@ -29,6 +32,16 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
+    /// For a log of so many bytes: tables that grow while they are filled are copied again and again.
+    pub(crate) fn expecting(log_bytes: u64) -> Self {
+        let messages = usize::try_from(log_bytes / LOG_BYTES_PER_MESSAGE).unwrap_or(0);
+        Self {
+            messages: Vec::with_capacity(messages),
+            places: HashMap::with_capacity(messages),
+            ..Self::default()
+        }
+    }
+
     /// Takes the next record.
     pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) {
         match *change {

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// And so many turns: the machine may have stood still meanwhile.
 const PATIENCE_TURNS: u32 = 2_000;
 /// Its eighth is the size of a segment: with the default none is ever reclaimed in a short run.
-const MAX_DISK: [&str; 3] = ["16MiB", "32MiB", "16GiB"];
+const MAX_DISK: [&str; 3] = ["128MiB", "256MiB", "16GiB"];
 
 /// A run.
 pub(super) struct Run {
