@@ -1,7 +1,7 @@
 //! The durable state of a node: changes in, one append and one sync per commit, the state back at start.
 
-use crate::disk::{Disk, File as _};
-use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError, is_segment};
+use crate::disk::Disk;
+use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
 use crate::record::{Batch, Malformed, UNIT_END, WORD_LEN, decode};
 use crate::state::{Index, Recovered, Replay};
 
@@ -140,7 +140,7 @@ impl<D: Disk> Store<D> {
             disk_bytes_max,
             sync: options.durability == Durability::Fsync,
         };
-        let mut replay = Replay::expecting(log_bytes(&disk)?);
+        let mut replay = Replay::default();
         let (log, report) = Log::open(disk, log_options, &mut |payload| {
             let change = decode(payload);
             if let Ok(change) = &change {
@@ -339,17 +339,6 @@ impl<D: Disk> Store<D> {
             self.prepare(0);
         }
     }
-}
-
-/// Bytes of all files that may hold records.
-fn log_bytes(disk: &impl Disk) -> Result<u64, OpenError> {
-    let mut bytes = 0;
-    for name in disk.list()? {
-        if is_segment(&name) {
-            bytes += disk.open(&name)?.size()?;
-        }
-    }
-    Ok(bytes)
 }
 
 /// Largest segment that a disk with little room should have: space is given back by whole segments.

@@ -26,7 +26,6 @@ mod scan;
 mod spare;
 mod tolerant;
 
-pub(crate) use open::is_segment;
 pub use open::{Damage, LogReport, OpenError};
 pub(crate) use outside::read_segment;
 pub use outside::{SnapshotError, SnapshotTarget, snapshot};

@@ -137,11 +137,6 @@ pub(super) fn numbers_of(names: &[String]) -> Vec<u64> {
     numbers
 }
 
-/// Whether a file of that name is a segment.
-pub(crate) fn is_segment(name: &str) -> bool {
-    number_of(name).is_some()
-}
-
 /// Number of the segment in the file of that name.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".log")?.parse().ok()?;

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS, Version};
 
+use super::bodies::Found;
 use super::deliveries::{Deliveries, Delivery};
 use super::index::{Entry, Index};
 use super::print::Print;
@@ -91,7 +92,7 @@ impl Collected {
     pub(super) fn finish(
         mut self,
         id: SessionId,
-        places: &HashMap<MessageId, usize>,
+        messages: &Found,
         references: &mut [u32],
         index: &Index,
     ) -> Option<(Entry, RecoveredSession, u64)> {
@@ -101,7 +102,7 @@ impl Collected {
         let mut kept = Deliveries::default();
         let mut deliveries = Vec::with_capacity(self.deliveries.len());
         for seen in self.deliveries {
-            let Some((delivery, recovered)) = seen.finish(places) else {
+            let Some((delivery, recovered)) = seen.finish(messages) else {
                 lost += 1;
                 continue;
             };
@@ -148,7 +149,7 @@ impl Collected {
 
 impl Seen {
     /// For index and node; none if a part is missing.
-    fn finish(self, places: &HashMap<MessageId, usize>) -> Option<(Delivery, RecoveredDelivery)> {
+    fn finish(self, messages: &Found) -> Option<(Delivery, RecoveredDelivery)> {
         let inflight = match self.step {
             Step::Queued => None,
             Step::Sent(awaiting) => Some((self.packet_id?, awaiting)),
@@ -167,7 +168,7 @@ impl Seen {
             return Some((Delivery::released(), released));
         }
         let known = self.queued?;
-        let place = places.get(&known.message).copied()?;
+        let place = messages.place(known.message)?;
         let queued = Delivery::queued(known.message);
         let (identifiers, group) = known.extras.map_or_else(Default::default, |extras| *extras);
         let recovered = RecoveredDelivery {

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 
 use super::deliveries::{Deliveries, Delivery};
 use super::print::{Print, record_len, swap};
+use super::recovered::RecoveredMessage;
 use crate::record::{Change, Inflight, MessageId, Queued, Retained, Seq, SessionId};
 
 /// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and group.
@@ -169,11 +170,16 @@ impl Index {
         self.sessions.insert(id, entry);
     }
 
+    /// Makes room for so many messages.
+    pub(super) fn expect_messages(&mut self, count: usize) {
+        self.messages.reserve(count);
+    }
+
     /// Takes over a message with its references.
-    pub(super) fn restore_message(&mut self, id: MessageId, len: u64, references: u32) {
-        let len = u32::try_from(len).unwrap_or(u32::MAX);
+    pub(super) fn restore_message(&mut self, message: &RecoveredMessage, references: u32) {
+        let len = message.record_len;
         self.live_bytes += u64::from(len);
-        self.messages.insert(id, Body { len, references });
+        self.messages.insert(message.id, Body { len, references });
     }
 
     /// Takes over a topic; the message's reference is counted there.

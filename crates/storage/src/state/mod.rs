@@ -1,5 +1,6 @@
 //! The durable state: as the log needs it while it runs, and as the node gets it at start.
 
+mod bodies;
 mod collected;
 mod deliveries;
 mod index;

@@ -115,6 +115,8 @@ pub struct RecoveredMessage {
     pub qos: QoS,
     /// Retain flag as published.
     pub retain: bool,
+    /// Bytes its record takes in the log.
+    pub(super) record_len: u32,
     /// Topic, properties and payload.
     pub content: Content,
 }
@@ -191,8 +193,8 @@ impl Content {
     }
 }
 
-impl From<&Message<'_>> for RecoveredMessage {
-    fn from(message: &Message<'_>) -> Self {
+impl RecoveredMessage {
+    pub(super) fn new(message: &Message<'_>, record_len: u64) -> Self {
         Self {
             id: message.id,
             publisher: message.publisher,
@@ -200,6 +202,7 @@ impl From<&Message<'_>> for RecoveredMessage {
             expires_at: message.expires_at,
             qos: message.qos,
             retain: message.retain,
+            record_len: u32::try_from(record_len).unwrap_or(u32::MAX),
             content: Content::new(message.topic, message.properties, message.payload),
         }
     }

@@ -2,14 +2,12 @@
 
 use hashbrown::HashMap;
 
+use super::bodies::{Bodies, Found};
 use super::collected::{Collected, Known, Own, Seen, Step, count};
 use super::index::Index;
 use super::print::record_len;
 use super::recovered::{Orphans, Recovered, RecoveredMessage, RecoveredRetained};
 use crate::record::{Change, MessageId, Queued, Retained, Session, SessionId};
-
-/// Of a log, for each message in it: a queue of small messages comes to this.
-const LOG_BYTES_PER_MESSAGE: u64 = 400;
 
 #[derive(Debug)]
 struct Topic {
@@ -23,8 +21,7 @@ struct Topic {
 pub(crate) struct Replay {
     index: Index,
     sessions: HashMap<SessionId, Collected>,
-    messages: Vec<(RecoveredMessage, u64)>,
-    places: HashMap<MessageId, usize>,
+    messages: Bodies,
     topics: HashMap<Box<str>, Topic>,
     session_id_max: SessionId,
     message_id_max: MessageId,
@@ -32,16 +29,6 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// For a log of so many bytes: tables that grow while they are filled are copied again and again.
-    pub(crate) fn expecting(log_bytes: u64) -> Self {
-        let messages = usize::try_from(log_bytes / LOG_BYTES_PER_MESSAGE).unwrap_or(0);
-        Self {
-            messages: Vec::with_capacity(messages),
-            places: HashMap::with_capacity(messages),
-            ..Self::default()
-        }
-    }
-
     /// Takes the next record.
     pub(crate) fn apply(&mut self, change: &Change<'_>, payload: &[u8]) {
         match *change {
@@ -63,12 +50,7 @@ impl Replay {
                 self.message_id_max = self.message_id_max.max(message.id);
                 // A session that published something may be gone, but its number must not mean another one.
                 self.session_id_max = self.session_id_max.max(message.publisher);
-                let place = self.messages.len();
-                self.places.entry(message.id).or_insert_with(|| {
-                    let len = record_len(payload);
-                    self.messages.push((RecoveredMessage::from(&message), len));
-                    place
-                });
+                self.messages.add(&message, record_len(payload));
             }
             Change::Queued(queued) => self.queued(&queued),
             Change::Inflight(inflight) => self.collected(inflight.session).see(Seen {
@@ -114,13 +96,14 @@ impl Replay {
 
     /// All records were read.
     pub(crate) fn finish(mut self) -> (Index, Recovered) {
-        let mut references = vec![0; self.messages.len()];
+        let messages = std::mem::take(&mut self.messages).found();
+        let mut references = vec![0; messages.len()];
         let mut orphans = Orphans::default();
         let mut sessions: Vec<_> = std::mem::take(&mut self.sessions).into_iter().collect();
         sessions.sort_unstable_by_key(|(id, _)| *id);
         let mut recovered_sessions = Vec::with_capacity(sessions.len());
         for (id, collected) in sessions {
-            let finished = collected.finish(id, &self.places, &mut references, &self.index);
+            let finished = collected.finish(id, &messages, &mut references, &self.index);
             let Some((entry, session, lost)) = finished else {
                 orphans.sessions += 1;
                 continue;
@@ -129,8 +112,8 @@ impl Replay {
             self.index.restore_session(id, entry);
             recovered_sessions.push(session);
         }
-        let mut retained = self.finish_topics(&mut references, &mut orphans);
-        let (messages, places) = self.finish_messages(&references);
+        let mut retained = self.finish_topics(&messages, &mut references, &mut orphans);
+        let (messages, places) = self.finish_messages(messages, &references);
         let new_place = |place: usize| places.get(place).copied().unwrap_or(0);
         for delivery in recovered_sessions
             .iter_mut()
@@ -207,6 +190,7 @@ impl Replay {
 
     fn finish_topics(
         &mut self,
+        messages: &Found,
         references: &mut [u32],
         orphans: &mut Orphans,
     ) -> Vec<RecoveredRetained> {
@@ -222,7 +206,7 @@ impl Replay {
             },
         ) in topics
         {
-            let place = message.and_then(|message| self.places.get(&message).copied());
+            let place = message.and_then(|message| messages.place(message));
             let kept = message.filter(|_| place.is_some());
             orphans.retained += u64::from(message.is_some() && place.is_none());
             self.index.restore_topic(&topic, change, kept, len);
@@ -238,17 +222,27 @@ impl Replay {
     }
 
     /// The messages that something refers to, and where each of all messages went.
-    fn finish_messages(&mut self, references: &[u32]) -> (Vec<RecoveredMessage>, Vec<usize>) {
-        let mut kept = Vec::with_capacity(references.iter().filter(|&&count| count > 0).count());
+    fn finish_messages(
+        &mut self,
+        messages: Found,
+        references: &[u32],
+    ) -> (Vec<RecoveredMessage>, Vec<usize>) {
+        let kept = references.iter().filter(|&&count| count > 0).count();
+        self.index.expect_messages(kept);
         let mut places = Vec::with_capacity(references.len());
-        let messages = std::mem::take(&mut self.messages);
-        for ((message, len), &references) in messages.into_iter().zip(references) {
-            places.push(kept.len());
-            if references > 0 {
-                self.index.restore_message(message.id, len, references);
-                kept.push(message);
+        let mut references = references.iter();
+        let mut messages = messages.into_list();
+        let mut next = 0;
+        messages.retain(|message| {
+            places.push(next);
+            let references = references.next().copied().unwrap_or(0);
+            if references == 0 {
+                return false;
             }
-        }
-        (kept, places)
+            next += 1;
+            self.index.restore_message(message, references);
+            true
+        });
+        (messages, places)
     }
 }
