@@ -8,9 +8,9 @@ use crate::workspace::Package;
 /// Rows from bottom to top, by the name of the crate's folder.
 const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
-    ("pure", &["protocol", "routing", "rules"]),
+    ("pure", &["access", "protocol", "routing", "rules"]),
     ("library", &["report", "transport"]),
-    ("durable", &["storage"]),
+    ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth", "connectors", "cluster"]),
     ("control", &["management"]),

@@ -1,0 +1,23 @@
+//! Who a client is and what it may do: the words that the broker and the authentication backends share.
+//!
+//! ```text
+//!   CONNECT --Login--> Gatekeeper --Answer--> Admission (identity, own rules, end) | Denial | Challenge
+//! ```
+//!
+//! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that somebody else read.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod gatekeeper;
+mod identity;
+mod login;
+mod rules;
+mod secret;
+
+pub use gatekeeper::{Gatekeeper, Question, Reply};
+pub use identity::{Certificate, Identity};
+pub use login::{Admission, Answer, Denial, Exchange, Login, Method};
+pub use rules::{Actions, QosSet, Rule, Rules, Who};
+pub use secret::Secret;

@@ -1,0 +1,90 @@
+//! A client at the door, and what it is told.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+
+use thrum_codec::{ReasonCode, Version};
+
+use crate::{Identity, Secret};
+
+/// What a CONNECT shows of a client.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// What is known before anything is verified: client identifier, address, listener, certificate. `username` is what the
+    /// client claims, or what the listener takes from its certificate; roles, groups and claims are empty.
+    pub identity: Identity,
+    /// The user name is the certificate's: nobody needs to ask for a password.
+    pub is_username_verified: bool,
+    /// Password or token.
+    pub password: Option<Secret>,
+    /// Protocol version.
+    pub version: Version,
+    /// Enhanced authentication (MQTT 5.0), if the client asks for it.
+    pub method: Option<Method>,
+}
+
+/// First step of enhanced authentication.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Authentication method: `SCRAM-SHA-256`.
+    pub name: Box<str>,
+    /// Authentication data.
+    pub data: Secret,
+}
+
+/// What the gatekeeper says.
+#[derive(Debug)]
+pub enum Answer {
+    /// Come in.
+    Admit(Box<Admission>),
+    /// Stay out.
+    Deny(Denial),
+    /// Another step of enhanced authentication: AUTH 0x18 with this data; the client's answer goes to
+    /// [`Gatekeeper::step`](crate::Gatekeeper::step) with the exchange.
+    Challenge {
+        /// Authentication data for the client.
+        data: Vec<u8>,
+        /// State between the steps.
+        exchange: Exchange,
+    },
+}
+
+/// State of an enhanced authentication between two steps, known to the gatekeeper alone.
+pub struct Exchange(pub Box<dyn Any + Send>);
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Exchange")
+    }
+}
+
+/// A client that may come in.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    /// Who it is: with the verified user name, roles, groups and claims.
+    pub identity: Identity,
+    /// Rules of its own (built-in store, token, database), in their order.
+    pub rules: Option<Arc<crate::Rules>>,
+    /// When it has to go, in seconds of the Unix epoch: the end of its token.
+    pub expires_at: Option<u64>,
+    /// When the rules of its own should be asked for again, in seconds from now; none if they do not change.
+    pub refresh_secs: Option<u32>,
+    /// Authentication data for CONNACK, or for the AUTH that ends a re-authentication.
+    pub data: Option<Vec<u8>>,
+}
+
+/// A client that may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Reason code of CONNACK 5.0: bad user name or password, not authorized, server unavailable, banned, bad
+    /// authentication method.
+    pub reason: ReasonCode,
+    /// For the client: says nothing about who exists.
+    pub what: &'static str,
+    /// For the log: which backend, why. Never holds a secret.
+    pub detail: Cow<'static, str>,
+}
