@@ -31,13 +31,11 @@ impl Seats {
     /// Waits until none is taken, as long as `time` at most; returns how many are.
     pub(crate) async fn wait_until_empty(&self, time: Duration) -> usize {
         let empty = async {
-            loop {
-                // Asked for before the look, so that no end in between is missed.
-                let emptied = self.emptied.notified();
-                if self.taken() == 0 {
-                    return;
-                }
+            // Asked for before the look, so that no end in between is missed.
+            let mut emptied = self.emptied.notified();
+            while self.taken() != 0 {
                 emptied.await;
+                emptied = self.emptied.notified();
             }
         };
         match timeout(time, empty).await {

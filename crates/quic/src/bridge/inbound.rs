@@ -52,7 +52,11 @@ impl Inbound {
     }
 
     /// Moves what there is; ready when the connection cannot go on.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, socket: &mut UnixStream) -> Poll<Ending> {
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        socket: &mut UnixStream,
+    ) -> Poll<Ending> {
         if self.state == State::Unwanted {
             return Poll::Pending;
         }
@@ -105,17 +109,15 @@ impl Inbound {
                 Ok(read) => read,
                 Err(error) => return Poll::Ready(Err(ending(error))),
             };
-            let mut written = 0;
-            while written < read {
-                match Pin::new(&mut *socket).poll_write(context, &scratch[written..read]) {
-                    Poll::Ready(Ok(more)) => written += more,
+            let mut rest = &scratch[..read];
+            while !rest.is_empty() {
+                match Pin::new(&mut *socket).poll_write(context, rest) {
+                    Poll::Ready(Ok(written)) => rest = &rest[written..],
                     Poll::Ready(Err(_)) => return Poll::Ready(Ok(self.refuse())),
-                    Poll::Pending => {
-                        self.kept.extend_from_slice(&scratch[written..read]);
-                        break;
-                    }
+                    Poll::Pending => break,
                 }
             }
+            self.kept.extend_from_slice(rest);
             Poll::Ready(Ok(true))
         })
     }
@@ -144,6 +146,8 @@ fn ending(error: ReadError) -> Ending {
         ReadError::ConnectionLost(error) => Ending::Lost(error),
         ReadError::Reset(code) => Ending::GivenUp(code),
         // Not with reads in order, on a stream of our own that is open, without early data.
-        ReadError::ClosedStream | ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => Ending::Done,
+        ReadError::ClosedStream | ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => {
+            Ending::Done
+        }
     }
 }

@@ -181,13 +181,17 @@ impl Bridge {
                 Waiting::Lingering => return Poll::Ready(Ending::Unacknowledged),
                 Waiting::Parting => return Poll::Ready(Ending::Done),
                 Waiting::Stalled(sent) => {
-                    let is_stuck = self.outbound.stalled() == Some(sent);
                     self.timer = None;
-                    if is_stuck && is_abandoned(&self.socket) {
-                        self.outbound.abandon();
-                    }
+                    self.look_for_owner(sent);
                 }
             }
+        }
+    }
+
+    /// QUIC had taken so many bytes, some time ago: if it still has not taken more, is anybody there that sent them?
+    fn look_for_owner(&mut self, sent: u64) {
+        if self.outbound.stalled() == Some(sent) && is_abandoned(&self.socket) {
+            self.outbound.abandon();
         }
     }
 

@@ -69,7 +69,11 @@ impl Outbound {
     }
 
     /// Moves what there is; ready when the connection cannot go on.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, socket: &mut UnixStream) -> Poll<Ending> {
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        socket: &mut UnixStream,
+    ) -> Poll<Ending> {
         for _ in 0..READS_PER_TURN {
             if let State::Finishing(stopped) = &mut self.state {
                 let stopped = ready!(stopped.as_mut().poll(context));
@@ -96,7 +100,7 @@ impl Outbound {
             match ready!(written) {
                 Ok(written) => {
                     self.taken += written;
-                    self.count(written);
+                    self.sent += length(written);
                 }
                 Err(error) => return Poll::Ready(Err(ending(error))),
             }
@@ -126,24 +130,18 @@ impl Outbound {
                 self.state = State::Finishing(Box::pin(self.stream.stopped()));
                 return Poll::Ready(Ok(()));
             }
-            let mut written = 0;
-            while written < bytes.len() {
-                match Pin::new(&mut self.stream).poll_write(context, &bytes[written..]) {
-                    Poll::Ready(Ok(more)) => written += more,
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                match Pin::new(&mut self.stream).poll_write(context, rest) {
+                    Poll::Ready(Ok(written)) => rest = &rest[written..],
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(ending(error))),
-                    Poll::Pending => {
-                        self.kept.extend_from_slice(&bytes[written..]);
-                        break;
-                    }
+                    Poll::Pending => break,
                 }
             }
-            self.count(written);
+            self.kept.extend_from_slice(rest);
+            self.sent += length(bytes.len() - rest.len());
             Poll::Ready(Ok(()))
         })
-    }
-
-    fn count(&mut self, bytes: usize) {
-        self.sent += u64::try_from(bytes).unwrap_or(u64::MAX);
     }
 
     fn finished(&mut self, stopped: Result<Option<VarInt>, StoppedError>) -> Poll<Ending> {
@@ -157,6 +155,10 @@ impl Outbound {
             Err(StoppedError::ZeroRttRejected) => Poll::Ready(Ending::Done),
         }
     }
+}
+
+fn length(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 fn ending(error: WriteError) -> Ending {

@@ -41,7 +41,9 @@ pub enum DialError {
     #[error("the server refuses the client certificate (TLS alert {0}): its log says why")]
     ClientCertificateRefused(u64),
     /// Another protocol over QUIC, such as HTTP/3.
-    #[error("the server does not speak MQTT over QUIC on this port: it knows no application protocol 'mqtt' (ALPN)")]
+    #[error(
+        "the server does not speak MQTT over QUIC on this port: it knows no application protocol 'mqtt' (ALPN)"
+    )]
     NoMqtt,
     /// The server is full, or shutting down.
     #[error("the server refuses the connection: it has as many as it takes, or is shutting down")]
@@ -71,9 +73,9 @@ pub enum DialError {
 
 impl DialError {
     /// What a connection failed of before it was one.
-    pub(super) fn from_handshake(error: &ConnectionError) -> Self {
+    pub(super) fn from_handshake(error: &ConnectionError, time: Duration) -> Self {
         match error {
-            ConnectionError::TimedOut => Self::NoAnswer(Duration::from_secs(0)),
+            ConnectionError::TimedOut => Self::NoAnswer(time),
             ConnectionError::ApplicationClosed(close) => Self::Handshake(close.to_string()),
             error => Self::from_end(error).unwrap_or_else(|| Self::Handshake(error.to_string())),
         }
@@ -85,10 +87,14 @@ impl DialError {
     pub(super) fn from_end(error: &ConnectionError) -> Option<Self> {
         Some(match error {
             ConnectionError::LocallyClosed => return None,
-            ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => return None,
+            ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
+                return None;
+            }
             ConnectionError::ApplicationClosed(close) => Self::Closed(close.to_string()),
             ConnectionError::TransportError(error) => by_us(error.code.into(), &error.reason),
-            ConnectionError::ConnectionClosed(close) => by_server(close.error_code, &close.to_string()),
+            ConnectionError::ConnectionClosed(close) => {
+                by_server(close.error_code, &close.to_string())
+            }
             ConnectionError::VersionMismatch => Self::Version,
             ConnectionError::Reset => Self::Reset,
             ConnectionError::TimedOut => Self::TimedOut,
@@ -99,10 +105,14 @@ impl DialError {
 
 /// What this end found wrong.
 fn by_us(code: u64, reason: &str) -> DialError {
-    let what = reason.strip_prefix("invalid peer certificate: ").unwrap_or(reason);
+    let what = reason
+        .strip_prefix("invalid peer certificate: ")
+        .unwrap_or(reason);
     match code.checked_sub(ALERTS) {
         Some(UNKNOWN_AUTHORITY | BAD_SIGNATURE) => DialError::Untrusted,
-        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => DialError::Certificate(what.to_owned()),
+        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
+            DialError::Certificate(what.to_owned())
+        }
         Some(NO_APPLICATION_PROTOCOL) => DialError::NoMqtt,
         _ => DialError::Handshake(reason.to_owned()),
     }
@@ -116,7 +126,9 @@ fn by_server(code: TransportErrorCode, text: &str) -> DialError {
     match u64::from(code).checked_sub(ALERTS) {
         Some(CERTIFICATE_REQUIRED) => DialError::ClientCertificateMissing,
         Some(NO_APPLICATION_PROTOCOL) => DialError::NoMqtt,
-        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => DialError::ClientCertificateRefused(alert),
+        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
+            DialError::ClientCertificateRefused(alert)
+        }
         _ => DialError::Handshake(text.to_owned()),
     }
 }

@@ -10,17 +10,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime};
+use quinn::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime,
+};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 pub use error::DialError;
 
+use crate::ALPN;
 use crate::bridge::{self, CODE_DONE, Ending};
 use crate::pipe::{self, PIPE_BYTES};
-use crate::seats::Seats;
+use crate::seats::{Seat, Seats};
 use crate::transport::{self, WINDOW_BYTES};
-use crate::ALPN;
 
 /// How long the last bytes to the servers may take when a dialer ends.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -84,11 +86,6 @@ impl Dialing {
     pub fn failure(&self) -> Option<&DialError> {
         self.0.get()
     }
-
-    fn fail(&self, error: DialError) {
-        // Set once: a connection ends once.
-        self.0.get_or_init(|| error);
-    }
 }
 
 impl QuicDialer {
@@ -142,35 +139,32 @@ impl QuicDialer {
         let (ours, theirs) = pipe::pair(self.options.pipe_bytes).map_err(local)?;
         let socket = tokio::net::UnixStream::from_std(ours).map_err(local)?;
         let dialing = Dialing::default();
-        let outcome = dialing.clone();
-        let seat = self.connections.take();
-        let time = self.options.handshake_time;
-        let config = self.config.clone();
-        let name = server_name.to_owned();
-        runtime.spawn(async move {
-            let _seat = seat;
-            match open(&endpoint, config, (address, &name), time).await {
-                Ok((connection, stream)) => {
-                    let (ending, socket) = bridge::run(&connection, stream, socket, || ()).await;
-                    if let Some(error) = failure(ending) {
-                        outcome.fail(error);
-                    }
-                    drop(socket);
-                }
-                Err(error) => {
-                    outcome.fail(error);
-                    drop(socket);
-                }
-            }
-        });
+        let call = Call {
+            config: self.config.clone(),
+            address,
+            server_name: server_name.to_owned(),
+            time: self.options.handshake_time,
+            outcome: dialing.clone(),
+            _seat: self.connections.take(),
+        };
+        runtime.spawn(call.carry(endpoint, socket));
         Ok((theirs, dialing))
     }
 
     /// The UDP socket whose turn it is: one per source address, and as many as there are threads.
     fn endpoint(&self, to: SocketAddr) -> io::Result<Endpoint> {
-        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut endpoints = self
+            .endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let of_family = |source: &&IpAddr| source.is_ipv4() == to.is_ipv4();
-        let sources: Vec<IpAddr> = self.options.sources.iter().filter(of_family).copied().collect();
+        let sources: Vec<IpAddr> = self
+            .options
+            .sources
+            .iter()
+            .filter(of_family)
+            .copied()
+            .collect();
         let turn = endpoints.turn;
         endpoints.turn = turn.wrapping_add(1);
         let source = match (sources.get(turn % sources.len().max(1)), to) {
@@ -184,7 +178,12 @@ impl QuicDialer {
             return Ok(found.2.clone());
         }
         let socket = transport::udp_socket(SocketAddr::new(source, 0))?;
-        let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))?;
+        let endpoint = Endpoint::new(
+            EndpointConfig::default(),
+            None,
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
         endpoints.opened.push((source, number, endpoint.clone()));
         Ok(endpoint)
     }
@@ -195,7 +194,10 @@ impl Drop for QuicDialer {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        let endpoints = self.endpoints.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let endpoints = self
+            .endpoints
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         runtime.block_on(async {
             if self.connections.wait_until_empty(FAREWELL).await == 0 {
                 return;
@@ -219,24 +221,50 @@ impl fmt::Debug for QuicDialer {
     }
 }
 
-/// The handshake and the stream that MQTT travels on.
-async fn open(
-    endpoint: &Endpoint,
+/// One connection to be.
+struct Call {
     config: ClientConfig,
-    (address, server_name): (SocketAddr, &str),
+    address: SocketAddr,
+    server_name: String,
     time: Duration,
-) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
-    let connecting = endpoint
-        .connect_with(config, address, server_name)
-        .map_err(|error| DialError::Local(error.to_string()))?;
-    let opening = async {
-        let connection = connecting.await?;
-        let stream = connection.open_bi().await?;
-        Ok((connection, stream))
-    };
-    match timeout(time, opening).await {
-        Ok(opened) => opened.map_err(|error| DialError::from_handshake(&error)),
-        Err(_) => Err(DialError::NoAnswer(time)),
+    outcome: Dialing,
+    _seat: Seat,
+}
+
+impl Call {
+    /// From the first packet to the end; what the socket's owner may ask about it is known before the socket ends.
+    async fn carry(self, endpoint: Endpoint, socket: tokio::net::UnixStream) {
+        let (failure, socket) = match self.open(&endpoint).await {
+            Ok((connection, stream)) => {
+                let (ending, socket) = bridge::run(&connection, stream, socket, || ()).await;
+                (failure(ending), socket)
+            }
+            Err(error) => (Some(error), socket),
+        };
+        if let Some(error) = failure {
+            // Set once: a connection ends once.
+            self.outcome.0.get_or_init(|| error);
+        }
+        drop(socket);
+    }
+
+    /// The handshake and the stream that MQTT travels on.
+    async fn open(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
+        let connecting = endpoint
+            .connect_with(self.config.clone(), self.address, &self.server_name)
+            .map_err(|error| DialError::Local(error.to_string()))?;
+        let opening = async {
+            let connection = connecting.await?;
+            let stream = connection.open_bi().await?;
+            Ok((connection, stream))
+        };
+        match timeout(self.time, opening).await {
+            Ok(opened) => opened.map_err(|error| DialError::from_handshake(&error, self.time)),
+            Err(_) => Err(DialError::NoAnswer(self.time)),
+        }
     }
 }
 
@@ -244,7 +272,9 @@ async fn open(
 fn failure(ending: Ending) -> Option<DialError> {
     match ending {
         Ending::Done | Ending::Unacknowledged => None,
-        Ending::GivenUp(code) => Some(DialError::Closed(format!("the stream was reset, code {code}"))),
+        Ending::GivenUp(code) => Some(DialError::Closed(format!(
+            "the stream was reset, code {code}"
+        ))),
         Ending::Lost(error) => DialError::from_end(&error),
     }
 }

@@ -176,6 +176,9 @@ impl Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Shared").field(&self.metrics()).finish()
+        formatter
+            .debug_tuple("Shared")
+            .field(&self.metrics())
+            .finish()
     }
 }

@@ -88,7 +88,10 @@ impl QuicListener {
         on_connection: impl Fn(UnixStream, Peer) + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
         let mut config = ServerConfig::with_crypto(Arc::new(tls::for_quic(tls)?));
-        config.transport_config(Arc::new(transport::config(limits.window_bytes, CLIENT_STREAMS)));
+        config.transport_config(Arc::new(transport::config(
+            limits.window_bytes,
+            CLIENT_STREAMS,
+        )));
         // First packets are decided upon at once: hardly any wait.
         config.max_incoming(limits.handshakes_max);
         let shared = Arc::new(Shared {
@@ -99,7 +102,8 @@ impl QuicListener {
             handshakes: Arc::default(),
             is_closing: AtomicBool::new(false),
         });
-        let runtime = transport::runtime("quic-listen", limits.threads).map_err(ListenError::Threads)?;
+        let runtime =
+            transport::runtime("quic-listen", limits.threads).map_err(ListenError::Threads)?;
         let mut listener = Self {
             runtime: None,
             endpoints: Vec::new(),
