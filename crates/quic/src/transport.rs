@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quinn::{IdleTimeout, TransportConfig, VarInt};
@@ -44,11 +45,32 @@ pub(crate) fn config(window_bytes: u32, client_streams: u32) -> TransportConfig 
     config
 }
 
+/// The kernel's numbers of the threads of a runtime; the lock is held to add to them or to copy them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Threads(Arc<Mutex<Vec<u32>>>);
+
+impl Threads {
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add_this(&self) {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.push(id.unsigned_abs());
+    }
+}
+
 /// Starts named threads that run connections.
-pub(crate) fn runtime(name: &'static str, threads: usize) -> io::Result<Runtime> {
+pub(crate) fn runtime(name: &'static str, threads: usize, ids: &Threads) -> io::Result<Runtime> {
+    let ids = ids.clone();
     Builder::new_multi_thread()
         .worker_threads(threads.max(1))
         .thread_name(name)
+        .on_thread_start(move || ids.add_this())
         .enable_io()
         .enable_time()
         .build()

@@ -1,5 +1,6 @@
 //! Why a connection failed, and what a person can do about it.
 
+use std::io;
 use std::time::Duration;
 
 use quinn::{ConnectionError, TransportErrorCode};
@@ -69,6 +70,12 @@ pub enum DialError {
     /// This machine, not the server.
     #[error("{0}")]
     Local(String),
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> Self {
+        Self::Local(error.to_string())
+    }
 }
 
 impl DialError {

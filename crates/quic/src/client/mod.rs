@@ -22,7 +22,7 @@ use crate::ALPN;
 use crate::bridge::{self, CODE_DONE, Ending};
 use crate::pipe::{self, PIPE_BYTES};
 use crate::seats::{Seat, Seats};
-use crate::transport::{self, WINDOW_BYTES};
+use crate::transport::{self, Threads, WINDOW_BYTES};
 
 /// How long the last bytes to the servers may take when a dialer ends.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -61,6 +61,7 @@ impl Default for DialOptions {
 pub struct QuicDialer {
     /// None once it is dropped.
     runtime: Option<Runtime>,
+    threads: Threads,
     config: ClientConfig,
     options: DialOptions,
     /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of one at most.
@@ -106,11 +107,12 @@ impl QuicDialer {
         let mut config = ClientConfig::new(Arc::new(crypto));
         // A server of MQTT opens no streams.
         config.transport_config(Arc::new(transport::config(options.window_bytes, 0)));
-        let threads = options.threads;
-        let runtime = transport::runtime("quic-dial", threads)
+        let threads = Threads::default();
+        let runtime = transport::runtime("quic-dial", options.threads, &threads)
             .map_err(|cause| DialError::Local(format!("cannot start threads: {cause}")))?;
         Ok(Self {
             runtime: Some(runtime),
+            threads,
             config,
             options,
             endpoints: Mutex::default(),
@@ -130,25 +132,60 @@ impl QuicDialer {
         address: SocketAddr,
         server_name: &str,
     ) -> Result<(UnixStream, Dialing), DialError> {
-        let Some(runtime) = &self.runtime else {
-            return Err(DialError::Local("the dialer has ended".to_owned()));
-        };
+        let runtime = self.runtime()?;
         let _guard = runtime.enter();
-        let local = |cause: io::Error| DialError::Local(cause.to_string());
-        let endpoint = self.endpoint(address).map_err(local)?;
-        let (ours, theirs) = pipe::pair(self.options.pipe_bytes).map_err(local)?;
-        let socket = tokio::net::UnixStream::from_std(ours).map_err(local)?;
-        let dialing = Dialing::default();
+        let endpoint = self.endpoint(address)?;
+        let (ours, theirs) = pipe::pair(self.options.pipe_bytes)?;
+        let socket = tokio::net::UnixStream::from_std(ours)?;
+        let call = self.call(address, server_name);
+        let dialing = call.outcome.clone();
+        runtime.spawn(call.carry(endpoint, socket));
+        Ok((theirs, dialing))
+    }
+
+    /// Makes a connection and ends it: whether a server of MQTT over QUIC that this dialer trusts is there.
+    ///
+    /// Blocks for `within` at most.
+    ///
+    /// # Errors
+    /// What a connection would fail of.
+    pub fn probe(
+        &self,
+        address: SocketAddr,
+        server_name: &str,
+        within: Duration,
+    ) -> Result<(), DialError> {
+        let runtime = self.runtime()?;
+        let _guard = runtime.enter();
+        let endpoint = self.endpoint(address)?;
         let call = Call {
+            time: within,
+            ..self.call(address, server_name)
+        };
+        let (connection, _stream) = runtime.block_on(call.open(&endpoint))?;
+        connection.close(CODE_DONE, b"");
+        Ok(())
+    }
+
+    /// The kernel's numbers of the threads, in the order of their start.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        self.threads.ids()
+    }
+
+    fn runtime(&self) -> Result<&Runtime, DialError> {
+        let ended = || DialError::Local("the dialer has ended".to_owned());
+        self.runtime.as_ref().ok_or_else(ended)
+    }
+
+    fn call(&self, address: SocketAddr, server_name: &str) -> Call {
+        Call {
             config: self.config.clone(),
             address,
             server_name: server_name.to_owned(),
             time: self.options.handshake_time,
-            outcome: dialing.clone(),
+            outcome: Dialing::default(),
             _seat: self.connections.take(),
-        };
-        runtime.spawn(call.carry(endpoint, socket));
-        Ok((theirs, dialing))
+        }
     }
 
     /// The UDP socket whose turn it is: one per source address, and as many as there are threads.

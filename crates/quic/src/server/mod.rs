@@ -20,7 +20,7 @@ pub use accept::Peer;
 pub use limits::Limits;
 pub use metrics::Metrics;
 
-use crate::transport;
+use crate::transport::{self, Threads};
 use accept::Shared;
 use metrics::Counters;
 
@@ -41,6 +41,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 pub struct QuicListener {
     /// None once it is shut down.
     runtime: Option<Runtime>,
+    threads: Threads,
     endpoints: Vec<Endpoint>,
     addresses: Vec<SocketAddr>,
     /// What is common to the configurations before and after a change of certificates, the key of Retry among it.
@@ -102,10 +103,12 @@ impl QuicListener {
             handshakes: Arc::default(),
             is_closing: AtomicBool::new(false),
         });
-        let runtime =
-            transport::runtime("quic-listen", limits.threads).map_err(ListenError::Threads)?;
+        let threads = Threads::default();
+        let runtime = transport::runtime("quic-listen", limits.threads, &threads)
+            .map_err(ListenError::Threads)?;
         let mut listener = Self {
             runtime: None,
+            threads,
             endpoints: Vec::new(),
             addresses: Vec::new(),
             config,
@@ -146,6 +149,11 @@ impl QuicListener {
     /// What was counted so far.
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics()
+    }
+
+    /// The kernel's numbers of the threads, in the order of their start.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        self.threads.ids()
     }
 
     /// Uses other certificates for the connections from now on; those that are there keep theirs.
