@@ -267,6 +267,10 @@ impl Node {
                 let reason = ReasonCode::KeepAliveTimeout;
                 self.end(Violation::new(reason, "keep alive"));
             }
+            Timeout::NotAuthorized => {
+                let reason = ReasonCode::NotAuthorized;
+                self.end(Violation::new(reason, "admission over"));
+            }
             Timeout::Expired(_) => {
                 self.shown.expired = true;
                 self.session = None;

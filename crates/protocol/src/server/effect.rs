@@ -115,6 +115,8 @@ pub enum Timeout {
     Pending,
     /// Nothing came for one and a half keep alives: close with 0x8D.
     KeepAlive,
+    /// The time of [`Session::set_valid_until`](super::Session::set_valid_until) has come: close with 0x87.
+    NotAuthorized,
     /// The delayed will is due.
     Will(Message),
     /// The session expired (its will, if still pending, is due too).

@@ -13,6 +13,7 @@ use super::inflight::Inflight;
 use super::journal::Journal;
 use super::outbound::SentLater;
 use super::queue::Queue;
+use super::rare::Rare;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
 use super::waiting::Dropped;
@@ -62,6 +63,8 @@ pub struct Session {
     pub(super) sent_later: SentLater,
     /// None in a session that was never durable.
     pub(super) journal: Option<Box<Journal>>,
+    /// None without a connection, and in most connections.
+    pub(super) rare: Option<Box<Rare>>,
 }
 
 /// State of the connection.
@@ -115,6 +118,7 @@ impl Session {
             will: None,
             sent_later: SentLater::default(),
             journal: None,
+            rare: None,
         }
     }
 
@@ -341,5 +345,6 @@ impl Session {
         // [MQTT-3.3.2-7]
         self.inbound_aliases.clear();
         self.outbound_aliases = OutboundAliases::default();
+        self.rare = None;
     }
 }

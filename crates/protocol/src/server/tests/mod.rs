@@ -2,6 +2,7 @@
 
 mod aliases;
 mod arbitrary;
+mod denied;
 mod exchange;
 mod fan_out;
 mod handshake;
