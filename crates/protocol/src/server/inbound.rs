@@ -39,8 +39,7 @@ impl Session {
             Packet::Disconnect(disconnect) => return self.handle_disconnect(&disconnect),
             // [MQTT-3.1.0-2] [MQTT-3.2.0-2] [MQTT3-3.1.0-2]
             Packet::Connect(_) => return Err(protocol_error("second CONNECT")),
-            // [MQTT-4.12.0-6]
-            Packet::Auth(_) => return Err(protocol_error("AUTH without authentication method")),
+            Packet::Auth(auth) => return self.handle_auth(auth),
             Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
                 return Err(protocol_error("packet that only a server sends"));
             }
