@@ -9,4 +9,17 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod hash;
+mod clock;
+pub mod config;
+pub mod hash;
+mod metrics;
+mod policy;
+mod scram;
+mod service;
+pub mod users;
+mod watched;
+
+pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
+pub use policy::Policy;
+pub use scram::Credential;
+pub use service::{AuthService, ListenerSettings, OnChange, Settings, StartError};

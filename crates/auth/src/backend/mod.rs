@@ -1,5 +1,10 @@
 //! Where users are looked up: one file or folder for each kind.
 
+mod build;
+mod jwt;
+mod password_file;
+mod users;
+
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::future::Future;
@@ -7,6 +12,9 @@ use std::pin::Pin;
 
 use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
+
+pub(crate) use build::{Built, build};
+pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.
 pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send + 'a>>;
@@ -22,6 +30,26 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// The client's own rules anew; none if they did not change.
     fn refresh<'a>(&'a self, _identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are
+    /// not asked: they would look for a password.
+    fn takes_verified(&self) -> bool {
+        false
+    }
+
+    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time must not tell who
+    /// exists. Nothing to do for a backend that answers at once, or that does so by itself.
+    fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Reads files that have changed: true if the answers may be others now. Called every second; may block.
+    ///
+    /// # Errors
+    /// A file is bad; the answers stay.
+    fn reread(&self) -> Result<bool, String> {
+        Ok(false)
     }
 
     /// Whether [`Backend::authorize`] has opinions.
