@@ -3,11 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream};
+use quinn::{
+    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, RecvStream, SendStream,
+};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::DialError;
+
+/// A connection and the stream that MQTT travels on.
+pub(super) type Opened = (Connection, (SendStream, RecvStream));
 
 /// A connection to be.
 pub(super) struct Call {
@@ -21,31 +26,24 @@ pub(super) struct Call {
 
 impl Call {
     /// The first handshake that is done, and the stream that MQTT travels on; the others are given up.
-    pub(super) async fn open(self) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
+    pub(super) async fn open(self) -> Result<Opened, DialError> {
         let mut attempts = JoinSet::new();
         let mut failure = None;
         for (address, endpoint) in &self.places {
             match endpoint.connect_with(self.config.clone(), *address, &self.server_name) {
                 Ok(connecting) => {
-                    attempts.spawn(connecting);
+                    attempts.spawn(attempt(connecting));
                 }
                 Err(error) => failure = Some(DialError::Local(error.to_string())),
             }
         }
         let opening = async {
             while let Some(attempt) = attempts.join_next().await {
-                // Nobody ends an attempt but the runtime, with all of us.
-                let Ok(attempt) = attempt else { continue };
-                let opened = match attempt {
-                    Ok(connection) => connection
-                        .open_bi()
-                        .await
-                        .map(|stream| (connection, stream)),
-                    Err(error) => Err(error),
-                };
-                match opened {
-                    Ok(opened) => return Ok(opened),
-                    Err(error) => failure = Some(DialError::from_handshake(&error, self.time)),
+                match attempt {
+                    Ok(Ok(opened)) => return Ok(opened),
+                    Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, self.time)),
+                    // Nobody ends an attempt but the runtime, with all of us.
+                    Err(_) => {}
                 }
             }
             Err(failure.unwrap_or(DialError::NoAnswer(self.time)))
@@ -55,4 +53,11 @@ impl Call {
             Err(_) => Err(DialError::NoAnswer(self.time)),
         }
     }
+}
+
+/// One handshake.
+async fn attempt(connecting: Connecting) -> Result<Opened, ConnectionError> {
+    let connection = connecting.await?;
+    let stream = connection.open_bi().await?;
+    Ok((connection, stream))
 }
