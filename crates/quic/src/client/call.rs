@@ -43,7 +43,7 @@ impl Call {
                     Ok(Ok(opened)) => return Ok(opened),
                     Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, self.time)),
                     // Nobody ends an attempt but the runtime, with all of us.
-                    Err(_) => {}
+                    Err(_) => (),
                 }
             }
             Err(failure.unwrap_or(DialError::NoAnswer(self.time)))
