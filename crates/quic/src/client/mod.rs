@@ -56,8 +56,8 @@ impl Default for DialOptions {
 
 /// Opens connections of MQTT over QUIC, with threads of its own; thousands share a UDP socket.
 ///
-/// When it is dropped, what was written to sockets that are closed already may take a second to be sent; the
-/// connections whose sockets are still open are ended.
+/// When it is dropped, what was written to sockets that are closed already has a second to be sent; the connections
+/// whose sockets are still open are ended. The drop blocks for two seconds at most.
 pub struct QuicDialer {
     /// None once it is dropped.
     runtime: Option<Runtime>,

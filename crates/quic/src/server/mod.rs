@@ -35,9 +35,10 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Listens for MQTT over QUIC, with threads of its own.
 ///
-/// Cost of an idle connection: a task, QUIC's and TLS's state and a socket pair (two open files, no buffers);
-/// `docs/performance/` has the figures. One address has one UDP socket, whose packets one thread at a time receives:
-/// with several of them the kernel would give a client that changes its address to another socket than before.
+/// Cost of an idle connection: a task, QUIC's and TLS's state, and a socket pair of two open files; no buffers.
+///
+/// One address has one UDP socket, whose packets one thread at a time receives: with several of them the kernel would
+/// give a client that changes its address to another socket than before.
 pub struct QuicListener {
     /// None once it is shut down.
     runtime: Option<Runtime>,
