@@ -124,7 +124,7 @@ fn host(endpoint: &Endpoint) -> String {
     let authority = endpoint.authority();
     let port = match endpoint.scheme {
         Scheme::Ws | Scheme::Mqtt => Scheme::Ws.default_port(),
-        Scheme::Wss | Scheme::Mqtts => Scheme::Wss.default_port(),
+        Scheme::Wss | Scheme::Mqtts | Scheme::Quic => Scheme::Wss.default_port(),
     };
     match authority.strip_suffix(&format!(":{port}")) {
         Some(host) => host.to_owned(),
