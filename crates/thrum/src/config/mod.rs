@@ -9,17 +9,17 @@ mod layer;
 mod problem;
 mod reference;
 mod schema;
+mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use thrum_broker::Config;
+use thrum_broker::config::{Bind, Transport};
 use toml_edit::DocumentMut;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -30,6 +30,7 @@ use problem::{Problem, Source};
 pub(crate) use layer::Origin;
 pub(crate) use problem::Problems;
 pub(crate) use reference::commented_file;
+pub(crate) use settings::Config;
 pub(crate) use show::{changed_keys, differences, listing};
 
 /// The file that is read if none is named.
@@ -193,14 +194,17 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
             format!("log.level: expected {expected}, found {found:?}"),
         );
     }
-    let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
+    let mut taken: BTreeMap<(bool, &Bind), &str> = BTreeMap::new();
     for (name, listener) in &config.listeners {
         if listener.bind.is_empty() {
             let message = format!("listeners.{name} has no address, set listeners.{name}.bind");
             report(&format!("listeners.{name}"), message);
         }
-        for address in listener.bind.iter().filter(|address| address.port() != 0) {
-            let Some(other) = taken.insert(*address, name) else {
+        let is_any_port =
+            |bind: &Bind| matches!(bind, Bind::Address(address) if address.port() == 0);
+        for address in listener.bind.iter().filter(|bind| !is_any_port(bind)) {
+            let is_udp = listener.transport == Transport::Quic;
+            let Some(other) = taken.insert((is_udp, address), name) else {
                 continue;
             };
             let message = format!("{address} is already used by the listener {other:?}");

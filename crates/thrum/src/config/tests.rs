@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use thrum_broker::config::{Anonymous, LogFormat, QueuePolicy, Workers};
+use thrum_auth::config::Anonymous;
+use thrum_broker::config::{LogFormat, QueuePolicy, Workers};
 
 use super::*;
 

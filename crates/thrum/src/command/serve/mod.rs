@@ -92,8 +92,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::new()?;
     let host = Host::new(&loaded.config).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let broker = assemble::start(loaded.config.clone()).map_err(|error| Failure::caused(&error))?;
-    let addresses = broker.addresses().to_vec();
+    let mut broker =
+        assemble::start(&loaded.config).map_err(|error| Failure::caused(error.as_ref()))?;
+    let addresses = broker.addresses();
     let start = Start {
         config: &loaded.config,
         addresses: &addresses,
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         LogFormat::Json => start.log(began.elapsed()),
     }
     let mut reload = Reload::new(request, host, loaded.config, level);
-    signals.serve(|| reload.run(&broker));
+    signals.serve(|| reload.run(&mut broker));
     broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
