@@ -14,6 +14,7 @@ use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
 
 pub(crate) use build::{Built, build};
+pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.
