@@ -9,4 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod hash;
+mod clock;
+pub mod config;
+pub mod hash;
+mod metrics;
+mod template;

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use thrum_access::{Actions, QosSet, Rule, Rules, Who};
+use thrum_access::{Actions, QosSet, Rule, Rules, Source, Who};
+use thrum_codec::QoS;
 
 use super::BackendError;
 
@@ -26,7 +27,7 @@ pub(crate) struct Grant<'a> {
 
 impl Grant<'_> {
     /// The rule. What cannot be read is an error: a denial that is left out would allow.
-    pub(crate) fn rule(&self, source: &str) -> Result<Rule, BackendError> {
+    pub(crate) fn rule(&self, source: &Source) -> Result<Rule, BackendError> {
         let bad = |what: &str, value: &str| {
             let shown: String = value.chars().take(SHOWN_CHARS).collect();
             BackendError::BadAnswer(format!("{source}: {what}, not {shown:?}"))
@@ -54,8 +55,8 @@ impl Grant<'_> {
                 other => Some(truth(other).ok_or_else(|| bad("retain must be true or false", other))?),
             },
         };
-        Rule::new(allow, Who::All, actions, self.topic, source)
-            .map_err(|error| BackendError::BadAnswer(format!("{source}: {error}")))
+        Rule::new(allow, Who::All, actions, self.topic, source.clone())
+            .map_err(|error| BackendError::BadAnswer(error.to_string()))
     }
 }
 
@@ -77,9 +78,13 @@ fn qos_set(text: &str) -> Option<QosSet> {
         return Some(QosSet::ALL);
     }
     text.split(',')
-        .map(|one| one.trim().parse::<u8>().ok().filter(|qos| *qos <= 2))
-        .collect::<Option<Vec<u8>>>()
-        .map(|list| QosSet::of(&list))
+        .map(|one| match one.trim() {
+            "0" => Some(QoS::AtMostOnce),
+            "1" => Some(QoS::AtLeastOnce),
+            "2" => Some(QoS::ExactlyOnce),
+            _ => None,
+        })
+        .collect()
 }
 
 /// A rule as EMQX writes it in JSON.
@@ -97,14 +102,14 @@ struct JsonGrant {
 }
 
 /// Reads a list of rules in JSON: `[{"permission": "allow", "action": "publish", "topic": "t/#", "qos": [1]}]`.
-pub(crate) fn from_json(list: &Value, source: &str) -> Result<Rules, BackendError> {
+pub(crate) fn from_json(list: &Value, source: &Source) -> Result<Rules, BackendError> {
     let bad = |what: &dyn std::fmt::Display| BackendError::BadAnswer(format!("{source}: {what}"));
     let list = list
         .as_array()
         .ok_or_else(|| bad(&"a list of rules was expected"))?;
-    let mut rules = Vec::new();
+    let mut rules = Rules::new();
     for (index, entry) in list.iter().enumerate() {
-        let source = format!("{source}[{index}]");
+        let source = source.item(index);
         let grant = JsonGrant::deserialize(entry).map_err(|error| bad(&error))?;
         let permission = grant
             .permission
@@ -117,11 +122,11 @@ pub(crate) fn from_json(list: &Value, source: &str) -> Result<Rules, BackendErro
             return Err(too_many(&source));
         }
     }
-    Ok(Rules::from_list(rules))
+    Ok(rules)
 }
 
 /// Reads the value of a field whose name is a topic filter: an action, or an object in JSON. As in EMQX such rules allow.
-pub(crate) fn from_field(topic: &str, value: &str, source: &str) -> Result<Rule, BackendError> {
+pub(crate) fn from_field(topic: &str, value: &str, source: &Source) -> Result<Rule, BackendError> {
     if !value.trim_start().starts_with('{') {
         let grant = Grant {
             permission: "allow",
@@ -142,12 +147,12 @@ pub(crate) fn from_field(topic: &str, value: &str, source: &str) -> Result<Rule,
 }
 
 /// The error for a client with more than [`RULES_MAX`] rules.
-pub(crate) fn too_many(source: &str) -> BackendError {
+pub(crate) fn too_many(source: &Source) -> BackendError {
     BackendError::BadAnswer(format!("{source}: more than {RULES_MAX} rules"))
 }
 
 impl JsonGrant {
-    fn rule(&self, permission: &str, topic: &str, source: &str) -> Result<Rule, BackendError> {
+    fn rule(&self, permission: &str, topic: &str, source: &Source) -> Result<Rule, BackendError> {
         let grant = Grant {
             permission,
             action: &self.action,

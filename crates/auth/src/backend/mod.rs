@@ -1,5 +1,15 @@
 //! Where users are looked up: one file or folder for each kind.
 
+mod gate;
+mod grants;
+mod http;
+mod ldap;
+mod pool;
+mod record;
+mod redis;
+mod settings;
+mod sql;
+
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::future::Future;
@@ -22,6 +32,18 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// The client's own rules anew; none if they did not change.
     fn refresh<'a>(&'a self, _identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are
+    /// not asked: they would look for a password.
+    fn takes_verified(&self) -> bool {
+        false
+    }
+
+    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time must not tell who
+    /// exists. Nothing to do for a backend that answers at once, or that does so by itself.
+    fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Whether [`Backend::authorize`] has opinions.

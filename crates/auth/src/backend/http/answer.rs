@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use thrum_access::Source;
 
 use crate::backend::grants::{from_json, truth};
 use crate::backend::{BackendError, Found, Verdict};
@@ -29,7 +30,7 @@ enum Meaning {
 }
 
 /// Reads the answer to a question about a login.
-pub(super) fn verdict(status: u16, body: &[u8], name: &str) -> Result<Verdict, BackendError> {
+pub(super) fn verdict(status: u16, body: &[u8], source: &Source) -> Result<Verdict, BackendError> {
     let answer = match meaning(status)? {
         Meaning::Body => parse(body)?,
         Meaning::Allow => return Ok(Verdict::Allow(Box::default())),
@@ -41,7 +42,7 @@ pub(super) fn verdict(status: u16, body: &[u8], name: &str) -> Result<Verdict, B
             is_superuser: is_superuser(&answer.is_superuser),
             rules: answer
                 .acl
-                .map(|acl| from_json(&acl, &format!("{name} acl")))
+                .map(|acl| from_json(&acl, source))
                 .transpose()?,
             expires_at: answer.expire_at,
             roles: answer.roles,
@@ -108,10 +109,16 @@ fn is_superuser(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
+    fn source() -> Source {
+        Source::from(Arc::from("web acl"))
+    }
+
     fn said(status: u16, body: &str) -> &'static str {
-        match verdict(status, body.as_bytes(), "web") {
+        match verdict(status, body.as_bytes(), &source()) {
             Ok(Verdict::Allow(_)) => "allow",
             Ok(Verdict::Deny(_)) => "deny",
             Ok(Verdict::Ignore) => "ignore",
@@ -148,7 +155,7 @@ mod tests {
     fn an_admission_has_what_the_service_says() {
         let body = br#"{"result": "allow", "is_superuser": "true", "expire_at": 1800000000, "roles": ["a", "b"],
             "acl": [{"permission": "deny", "action": "all", "topic": "eq t/#", "qos": [0, 1], "retain": true}]}"#;
-        let Ok(Verdict::Allow(found)) = verdict(200, body, "web") else {
+        let Ok(Verdict::Allow(found)) = verdict(200, body, &source()) else {
             panic!("expected an admission");
         };
         assert!(found.is_superuser);

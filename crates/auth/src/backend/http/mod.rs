@@ -5,10 +5,11 @@ mod config;
 mod request;
 
 use std::error::Error as _;
+use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, Method, redirect};
-use thrum_access::{Login, Question};
+use thrum_access::{Login, Question, Source};
 use tokio::sync::Semaphore;
 
 pub use config::{ContentType, HttpConfig, HttpMethod};
@@ -27,6 +28,8 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub(crate) struct Http {
     name: Box<str>,
+    /// Where its rules are.
+    source: Source,
     client: Client,
     login: Option<RequestTemplate>,
     authorize: Option<RequestTemplate>,
@@ -70,6 +73,7 @@ impl Http {
         let lines = usize::try_from(config.pool.max(1)).unwrap_or(usize::MAX);
         Ok(Self {
             name: name.into(),
+            source: Source::from(Arc::from(format!("{name} acl"))),
             client: client(config, lines)?,
             login,
             authorize,
@@ -89,7 +93,7 @@ impl Http {
             Err(unfit) => return Ok(Verdict::Deny(unfit.to_string().into())),
         };
         let (status, body) = self.logins.pass(self.send(&request)).await?;
-        answer::verdict(status, &body, &self.name)
+        answer::verdict(status, &body, &self.source)
     }
 
     async fn opinion(&self, question: &Question) -> Result<Option<bool>, BackendError> {

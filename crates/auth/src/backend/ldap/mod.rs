@@ -11,7 +11,9 @@ mod password;
 mod tls;
 mod user;
 
-use thrum_access::{Identity, Login, Rules, Secret};
+use std::sync::Arc;
+
+use thrum_access::{Identity, Login, Rules, Secret, Source};
 
 pub use config::{LdapConfig, LdapMethod};
 
@@ -35,6 +37,8 @@ const REFUSALS: [u32; 6] = [48, 49, 50, 53, 19, 8];
 #[derive(Debug)]
 pub(crate) struct Ldap {
     name: Box<str>,
+    /// Where its rules are.
+    source: Source,
     /// Connections of the account that looks users up.
     lookups: Pool<Connector>,
     /// Connections on which users show their passwords.
@@ -80,6 +84,7 @@ impl Ldap {
         });
         Ok(Self {
             name: name.into(),
+            source: Source::from(Arc::from(name)),
             lookups: Pool::new(Connector::new(config, true)?, limits),
             binds: Pool::new(Connector::new(config, false)?, limits),
             refresh_secs: attributes
@@ -116,7 +121,7 @@ impl Ldap {
             }
         }
         let names = self.group_names(&entry).await?;
-        let found = self.attributes.found(&entry, names, &self.name)?;
+        let found = self.attributes.found(&entry, names, &self.source)?;
         Ok(Verdict::Allow(Box::new(super::Found {
             refresh_secs: self.refresh_secs,
             ..found
@@ -260,7 +265,7 @@ impl Backend for Ldap {
     fn refresh<'a>(&'a self, identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async move {
             match self.entry(&Values::of_identity(identity)).await? {
-                Some(entry) => self.attributes.rules(&entry, &self.name).map(Some),
+                Some(entry) => self.attributes.rules(&entry, &self.source).map(Some),
                 None => Ok(Some(Rules::default())),
             }
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use thrum_access::Rules;
+use thrum_access::{Rules, Source};
 
 use super::config::{LdapConfig, LdapMethod};
 use super::line::Entry;
@@ -70,7 +70,7 @@ impl Attributes {
         &self,
         entry: &Entry,
         mut groups: Vec<Box<str>>,
-        source: &str,
+        source: &Source,
     ) -> Result<Found, BackendError> {
         let named = entry.texts(&self.member_of).filter_map(first_value);
         groups.extend(named.map(String::into_boxed_str));
@@ -97,8 +97,8 @@ impl Attributes {
     }
 
     /// The rules of the user. They can only allow, as in EMQX.
-    pub(super) fn rules(&self, entry: &Entry, source: &str) -> Result<Rules, BackendError> {
-        let mut rules = Vec::new();
+    pub(super) fn rules(&self, entry: &Entry, source: &Source) -> Result<Rules, BackendError> {
+        let mut rules = Rules::new();
         for (action, attribute) in &self.rules {
             for topic in entry.texts(attribute) {
                 let grant = Grant {
@@ -113,7 +113,7 @@ impl Attributes {
         if rules.len() > RULES_MAX {
             return Err(too_many(source));
         }
-        Ok(Rules::from_list(rules))
+        Ok(rules)
     }
 }
 

@@ -4,8 +4,10 @@ mod command;
 mod config;
 mod line;
 
+use std::sync::Arc;
+
 use redis::FromRedisValue;
-use thrum_access::{Identity, Login, Rules};
+use thrum_access::{Identity, Login, Rules, Source};
 
 pub use config::RedisConfig;
 
@@ -23,6 +25,8 @@ use line::Line;
 #[derive(Debug)]
 pub(crate) struct Redis {
     name: Box<str>,
+    /// Where its rules are.
+    source: Source,
     gate: Gate,
     line: Line,
     command: Command,
@@ -51,6 +55,7 @@ impl Redis {
         let requests = usize::try_from(config.in_flight.max(1)).unwrap_or(usize::MAX);
         Ok(Self {
             name: name.into(),
+            source: Source::from(Arc::from(name)),
             gate: Gate::new(requests, config.timeout),
             line: Line::new(config)?,
             command: command("command", &config.command)?,
@@ -121,12 +126,12 @@ impl Redis {
         };
         let fields: Vec<(String, String)> = self.ask(command, &key).await?;
         if fields.len() > RULES_MAX {
-            return Err(too_many("rules"));
+            return Err(too_many(&self.source));
         }
         let rules = fields
             .iter()
-            .map(|(topic, value)| from_field(topic, value, &self.name));
-        rules.collect::<Result<_, _>>().map(Rules::from_list).map(Some)
+            .map(|(topic, value)| from_field(topic, value, &self.source));
+        rules.collect::<Result<Rules, _>>().map(Some)
     }
 
     async fn ask<T: FromRedisValue>(

@@ -5,7 +5,9 @@ mod config;
 mod line;
 mod statement;
 
-use thrum_access::{Identity, Login, Rules};
+use std::sync::Arc;
+
+use thrum_access::{Identity, Login, Rules, Source};
 
 pub use config::SqlConfig;
 
@@ -24,6 +26,8 @@ use statement::Statement;
 #[derive(Debug)]
 pub(crate) struct Sql {
     name: Box<str>,
+    /// Where its rules are.
+    source: Source,
     pool: Pool<Connector>,
     query: Statement,
     rules_query: Option<Statement>,
@@ -75,6 +79,7 @@ impl Sql {
         };
         Ok(Self {
             name: name.into(),
+            source: Source::from(Arc::from(name)),
             query: statement("query", &config.query, Place::Login)?,
             refresh_secs: rules_query
                 .as_ref()
@@ -124,10 +129,10 @@ impl Sql {
         };
         let rows = self.ask(query, values, RULES_MAX + 1).await?;
         if rows.len() > RULES_MAX {
-            return Err(too_many("rules_query"));
+            return Err(too_many(&self.source));
         }
-        let rules = rows.iter().map(|row| grant(row).rule(&self.name));
-        rules.collect::<Result<_, _>>().map(Rules::from_list).map(Some)
+        let rules = rows.iter().map(|row| grant(row).rule(&self.source));
+        rules.collect::<Result<Rules, _>>().map(Some)
     }
 
     async fn ask(
