@@ -26,6 +26,8 @@ pub struct Identity {
     pub claims: Vec<(Box<str>, Box<str>)>,
     /// May do everything.
     pub is_superuser: bool,
+    /// Name of the backend that let it in; none for an anonymous client, and for one that its certificate alone let in.
+    pub backend: Option<Arc<str>>,
 }
 
 /// A client certificate that was verified against the listener's authorities.

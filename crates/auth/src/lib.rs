@@ -13,4 +13,14 @@ mod clock;
 pub mod config;
 pub mod hash;
 mod metrics;
+mod policy;
+mod scram;
+mod service;
 mod template;
+pub mod users;
+mod watched;
+
+pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
+pub use policy::Policy;
+pub use scram::Credential;
+pub use service::{AuthService, ListenerSettings, OnChange, Settings, StartError};

@@ -1,14 +1,18 @@
 //! Where users are looked up: one file or folder for each kind.
 
+mod build;
 mod gate;
 mod grants;
 mod http;
+mod jwt;
 mod ldap;
+mod password_file;
 mod pool;
 mod record;
 mod redis;
 mod settings;
 mod sql;
+mod users;
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -17,6 +21,14 @@ use std::pin::Pin;
 
 use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
+
+pub(crate) use build::{Built, build};
+pub use http::{ContentType, HttpConfig, HttpMethod};
+pub use ldap::{LdapConfig, LdapMethod};
+pub use redis::RedisConfig;
+pub use settings::ServerUrl;
+pub use sql::SqlConfig;
+pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.
 pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send + 'a>>;
@@ -44,6 +56,14 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// exists. Nothing to do for a backend that answers at once, or that does so by itself.
     fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Reads files that have changed: true if the answers may be others now. Called every second; may block.
+    ///
+    /// # Errors
+    /// A file is bad; the answers stay.
+    fn reread(&self) -> Result<bool, String> {
+        Ok(false)
     }
 
     /// Whether [`Backend::authorize`] has opinions.

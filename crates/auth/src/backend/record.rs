@@ -1,6 +1,10 @@
 //! What a database knows of a user: hash, salt, rights.
 
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
 use thrum_access::{Login, Rules};
+use zeroize::Zeroizing;
 
 use super::grants::truth;
 use super::{BackendError, Found, Verdict};
@@ -40,6 +44,7 @@ impl Record {
         login: &Login,
         scheme: &Scheme,
         hasher: &Hasher,
+        decoy: &Decoy,
     ) -> Result<bool, BackendError> {
         let Some(password) = &login.password else {
             return Ok(login.is_username_verified);
@@ -51,6 +56,7 @@ impl Record {
         let stored = scheme
             .stored(hash, self.salt.as_deref().unwrap_or_default())
             .map_err(|error| BackendError::BadAnswer(error.to_string()))?;
+        decoy.keep(&stored);
         hasher.verify(&stored, password).await
     }
 
@@ -63,6 +69,40 @@ impl Record {
             refresh_secs,
             ..Found::default()
         }))
+    }
+}
+
+/// The hash that was verified last: it costs what a wrong password costs here.
+#[derive(Default)]
+pub(crate) struct Decoy {
+    /// Guards one text; held to copy it.
+    stored: Mutex<Option<Zeroizing<String>>>,
+}
+
+impl fmt::Debug for Decoy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Decoy")
+    }
+}
+
+impl Decoy {
+    fn keep(&self, stored: &str) {
+        let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|kept| kept.as_str() != stored) {
+            *kept = Some(Zeroizing::new(stored.to_owned()));
+        }
+    }
+
+    /// Takes the time of a wrong password; none before anybody has logged in.
+    pub(crate) async fn waste(&self, login: &Login, hasher: &Hasher) -> Result<(), BackendError> {
+        let kept = {
+            let kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.clone()
+        };
+        match (kept, &login.password) {
+            (Some(stored), Some(password)) => hasher.waste(&stored, password).await,
+            _ => Ok(()),
+        }
     }
 }
 

@@ -262,6 +262,10 @@ impl Backend for Ldap {
         Box::pin(self.verdict(login))
     }
 
+    fn takes_verified(&self) -> bool {
+        true
+    }
+
     fn refresh<'a>(&'a self, identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async move {
             match self.entry(&Values::of_identity(identity)).await? {

@@ -13,7 +13,7 @@ pub use config::RedisConfig;
 
 use super::gate::Gate;
 use super::grants::{RULES_MAX, from_field, too_many};
-use super::record::Record;
+use super::record::{Decoy, Record};
 use super::settings::{SetupError, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::hash::{Hasher, Scheme};
@@ -34,6 +34,7 @@ pub(crate) struct Redis {
     refresh_secs: Option<u32>,
     scheme: Scheme,
     hasher: Hasher,
+    decoy: Decoy,
 }
 
 impl Redis {
@@ -63,6 +64,7 @@ impl Redis {
             rules,
             scheme: config.hash.clone(),
             hasher,
+            decoy: Decoy::default(),
         })
     }
 
@@ -78,7 +80,7 @@ impl Redis {
             return Ok(Verdict::Ignore);
         };
         if !record
-            .is_shown_by(login, &self.scheme, &self.hasher)
+            .is_shown_by(login, &self.scheme, &self.hasher, &self.decoy)
             .await?
         {
             return Ok(Verdict::Deny("wrong password".into()));
@@ -157,6 +159,14 @@ impl Backend for Redis {
 
     fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict> {
         Box::pin(self.verdict(login))
+    }
+
+    fn takes_verified(&self) -> bool {
+        true
+    }
+
+    fn refuse<'a>(&'a self, login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(self.decoy.waste(login, &self.hasher))
     }
 
     fn refresh<'a>(&'a self, identity: &'a Identity) -> Asked<'a, Option<Rules>> {

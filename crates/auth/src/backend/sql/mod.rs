@@ -13,7 +13,7 @@ pub use config::SqlConfig;
 
 use super::grants::{Grant, RULES_MAX, too_many};
 use super::pool::Pool;
-use super::record::Record;
+use super::record::{Decoy, Record};
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::hash::{Hasher, Scheme};
@@ -34,6 +34,7 @@ pub(crate) struct Sql {
     refresh_secs: Option<u32>,
     scheme: Scheme,
     hasher: Hasher,
+    decoy: Decoy,
 }
 
 /// What the text of a query depends on.
@@ -91,6 +92,7 @@ impl Sql {
             ),
             scheme: config.hash.clone(),
             hasher,
+            decoy: Decoy::default(),
         })
     }
 
@@ -110,7 +112,7 @@ impl Sql {
             }
         }
         if !record
-            .is_shown_by(login, &self.scheme, &self.hasher)
+            .is_shown_by(login, &self.scheme, &self.hasher, &self.decoy)
             .await?
         {
             return Ok(Verdict::Deny("wrong password".into()));
@@ -165,6 +167,14 @@ impl Backend for Sql {
 
     fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict> {
         Box::pin(self.verdict(login))
+    }
+
+    fn takes_verified(&self) -> bool {
+        true
+    }
+
+    fn refuse<'a>(&'a self, login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(self.decoy.waste(login, &self.hasher))
     }
 
     fn refresh<'a>(&'a self, identity: &'a Identity) -> Asked<'a, Option<Rules>> {
