@@ -105,11 +105,6 @@ impl Template {
         &self.parts
     }
 
-    /// Whether it asks for this.
-    pub(crate) fn uses(&self, placeholder: &Placeholder) -> bool {
-        self.placeholders().any(|used| used == placeholder)
-    }
-
     /// What it asks for.
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.parts.iter().filter_map(|part| match part {

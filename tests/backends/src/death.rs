@@ -95,3 +95,13 @@ fn wait(what: &str, longest: Duration, mut holds: impl FnMut() -> bool) {
         clock::sleep(POLL_EVERY);
     }
 }
+
+/// A client is let in, sooner or later.
+///
+/// # Panics
+/// It is not.
+pub fn comes_back(door: &Door, visitor: &Visitor) {
+    wait("a client is let in", RETURN_MAX, || {
+        matches!(door.knock(visitor), Told::In(_))
+    });
+}

@@ -14,3 +14,4 @@ pub mod http;
 pub mod process;
 pub mod server;
 pub mod silence;
+pub mod sql;

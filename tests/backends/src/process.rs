@@ -120,7 +120,8 @@ impl Process {
         kill_process(self.pid, Signal::CONT).expect("a stopped server");
     }
 
-    fn is_alive(&self) -> bool {
+    /// Whether any thread of it still runs.
+    pub fn is_alive(&self) -> bool {
         let status = format!("/proc/{}/stat", self.pid.as_raw_nonzero());
         fs::read_to_string(status).is_ok_and(|status| {
             let after_name = status.rsplit(')').next().unwrap_or_default();
@@ -128,7 +129,8 @@ impl Process {
         })
     }
 
-    fn shown_log(&self) -> String {
+    /// The end of its output.
+    pub fn shown_log(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let from = text.len().saturating_sub(LOG_BYTES_SHOWN);
         String::from_utf8_lossy(&text[from..]).into_owned()

@@ -39,6 +39,7 @@ const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 pub(super) const SUCCESS: u32 = 0;
 pub(super) const SIZE_LIMIT_EXCEEDED: u32 = 4;
 pub(super) const NO_SUCH_OBJECT: u32 = 32;
+const INVALID_DN_SYNTAX: u32 = 34;
 const BUSY: u32 = 51;
 const UNAVAILABLE: u32 = 52;
 
@@ -286,6 +287,7 @@ impl Line {
             });
         };
         self.send(request).await?;
+        let is_base = matches!(search.scope, Scope::Base);
         let mut entries = Vec::new();
         loop {
             match self.receive().await? {
@@ -299,7 +301,8 @@ impl Line {
                 (SEARCH_DONE, content) => {
                     return match served(result_code(&content).ok_or_else(nonsense)?)? {
                         SUCCESS | SIZE_LIMIT_EXCEEDED => Ok(entries),
-                        NO_SUCH_OBJECT => Ok(Vec::new()),
+                        // A name that a client made up; a base that is not there is another matter.
+                        NO_SUCH_OBJECT | INVALID_DN_SYNTAX if is_base => Ok(Vec::new()),
                         code => {
                             let what = format!("the search failed with the result {code}");
                             Err(BackendError::BadAnswer(what))

@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{
     AssertSqlSafe, ColumnIndex, ConnectOptions as _, Connection, Database, Encode, Error, Executor,
-    IntoArguments, MySqlConnection, PgConnection, Row as _, SqliteConnection, Type,
+    IntoArguments, MySqlConnection, PgConnection, SqliteConnection, Type,
 };
 
 use super::Dialect;

@@ -128,20 +128,24 @@ fn pieces(query: &str) -> impl Iterator<Item = Piece<'_>> {
             .iter()
             .filter_map(|(open, close)| Some((rest.find(open)?, *open, *close)))
             .min_by_key(|(at, ..)| *at);
-        let (cut, piece): (usize, fn(&str) -> Piece<'_>) = match begin {
-            None => (rest.len(), Piece::Code),
+        let (cut, is_literal) = match begin {
+            None => (rest.len(), false),
             Some((0, open, close)) => {
                 let inner = &rest[open.len()..];
                 let end = inner.find(close).map_or(rest.len(), |at| {
                     open.len() + at + close.len()
                 });
-                (end, Piece::Literal)
+                (end, true)
             }
-            Some((at, ..)) => (at, Piece::Code),
+            Some((at, ..)) => (at, false),
         };
         let (taken, tail) = rest.split_at(cut);
         rest = tail;
-        Some(piece(taken))
+        Some(if is_literal {
+            Piece::Literal(taken)
+        } else {
+            Piece::Code(taken)
+        })
     })
 }
 
