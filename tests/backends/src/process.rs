@@ -151,7 +151,15 @@ impl Drop for Process {
 pub fn run<S: AsRef<OsStr>>(program: &[S]) -> Output {
     let mut command: Vec<&OsStr> = as_user().iter().map(OsStr::new).collect();
     command.extend(program.iter().map(AsRef::as_ref));
-    let output = Command::new(command[0])
+    run_as_myself(&command)
+}
+
+/// Runs a program to its end.
+///
+/// # Panics
+/// It is not there, or fails.
+pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output {
+    let output = Command::new(&command[0])
         .args(&command[1..])
         .stdin(Stdio::null())
         .current_dir("/")

@@ -78,7 +78,7 @@ pub fn settings(url: &str, password_file: &Path) -> Value {
 pub fn knows_users(settings: &Value) {
     let door = Door::open(settings);
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.roles, ["reader".into(), "writer".into()]);
+    assert_eq!(ann.identity.roles, ["reader", "writer"].map(Box::<str>::from));
     assert!(!ann.identity.is_superuser);
     assert_eq!(ann.refresh_secs, Some(300));
     assert!(door.admits("root", "secret").identity.is_superuser);

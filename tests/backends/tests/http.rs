@@ -60,7 +60,7 @@ fn the_service_says_who_may_come_in() {
     let service = HttpService::start(judge);
     let door = Door::open(&settings(&service));
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.roles, ["a".into()]);
+    assert_eq!(ann.identity.roles, ["a"].map(Box::<str>::from));
     assert_eq!(ann.expires_at, Some(4_000_000_000));
     assert_eq!(may_publish(&ann, "up/ann/x", QoS::AtMostOnce, false), Some(true));
     assert_eq!(may_publish(&ann, "up/secret", QoS::AtMostOnce, false), Some(false));

@@ -59,8 +59,8 @@ fn settings(server: &OpenLdap) -> Value {
 
 fn knows_users(door: &Door) {
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.groups, ["operators".into()]);
-    assert_eq!(ann.identity.roles, ["operator".into(), "reader".into()]);
+    assert_eq!(ann.identity.groups, ["operators"].map(Box::<str>::from));
+    assert_eq!(ann.identity.roles, ["operator", "reader"].map(Box::<str>::from));
     assert!(!ann.identity.is_superuser);
     assert_eq!(may_publish(&ann, "up/ann/x", QoS::ExactlyOnce, true), Some(true));
     assert_eq!(may_publish(&ann, "up/root/x", QoS::AtMostOnce, false), None);

@@ -41,7 +41,7 @@ fn a_client_has_the_name_that_the_database_writes() {
         let ann = door.admits(name, "secret");
         assert_eq!(ann.identity.username.as_deref(), Some("ann"));
         assert!(ann.identity.is_superuser);
-        assert_eq!(ann.identity.roles, ["a".into(), "b".into()]);
+        assert_eq!(ann.identity.roles, ["a", "b"].map(Box::<str>::from));
         assert_eq!(ann.rules.map(|rules| rules.len()), Some(1));
     }
     door.refuses("ANN", "Secret", ReasonCode::BadUserNameOrPassword);

@@ -40,7 +40,7 @@ fn users_and_rules_are_read_from_redis() {
     let mut settings = settings(&server, &folder);
     let door = Door::open(&settings);
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.roles, ["reader".into(), "writer".into()]);
+    assert_eq!(ann.identity.roles, ["reader", "writer"].map(Box::<str>::from));
     assert!(!ann.identity.is_superuser);
     assert_eq!(may_publish(&ann, "up/ann/x", QoS::AtMostOnce, true), Some(true));
     assert_eq!(may_publish(&ann, "up/bob/x", QoS::AtMostOnce, true), None);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use thrum_backends::client::Door;
 use thrum_backends::folder::Folder;
-use thrum_backends::process::run;
+use thrum_backends::process::run_as_myself;
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
 
@@ -17,7 +17,7 @@ fn make(folder: &Folder) -> String {
     let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
     let statements = folder.write("tables.sql", &sql::tables()).display().to_string();
     let file = folder.file("users.db");
-    run(&["python3", "-c", script, &file, &statements]);
+    run_as_myself(&["python3", "-c", script, &file, &statements]);
     file
 }
 

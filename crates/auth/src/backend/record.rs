@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn roles_are_read_in_every_form() {
         for text in ["a,b", "a, b", "[\"a\", \"b\"]", "{a,b}", " a  b "] {
-            assert_eq!(words(text), ["a".into(), "b".into()], "{text}");
+            assert_eq!(words(text), ["a", "b"].map(Box::<str>::from), "{text}");
         }
-        assert_eq!(words("[]"), []);
+        assert!(words("[]").is_empty());
     }
 
     #[test]

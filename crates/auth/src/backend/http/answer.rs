@@ -160,7 +160,7 @@ mod tests {
         };
         assert!(found.is_superuser);
         assert_eq!(found.expires_at, Some(1_800_000_000));
-        assert_eq!(found.roles, ["a".into(), "b".into()]);
+        assert_eq!(found.roles, ["a", "b"].map(Box::<str>::from));
         assert!(found.rules.is_some());
     }
 

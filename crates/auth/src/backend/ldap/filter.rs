@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(encoded("(uid=%u)", "a*"), b"\xa3\x09\x04\x03uid\x04\x02a*");
         assert_eq!(
             encoded("(&(objectClass=*)(!(cn=a\\2ab*c*)))", ""),
-            b"\xa0\x1d\x87\x0bobjectClass\xa2\x0e\xa4\x0c\x04\x02cn\x30\x06\x80\x03a*b\x81\x01c"
+            b"\xa0\x1f\x87\x0bobjectClass\xa2\x10\xa4\x0e\x04\x02cn\x30\x08\x80\x03a*b\x81\x01c"
                 .iter()
                 .copied()
                 .collect::<Vec<u8>>()
