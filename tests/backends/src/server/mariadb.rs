@@ -82,7 +82,7 @@ impl Mortal for MariaDb {
             format!("--socket={}", self.folder.file("socket")),
             format!("--pid-file={}", self.folder.file("pid")),
             "--innodb-buffer-pool-size=16M".to_owned(),
-            "--innodb-flush-log-at-trx-commit=0".to_owned(),
+            "--innodb-flush-log-at-trx-commit=2".to_owned(),
         ];
         let process = Process::start(&server, &self.folder.path().join("log"));
         process.wait_for_port(self.port);

@@ -75,6 +75,8 @@ impl Ldap {
     /// A setting is wrong, or a file cannot be read.
     pub(crate) fn new(name: &str, config: &LdapConfig, hasher: Hasher) -> Result<Self, SetupError> {
         let limits = pool_limits(config.pool, config.in_flight, config.timeout);
+        let lookups = Pool::new(Connector::new(config, true)?, limits);
+        let binds = Pool::new(Connector::new(config, false)?, limits);
         let finder = Finder::new(config)?;
         let attributes = Attributes::new(config);
         let groups = (!config.group_base.is_empty()).then(|| Groups {
@@ -85,8 +87,8 @@ impl Ldap {
         Ok(Self {
             name: name.into(),
             source: Source::from(Arc::from(name)),
-            lookups: Pool::new(Connector::new(config, true)?, limits),
-            binds: Pool::new(Connector::new(config, false)?, limits),
+            lookups,
+            binds,
             refresh_secs: attributes
                 .has_rules()
                 .then(|| refresh_secs(config.refresh))
