@@ -1,8 +1,17 @@
 //! Where users are looked up: one file or folder for each kind.
 
 mod build;
+mod gate;
+mod grants;
+mod http;
 mod jwt;
+mod ldap;
 mod password_file;
+mod pool;
+mod record;
+mod redis;
+mod settings;
+mod sql;
 mod users;
 
 use std::borrow::Cow;
@@ -14,6 +23,11 @@ use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
 
 pub(crate) use build::{Built, build};
+pub use http::{ContentType, HttpConfig, HttpMethod};
+pub use ldap::{LdapConfig, LdapMethod};
+pub use redis::RedisConfig;
+pub use settings::ServerUrl;
+pub use sql::SqlConfig;
 pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};
 

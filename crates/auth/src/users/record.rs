@@ -105,10 +105,7 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// What is wrong with it, without any part of a password hash.
 pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String> {
     let line: Line = serde_json::from_str(text).map_err(|error| describe(&error))?;
-    let members = line.roles.iter().chain(&line.groups);
-    let named = [&line.user, &line.group, &line.role];
-    let mut names = members.chain(named.into_iter().flatten());
-    if let Some(problem) = names.find_map(|name| name_problem(name)) {
+    if let Some(problem) = line.name_problem() {
         return Err(problem.to_owned());
     }
     match (&line.user, &line.group, &line.role) {
@@ -136,6 +133,14 @@ pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String>
 }
 
 impl Line {
+    /// What is wrong with one of its names.
+    fn name_problem(&self) -> Option<&'static str> {
+        let members = self.roles.iter().chain(&self.groups);
+        let named = [&self.user, &self.group, &self.role];
+        let mut names = members.chain(named.into_iter().flatten());
+        names.find_map(|name| name_problem(name))
+    }
+
     fn into_user(self, name: &str) -> Result<User, String> {
         Ok(User {
             password: password(self.password.as_deref(), name)?,
