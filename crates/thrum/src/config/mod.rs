@@ -248,17 +248,6 @@ fn path(key: &str) -> Vec<String> {
     key.split('.').map(str::to_owned).collect()
 }
 
-/// Reads one file.
-///
-/// # Errors
-/// Why it cannot be read.
-pub(crate) fn read_file(path: &Path) -> Result<Source, Problems> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Source::new(path.to_owned(), text)),
-        Err(error) => Err(unreadable(path, &error)),
-    }
-}
-
 /// Reads the file and what is in `conf.d` beside it.
 fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
     let default = Path::new(DEFAULT_FILE);
@@ -273,7 +262,11 @@ fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
         .unwrap_or_else(|| Path::new(""))
         .join("conf.d");
     files.extend(parts(&extra).map_err(|error| unreadable(&extra, &error))?);
-    files.iter().map(|path| read_file(path).map(Rc::new)).collect()
+    let read = |path: PathBuf| match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Rc::new(Source::new(path, text))),
+        Err(error) => Err(unreadable(&path, &error)),
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// The `.toml` files of a folder by name; none if there is no such folder.

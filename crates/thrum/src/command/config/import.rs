@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::Failure;
 use super::{FileMode, write_new};
-use crate::config::{self, mosquitto};
+use crate::config::{Source, mosquitto};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,8 +52,18 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     }
 }
 
+fn read(path: &Path) -> anyhow::Result<Source> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Source::new(path.to_owned(), text)),
+        Err(error) => {
+            let path = path.display();
+            Err(Failure::usage(format!("cannot read {path}: {error}")))
+        }
+    }
+}
+
 fn configuration(args: &FileArgs) -> anyhow::Result<()> {
-    let source = config::read_file(&args.file).map_err(Failure::usage)?;
+    let source = read(&args.file)?;
     let imported = mosquitto::import(&source, &mosquitto::Disk).map_err(Failure::usage)?;
     if let Some(output) = &args.output {
         write_new(output, &imported.toml, FileMode::Everyone)?;
@@ -77,7 +87,7 @@ fn configuration(args: &FileArgs) -> anyhow::Result<()> {
 
 fn users(args: &FileArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
-    let source = config::read_file(&args.file).map_err(Failure::usage)?;
+    let source = read(&args.file)?;
     let users = mosquitto::dynsec::users(&source.text).map_err(|error| {
         Failure::usage(format!(
             "{shown} is no file of the dynamic security plugin: {error}"

@@ -77,6 +77,13 @@ pub(crate) fn import(main: &Source, files: &dyn Files) -> Result<Imported, Probl
     let unknown = unknown.collect();
     let mut draft = convert::convert(configuration, files, &mut problems);
     if !problems.is_empty() {
+        problems.sort_by_key(|problem| {
+            let place = problem
+                .place
+                .as_ref()
+                .map(super::problem::Place::written_at);
+            place.map(|(path, line)| (path.clone(), line))
+        });
         return Err(Problems(problems));
     }
     draft.report.sort();

@@ -1,6 +1,6 @@
 //! What became of each line, for people and for machines.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde_json::{Value as Json, json};
 
@@ -122,15 +122,13 @@ impl fmt::Display for Report {
             }
             writeln!(formatter, "{}: {count}", outcome.words())?;
             for row in self.rows.iter().filter(|row| row.outcome == outcome) {
-                let (at, option) = (row.at.to_string(), &row.option);
-                let mut line = format!("  {at:<places$}  {option:<options$}");
-                if !row.keys.is_empty() {
-                    write!(line, "  {}", row.keys)?;
-                }
-                writeln!(formatter, "{}", line.trim_end())?;
-                if !row.note.is_empty() {
-                    writeln!(formatter, "      {}", row.note)?;
-                }
+                let (at, option, keys) = (row.at.to_string(), &row.option, &row.keys);
+                let line = format!("  {at:<places$}  {option:<options$}  {keys}");
+                let note = match row.note.as_str() {
+                    "" => String::new(),
+                    note => format!("      {note}\n"),
+                };
+                write!(formatter, "{}\n{note}", line.trim_end())?;
             }
         }
         Ok(())

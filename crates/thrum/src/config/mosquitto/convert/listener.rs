@@ -211,7 +211,7 @@ fn one(lines: &ListenerLines, place: &Place<'_>, name: &str, draft: &mut Draft) 
     let settings = &lines.settings;
     let origin = match (
         &lines.start,
-        find(settings, "port").or(find(settings, "bind_address")),
+        find(settings, "port").or_else(|| find(settings, "bind_address")),
     ) {
         (Some(line), _) | (None, Some(line)) => Origin::from(line),
         (None, None) => Origin::Default("mosquitto without a listener"),

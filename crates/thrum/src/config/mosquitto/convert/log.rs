@@ -66,7 +66,7 @@ pub(super) fn convert(general: &[Setting], draft: &mut Draft) {
         .iter()
         .max_by_key(|setting| Level::of(setting.value.text()));
     let level = most.map_or(Level::Off, |setting| Level::of(setting.value.text()));
-    if let Some(origin) = most.or(types.last()).filter(|_| level != DEFAULT) {
+    if let Some(origin) = most.or_else(|| types.last()).filter(|_| level != DEFAULT) {
         draft.set("log", "level", level.name(), Origin::from(*origin));
     }
 }

@@ -8,6 +8,8 @@ use super::{find, text};
 
 /// The built-in user store, which is asked before all others.
 const STORE: &str = "users";
+/// Options of security that no key has.
+const OTHERS: [&str; 3] = ["allow_zero_length_clientid", "auto_id_prefix", "psk_file"];
 
 /// Sets the keys of `[auth]`, `[acl]` and of each listener's security.
 pub(super) fn convert(
@@ -17,30 +19,18 @@ pub(super) fn convert(
     draft: &mut Draft,
 ) {
     let general = &configuration.general;
-    let has_passwords = passwords(general, listeners, draft);
-    let is_checked = has_passwords || plugins.decide_access;
-    anonymous(configuration, listeners, is_checked, draft);
+    passwords(general, listeners, draft);
+    anonymous(configuration, listeners, plugins, draft);
     access(general, listeners, plugins, draft);
-    for setting in [find(general, "psk_file"), find(general, "auto_id_prefix")]
-        .into_iter()
-        .flatten()
-        .chain(find(general, "allow_zero_length_clientid"))
-    {
-        draft.by_entry(setting);
-    }
-    let names = ["psk_file", "auto_id_prefix", "allow_zero_length_clientid"];
-    for listener in listeners {
-        for setting in names
-            .iter()
-            .filter_map(|name| find(listener.settings, name))
-        {
-            draft.by_entry(setting);
-        }
+    let own = listeners.iter().map(|listener| listener.settings);
+    for settings in std::iter::once(general.as_slice()).chain(own) {
+        let others = OTHERS.iter().filter_map(|name| find(settings, name));
+        others.for_each(|setting| draft.by_entry(setting));
     }
 }
 
 /// A backend for each password file; a listener that has not all of them names its own.
-fn passwords(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) -> bool {
+fn passwords(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
     let shared = text(general, "password_file");
     let own =
         |listener: &Converted<'_>| text(listener.settings, "password_file").map(str::to_owned);
@@ -50,18 +40,12 @@ fn passwords(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft
         .filter_map(|listener| find(listener.settings, "password_file"));
     for setting in find(general, "password_file").into_iter().chain(settings) {
         let path = setting.value.text();
-        let name = match backends.iter().find(|(known, _)| known == path) {
-            Some((_, name)) => name.clone(),
-            None => {
-                let name = match backends.len() {
-                    0 => "mosquitto".to_owned(),
-                    count => format!("mosquitto-{}", count + 1),
-                };
-                draft.set(format!("auth.password_file.{name}"), "path", path, setting);
-                backends.push((path.to_owned(), name.clone()));
-                name
-            }
-        };
+        let known = backends.iter().find(|(known, _)| known == path);
+        let name = known.map_or_else(|| backend_name(backends.len()), |(_, name)| name.clone());
+        if known.is_none() {
+            draft.set(format!("auth.password_file.{name}"), "path", path, setting);
+            backends.push((path.to_owned(), name.clone()));
+        }
         draft.carried(setting, format!("auth.password_file.{name}.path"));
     }
     for listener in listeners {
@@ -84,20 +68,31 @@ fn passwords(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft
             );
         }
     }
-    !backends.is_empty()
+}
+
+/// Name of one more backend.
+fn backend_name(count: usize) -> String {
+    match count {
+        0 => "mosquitto".to_owned(),
+        count => format!("mosquitto-{}", count + 1),
+    }
 }
 
 fn anonymous(
     configuration: &Configuration,
     listeners: &[Converted<'_>],
-    is_checked: bool,
+    plugins: Plugins,
     draft: &mut Draft,
 ) {
+    let is_checked = |settings: &[Setting]| {
+        let of = |settings| find(settings, "password_file").is_some();
+        plugins.decide_access || of(&configuration.general) || of(settings)
+    };
     let shared = find(&configuration.general, "allow_anonymous");
     match shared {
         Some(setting) => {
             draft.set("auth", "anonymous", setting.value.is_true(), setting);
-            row(setting, "auth.anonymous".to_owned(), is_checked, draft);
+            row(setting, "auth.anonymous".to_owned(), is_checked(&[]), draft);
         }
         None if configuration.has_listener => {
             let why = Origin::Default("mosquitto with a listener");
@@ -117,6 +112,7 @@ fn anonymous(
         if let Some(setting) = own.or(older) {
             let table = format!("listeners.{}", listener.name);
             draft.set(&table, "anonymous", setting.value.is_true(), setting);
+            let is_checked = is_checked(listener.settings);
             row(setting, format!("{table}.anonymous"), is_checked, draft);
         }
     }

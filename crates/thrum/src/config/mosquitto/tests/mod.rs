@@ -28,8 +28,7 @@ impl Memory {
 impl Files for Memory {
     fn read(&self, path: &Path) -> io::Result<String> {
         let text = self.0.get(path);
-        text.cloned()
-            .ok_or(io::Error::from(io::ErrorKind::NotFound))
+        text.cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
