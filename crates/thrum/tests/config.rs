@@ -129,7 +129,11 @@ fn show_prints_every_value_and_its_origin() {
 #[test]
 fn import_prints_a_configuration_and_says_what_became_of_each_line() {
     let folder = folder("import");
-    std::fs::write(folder.join("m.conf"), "sys_interval 5\npid_file /run/m.pid\n").unwrap();
+    std::fs::write(
+        folder.join("m.conf"),
+        "sys_interval 5\npid_file /run/m.pid\n",
+    )
+    .unwrap();
     let toml = "# Made from m.conf by: thrum config import mosquitto m.conf\n\n\
                 [listeners.mqtt]\nbind = \"localhost:1883\"  # mosquitto without a listener\n\n\
                 [auth]\nanonymous = \"loopback\"  # mosquitto without a listener\n\n\
@@ -146,7 +150,10 @@ fn import_prints_a_configuration_and_says_what_became_of_each_line() {
     let into_file = [&import[..], &["-o", "t.toml"]].concat();
     let written = format!("{report}wrote t.toml; next: thrum config check -c t.toml\n");
     check(&run(&folder, &into_file, &[]), 0, "", &written);
-    assert_eq!(std::fs::read_to_string(folder.join("t.toml")).unwrap(), toml);
+    assert_eq!(
+        std::fs::read_to_string(folder.join("t.toml")).unwrap(),
+        toml
+    );
     let refused = "error: cannot write t.toml: it exists; choose another name, or move it away\n";
     check(&run(&folder, &into_file, &[]), 2, "", refused);
     let json = run(&folder, &[&import[..], &["--json"]].concat(), &[]);
@@ -168,7 +175,12 @@ fn import_of_a_file_that_mosquitto_refuses_prints_all_errors_and_fails() {
                    2 | sys_interval\n    | ^^^^^^^^^^^^\n";
     check(&output, 2, "", refused);
     let missing = "error: cannot read n.conf: No such file or directory (os error 2)\n";
-    check(&run(&folder, &["config", "import", "mosquitto", "n.conf"], &[]), 2, "", missing);
+    check(
+        &run(&folder, &["config", "import", "mosquitto", "n.conf"], &[]),
+        2,
+        "",
+        missing,
+    );
 }
 
 #[test]
@@ -177,7 +189,14 @@ fn dynamic_security_becomes_users_that_only_their_owner_can_read() {
     let text = r#"{"defaultACLAccess": {"publishClientReceive": true},
         "clients": [{"username": "a", "password": "aA==", "salt": "cw==", "iterations": 101}]}"#;
     std::fs::write(folder.join("d.json"), text).unwrap();
-    let import = ["config", "import", "mosquitto-dynsec", "d.json", "-o", "u.jsonl"];
+    let import = [
+        "config",
+        "import",
+        "mosquitto-dynsec",
+        "d.json",
+        "-o",
+        "u.jsonl",
+    ];
     let written = "wrote u.jsonl; next: set auth.users to u.jsonl\n";
     check(&run(&folder, &import, &[]), 0, "", written);
     let path = folder.join("u.jsonl");

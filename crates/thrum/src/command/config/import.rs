@@ -93,7 +93,10 @@ fn users(args: &FileArgs) -> anyhow::Result<()> {
             "{shown} is no file of the dynamic security plugin: {error}"
         ))
     })?;
-    let text = users.lines.iter().fold(String::new(), |text, line| text + line + "\n");
+    let text = users
+        .lines
+        .iter()
+        .fold(String::new(), |text, line| text + line + "\n");
     if let Some(output) = &args.output {
         write_new(output, &text, FileMode::Owner)?;
     }

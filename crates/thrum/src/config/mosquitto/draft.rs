@@ -21,8 +21,6 @@ const TABLES: [&str; 9] = [
 ];
 /// Widest setting that comments are aligned to.
 const COMMENT_COLUMN_MAX: usize = 52;
-/// Words in names of options whose value is nobody's business.
-const SECRETS: [&str; 5] = ["pass", "psk", "secret", "token", "key"];
 
 /// Keys and rows.
 #[derive(Debug, Default)]
@@ -236,7 +234,7 @@ fn without_secret(statement: &Statement) -> String {
     let Statement {
         name, value, at, ..
     } = statement;
-    if SECRETS.iter().any(|word| name.contains(word)) && !name.ends_with("file") {
+    if statement.is_secret() {
         return format!("{name} (its value is in {at})");
     }
     format!("{name} {value}").trim_end().to_owned()

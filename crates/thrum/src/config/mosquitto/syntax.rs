@@ -9,6 +9,9 @@ use std::rc::Rc;
 
 use super::super::problem::{Place, Problem, Source};
 
+/// Words in names of options whose value is nobody's business.
+const SECRETS: [&str; 5] = ["pass", "psk", "secret", "token", "key"];
+
 /// A line that says something.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
@@ -52,6 +55,12 @@ impl Statement {
         rest.trim()
     }
 
+    /// Whether its value must not be shown.
+    pub(super) fn is_secret(&self) -> bool {
+        let is_named = SECRETS.iter().any(|word| self.name.contains(word));
+        is_named && !self.name.ends_with("file")
+    }
+
     /// Something is wrong with the name.
     pub(super) fn wrong_name(&self, message: String) -> Problem {
         self.problem(self.name_span.clone(), message)
@@ -67,10 +76,12 @@ impl Statement {
         self.problem(span, message)
     }
 
+    /// A place in the file comes with its line, which is no place for a secret.
     fn problem(&self, span: Range<usize>, message: String) -> Problem {
+        let place = (!self.is_secret()).then(|| Place::new(&self.source, span));
         Problem {
-            place: Some(Place::new(&self.source, span)),
-            origin: String::new(),
+            place,
+            origin: self.at.to_string(),
             message,
         }
     }
@@ -166,5 +177,11 @@ mod tests {
             statement.wrong_name("no option".to_owned()).to_string(),
             "a.conf:2:2: no option\n  2 |  port  x\n    |  ^^^^"
         );
+        let source = Rc::new(Source::new(
+            PathBuf::from("a.conf"),
+            "auth_opt_password x".to_owned(),
+        ));
+        let secret = statements(&source, "a.conf")[0].wrong_name("no option".to_owned());
+        assert_eq!(secret.to_string(), "a.conf:1: no option");
     }
 }

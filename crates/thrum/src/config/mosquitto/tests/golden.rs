@@ -63,3 +63,24 @@ fn a_configuration_in_parts_with_a_bridge() {
     ];
     check_file("parts", &files);
 }
+
+#[test]
+fn a_file_that_breaks_off_anywhere_is_converted_or_refused() {
+    let texts = [
+        include_str!("golden/home.conf"),
+        include_str!("golden/tls.conf"),
+        include_str!("golden/per_listener.conf"),
+    ];
+    for text in texts {
+        for (end, _) in text.char_indices() {
+            let line = text[..end].lines().count();
+            let Err(problems) = import_with(&text[..end], &[]) else {
+                continue;
+            };
+            // What is wrong with the beginning of a good file is at its end, or is a key that comes later.
+            let last = problems.to_string();
+            let is_last = last.contains(&format!(":{line}:")) || last.contains("keyfile");
+            assert!(is_last, "{}\n{last}", &text[..end]);
+        }
+    }
+}
