@@ -54,6 +54,7 @@ pub(crate) enum Counter {
     DroppedSlowConsumer,
     DroppedTooLarge,
     DroppedExpired,
+    DroppedOutsideMount,
     DroppedNoSharedMember,
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.

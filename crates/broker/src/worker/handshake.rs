@@ -40,6 +40,13 @@ impl Worker {
                 return Next::Stop;
             }
         };
+        // [MQTT-4.12.0-1]
+        if handshake.authentication_method().is_some() {
+            let what = "enhanced authentication is not supported";
+            let reason = ReasonCode::BadAuthenticationMethod;
+            self.refuse(key, connect, &Violation::new(reason, what));
+            return Next::Stop;
+        }
         let owner = self.owner(handshake.client_id());
         if owner != self.local.id || self.has_older_mail(handshake.client_id()) {
             self.hand_connection_over(key, owner, handshake, rest.to_vec());
@@ -190,7 +197,7 @@ impl Worker {
             handshake,
             Welcome {
                 session_present,
-                response_information: None,
+                ..Welcome::default()
             },
             now,
             out,

@@ -239,6 +239,16 @@ impl Worker {
                     self.keep_alive_due(u32::try_from(key).unwrap_or(u32::MAX), slot);
                 }
             }
+            Timeout::NotAuthorized => {
+                if let Some(key) = connection {
+                    self.disconnect(
+                        u32::try_from(key).unwrap_or(u32::MAX),
+                        ReasonCode::NotAuthorized,
+                        "the time for which the client was admitted is over",
+                        Ending::ClosedByServer,
+                    );
+                }
+            }
             Timeout::Will(will) => {
                 self.local.note(slot);
                 self.publish_will(will);

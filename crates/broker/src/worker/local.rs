@@ -307,6 +307,7 @@ impl Local {
             DropReason::SlowConsumer => Counter::DroppedSlowConsumer,
             DropReason::TooLarge => Counter::DroppedTooLarge,
             DropReason::Expired => Counter::DroppedExpired,
+            DropReason::OutsideMount => Counter::DroppedOutsideMount,
         };
         self.row().add(counter, count);
         let client = &mut self.clients[slot as usize];
@@ -317,7 +318,8 @@ impl Local {
             | DropReason::Offline
             | DropReason::SlowConsumer
             | DropReason::TooLarge
-            | DropReason::Expired => return,
+            | DropReason::Expired
+            | DropReason::OutsideMount => return,
         };
         if !client.drops_logged {
             client.drops_logged = true;

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authority;
+mod both_ends;
 mod connector;
+mod duplex;
 mod pair;
 mod server;
 mod stacks;

@@ -1,0 +1,14 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side: the password is never sent, and the store cannot log in with
+//! what it keeps.
+
+mod credential;
+mod exchange;
+mod message;
+
+pub use credential::{Credential, ITERATIONS, SALT_BYTES};
+
+pub(crate) use credential::{CredentialRecord, Decoys};
+pub(crate) use exchange::{Final, Refused, Started, start};
+
+/// Name of the method.
+pub(crate) const METHOD: &str = "SCRAM-SHA-256";
