@@ -128,7 +128,8 @@ fn bounded(setting: &Setting, key: &str, (min, max): (i64, i64), draft: &mut Dra
     }
 }
 
-fn persists(general: &[Setting]) -> bool {
+/// Whether the state is to be kept.
+pub(super) fn persists(general: &[Setting]) -> bool {
     is_true(general, "persistence")
 }
 

@@ -4,10 +4,15 @@ use super::super::draft::{Draft, Origin};
 use super::super::scope::{Configuration, Setting};
 use super::listener::Converted;
 use super::plugin::Plugins;
-use super::{find, text};
+use super::{find, general, text};
 
 /// The built-in user store, which is asked before all others.
 const STORE: &str = "users";
+/// Its file, where no data directory has one.
+const STORE_FILE: &str = "users.jsonl";
+/// What differs for a listener without password file if others have one.
+const STRANGERS: &str = "a client that sends a user name is refused here, as nobody knows it: leave \
+                         the name out, or add the user (thrum users add)";
 /// Options of security that no key has.
 const OTHERS: [&str; 3] = ["allow_zero_length_clientid", "auto_id_prefix", "psk_file"];
 
@@ -19,8 +24,12 @@ pub(super) fn convert(
     draft: &mut Draft,
 ) {
     let general = &configuration.general;
-    passwords(general, listeners, draft);
-    anonymous(configuration, listeners, plugins, draft);
+    let backends = passwords(general, listeners, draft);
+    if listeners.len() > 1 && !backends.is_empty() {
+        let is_kept = general::persists(general) || plugins.persist;
+        chains(general, listeners, &backends, is_kept, draft);
+    }
+    anonymous(configuration, listeners, !backends.is_empty(), draft);
     access(general, listeners, plugins, draft);
     let own = listeners.iter().map(|listener| listener.settings);
     for settings in std::iter::once(general.as_slice()).chain(own) {
@@ -29,44 +38,64 @@ pub(super) fn convert(
     }
 }
 
-/// A backend for each password file; a listener that has not all of them names its own.
-fn passwords(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
-    let shared = text(general, "password_file");
-    let own =
-        |listener: &Converted<'_>| text(listener.settings, "password_file").map(str::to_owned);
-    let mut backends: Vec<(String, String)> = Vec::new();
-    let settings = listeners
-        .iter()
-        .filter_map(|listener| find(listener.settings, "password_file"));
-    for setting in find(general, "password_file").into_iter().chain(settings) {
+/// A backend for each password file: gives their paths and names.
+fn passwords<'a>(
+    general: &'a [Setting],
+    listeners: &[Converted<'a>],
+    draft: &mut Draft,
+) -> Vec<(&'a str, String)> {
+    let mut backends: Vec<(&str, String)> = Vec::new();
+    let own = listeners.iter().map(|listener| listener.settings);
+    let settings = std::iter::once(general).chain(own);
+    for setting in settings.filter_map(|settings| find(settings, "password_file")) {
         let path = setting.value.text();
-        let known = backends.iter().find(|(known, _)| known == path);
+        let known = backends.iter().find(|(known, _)| *known == path);
         let name = known.map_or_else(|| backend_name(backends.len()), |(_, name)| name.clone());
         if known.is_none() {
             draft.set(format!("auth.password_file.{name}"), "path", path, setting);
-            backends.push((path.to_owned(), name.clone()));
+            backends.push((path, name.clone()));
         }
         draft.carried(setting, format!("auth.password_file.{name}.path"));
     }
+    backends
+}
+
+/// A listener that has not all of the password files names its own. A chain cannot be empty, so one without any asks the
+/// built-in store, which needs a file.
+fn chains(
+    general: &[Setting],
+    listeners: &[Converted<'_>],
+    backends: &[(&str, String)],
+    is_kept: bool,
+    draft: &mut Draft,
+) {
+    let names = |listener: &Converted<'_>| -> Vec<String> {
+        let files = [general, listener.settings].map(|settings| text(settings, "password_file"));
+        let own = backends
+            .iter()
+            .filter(|(path, _)| files.contains(&Some(*path)));
+        own.map(|(_, name)| name.clone()).collect()
+    };
+    let needs_store = listeners.iter().any(|listener| names(listener).is_empty());
+    if needs_store && !is_kept {
+        let why = Origin::Default("for listeners without password_file");
+        draft.set("auth", "users", STORE_FILE, why);
+    }
     for listener in listeners {
-        let files = [shared.map(str::to_owned), own(listener)];
-        let is_own = |path: &str| files.iter().flatten().any(|file| file == path);
-        let names = backends.iter().filter(|(path, _)| is_own(path));
-        let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
-        if names.len() < backends.len() {
-            let chain = std::iter::once(STORE).chain(names);
-            let chain: toml_edit::Array = chain.collect();
-            let origin = match find(listener.settings, "password_file") {
-                Some(setting) => Origin::from(setting),
-                None => Origin::Default("it has no password_file"),
-            };
-            draft.set(
-                format!("listeners.{}", listener.name),
-                "auth",
-                chain,
-                origin,
-            );
+        let own = names(listener);
+        if own.len() == backends.len() {
+            continue;
         }
+        let store = (is_kept || needs_store).then(|| STORE.to_owned());
+        let chain: toml_edit::Array = store.into_iter().chain(own).collect();
+        let origin = find(listener.settings, "password_file");
+        let origin = origin.map_or(Origin::Default("it has no password_file"), Origin::from);
+        draft.set(
+            format!("listeners.{}", listener.name),
+            "auth",
+            chain,
+            origin,
+        );
     }
 }
 
@@ -78,21 +107,20 @@ fn backend_name(count: usize) -> String {
     }
 }
 
+/// Nobody is anonymous but where it is allowed. `is_checked`: there is a password file somewhere.
 fn anonymous(
     configuration: &Configuration,
     listeners: &[Converted<'_>],
-    plugins: Plugins,
+    is_checked: bool,
     draft: &mut Draft,
 ) {
-    let is_checked = |settings: &[Setting]| {
-        let of = |settings| find(settings, "password_file").is_some();
-        plugins.decide_access || of(&configuration.general) || of(settings)
-    };
+    let has_own = |settings: &[Setting]| find(settings, "password_file").is_some();
+    let is_shared = has_own(&configuration.general);
     let shared = find(&configuration.general, "allow_anonymous");
     match shared {
         Some(setting) => {
             draft.set("auth", "anonymous", setting.value.is_true(), setting);
-            row(setting, "auth.anonymous".to_owned(), is_checked(&[]), draft);
+            draft.carried(setting, "auth.anonymous");
         }
         None if configuration.has_listener => {
             let why = Origin::Default("mosquitto with a listener");
@@ -112,19 +140,13 @@ fn anonymous(
         if let Some(setting) = own.or(older) {
             let table = format!("listeners.{}", listener.name);
             draft.set(&table, "anonymous", setting.value.is_true(), setting);
-            let is_checked = is_checked(listener.settings);
-            row(setting, format!("{table}.anonymous"), is_checked, draft);
+            let keys = format!("{table}.anonymous");
+            if setting.value.is_true() && is_checked && !is_shared && !has_own(listener.settings) {
+                draft.noted(setting, keys, STRANGERS);
+            } else {
+                draft.carried(setting, keys);
+            }
         }
-    }
-}
-
-fn row(setting: &Setting, keys: String, is_checked: bool, draft: &mut Draft) {
-    if setting.value.is_true() && !is_checked {
-        let note = "clients that send a user name are refused, as there is nobody who knows it: leave it out, or add \
-                    the user (thrum users add)";
-        draft.noted(setting, keys, note);
-    } else {
-        draft.carried(setting, keys);
     }
 }
 

@@ -284,6 +284,7 @@ fn security_of_each_listener_stays_its_own() {
             "listeners.mqtt-3.bind = 3",
             "listeners.mqtt-3.auth = [\"users\"]",
             "listeners.mqtt-3.anonymous = true",
+            "auth.users = \"users.jsonl\"",
             "auth.password_file.mosquitto.path = \"/there/a\"",
             "auth.password_file.mosquitto-2.path = \"/there/b\"",
             "acl.default = \"deny\"",
@@ -292,6 +293,33 @@ fn security_of_each_listener_stays_its_own() {
              \"allow listener:mqtt-2 pubsub #\", \"allow listener:mqtt-2 sub $SYS/#\"]",
         ],
     );
+}
+
+#[test]
+fn the_user_store_is_asked_where_there_is_one() {
+    let two = "per_listener_settings true\nlistener 1\npassword_file /there/a\nlistener 2\n\
+               password_file /there/b";
+    let toml = imported(two).toml;
+    assert!(
+        toml.contains("\nauth = [\"mosquitto-2\"]  # m.conf:5\n"),
+        "{toml}"
+    );
+    let toml = imported(&format!("{two}\npersistence true")).toml;
+    assert!(
+        toml.contains("\nauth = [\"users\", \"mosquitto-2\"]  # m.conf:5\n"),
+        "{toml}"
+    );
+    assert!(!toml.contains("users.jsonl"), "{toml}");
+}
+
+#[test]
+fn a_listener_without_passwords_beside_others_refuses_user_names() {
+    let text = "per_listener_settings true\nlistener 1\nallow_anonymous true";
+    check_note(text, "allow_anonymous", Outcome::Carried, "");
+    let text = format!("{text}\nlistener 2\npassword_file /there/a");
+    let note = "a client that sends a user name is refused here, as nobody knows it: leave the name \
+                out, or add the user (thrum users add)";
+    check_note(&text, "allow_anonymous", Outcome::Noted, note);
 }
 
 #[test]
@@ -318,6 +346,7 @@ fn a_plugin_that_listeners_share_is_a_chain_of_theirs() {
             "listeners.mqtt-2.bind = 2",
             "listeners.mqtt-2.auth = [\"users\"]",
             "listeners.mqtt-2.anonymous = true",
+            "auth.users = \"users.jsonl\"",
             "auth.password_file.mosquitto.path = \"/there/p\"",
         ],
     );
