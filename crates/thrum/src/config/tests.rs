@@ -10,10 +10,7 @@ use super::*;
 const FILE: &str = "thrum.toml";
 
 fn source(path: &str, text: &str) -> Rc<Source> {
-    Rc::new(Source {
-        path: PathBuf::from(path),
-        text: text.to_owned(),
-    })
+    Rc::new(Source::new(PathBuf::from(path), text.to_owned()))
 }
 
 fn variables(list: &[(&str, &str)]) -> Vec<(String, String)> {

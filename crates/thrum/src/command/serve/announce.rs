@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use thrum_auth::config::Anonymous;
-use thrum_broker::config::{Bind, Durability};
 use thrum_broker::Listening;
-
+use thrum_broker::config::{Bind, Durability, LogFormat};
 
 use crate::command::version::VERSION;
 use crate::config::Config;
+use crate::config::mosquitto::Report;
 
 /// Port that the clients take by themselves.
 const DEFAULT_PORT: u16 = 1883;
@@ -25,6 +25,19 @@ pub(super) struct Start<'a> {
     pub(super) addresses: &'a [Listening],
     /// Started with `--dev`.
     pub(super) dev: bool,
+}
+
+/// Says what became of a configuration of mosquitto: to people all of it, to the log what needs a look.
+pub(super) fn imported(report: &Report, format: LogFormat) -> std::io::Result<()> {
+    match format {
+        LogFormat::Text => write!(std::io::stderr(), "{report}"),
+        LogFormat::Json => {
+            for warning in report.warnings() {
+                tracing::warn!(%warning, "configuration of mosquitto");
+            }
+            Ok(())
+        }
+    }
 }
 
 impl Start<'_> {
