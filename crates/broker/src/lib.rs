@@ -22,6 +22,7 @@ mod listener;
 mod mailbox;
 mod metrics;
 mod node;
+pub mod protection;
 mod publish;
 mod registry;
 mod replay;
