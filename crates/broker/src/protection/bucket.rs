@@ -215,7 +215,7 @@ mod tests {
     fn a_burst_is_whole_even_if_a_unit_takes_no_whole_number_of_nanoseconds() {
         for (amount, burst) in [(3, 3), (7, 1), (30_000, 1000), (999_999, 50)] {
             let (pace, mut bucket) = (pace(amount, 1000, burst), Bucket::default());
-            let taken = (0..burst + 1).filter(|_| bucket.take(&pace, at(0), 1).is_ok());
+            let taken = (0..=burst).filter(|_| bucket.take(&pace, at(0), 1).is_ok());
             assert_eq!(taken.count() as u64, burst, "{amount}/s");
         }
     }
@@ -250,8 +250,10 @@ mod tests {
         assert!(!bucket.wait(&pace, at(0)).is_zero());
     }
 
-    /// A rate, and takes: milliseconds since the last one, and an amount.
-    fn plays() -> impl Strategy<Value = (Pace, (u64, u64, u64), Vec<(u64, u64)>)> {
+    /// A pace and its rate, and takes: milliseconds since the last one, and an amount.
+    type Play = (Pace, (u64, u64, u64), Vec<(u64, u64)>);
+
+    fn plays() -> impl Strategy<Value = Play> {
         let rate = (1_u64..5_000_000, 1000_u64..100_000, 1_u64..1_000_000);
         let takes = proptest::collection::vec((0_u64..2000, 1_u64..10_000), 1..200);
         (rate, takes).prop_map(|(rate, takes)| (pace(rate.0, rate.1, rate.2), rate, takes))

@@ -223,7 +223,7 @@ impl BanFile {
         let folder = self.path.parent();
         folder
             .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."))
+            .unwrap_or_else(|| Path::new("."))
     }
 
     /// What the file is now; none if there is none.

@@ -10,6 +10,7 @@ use thrum_protocol::Time;
 use super::book::{BanBook, TemporaryBan};
 use super::file::{BanFile, BanFileError, Stamp};
 use super::list::Ban;
+use crate::config::Config;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -52,6 +53,26 @@ impl BanKeeper {
         });
         let thread = thread.map_err(|source| BanFileError::Read { path, source })?;
         Ok(Self { stop, thread })
+    }
+
+    /// The same for the file that the configuration names; none if it names no file and no data directory. The temporary bans are
+    /// shown if there is a data directory.
+    ///
+    /// # Errors
+    /// As [`BanKeeper::start`].
+    pub fn start_configured(
+        config: &Config,
+        book: Arc<BanBook>,
+        clock: impl Fn() -> Time + Send + 'static,
+    ) -> Result<Option<Self>, BanFileError> {
+        let named = Some(&config.protection.bans).filter(|path| !path.as_os_str().is_empty());
+        let data_dir = Some(&config.node.data_dir).filter(|path| !path.as_os_str().is_empty());
+        let named = named.map(|path| BanFile::at(path.clone()));
+        let Some(file) = named.or_else(|| data_dir.map(|path| BanFile::in_data_dir(path))) else {
+            return Ok(None);
+        };
+        let temporary = data_dir.map(|path| BanFile::temporary_in(path));
+        Self::start(file, temporary, book, clock).map(Some)
     }
 
     /// Ends the thread; it may take as long as reading the file does.
@@ -118,10 +139,12 @@ impl Shown {
         }
         let before = std::mem::take(&mut self.bans);
         let outcome = self.file.edit(|list| {
-            for ban in before {
-                if list.remove(&ban.subject).is_none() && book.lift(&ban.subject) {
-                    tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
-                }
+            let taken_out = before
+                .iter()
+                .filter(|ban| list.remove(&ban.subject).is_none());
+            // Those that have ended are lifted already.
+            for ban in taken_out.filter(|ban| book.lift(&ban.subject)) {
+                tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
             }
             let bans = book.temporary(now);
             *list = bans.iter().map(line).collect();
@@ -251,6 +274,15 @@ mod tests {
         assert!(book.is_username_banned("jo", NOW));
         assert!(!book.is_client_id_banned("a", NOW));
         keeper.stop();
+        let mut config = Config::default();
+        let started =
+            |config: &Config| BanKeeper::start_configured(config, Arc::clone(&book), || NOW);
+        assert!(started(&config).unwrap().is_none());
+        config.node.data_dir.clone_from(&folder.0);
+        started(&config).unwrap().unwrap().stop();
+        config.protection.bans = folder.0.join("other.jsonl");
+        started(&config).unwrap().unwrap().stop();
+        assert!(!book.is_username_banned("jo", NOW));
         fs::write(file.path(), "username = jo").unwrap();
         assert!(start().unwrap_err().to_string().contains("bans.jsonl:1: "));
     }
