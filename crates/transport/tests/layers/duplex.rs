@@ -15,6 +15,8 @@ const ROUNDS_MAX: usize = 20;
 pub(crate) struct Duplex {
     pub(crate) client: Layers,
     pub(crate) server: ServerLayers,
+    /// What the server's end came from.
+    pub(crate) acceptor: Acceptor,
     /// MQTT that has come to the client.
     pub(crate) to_client: Vec<u8>,
     /// MQTT that has come to the server.
@@ -32,10 +34,11 @@ pub(crate) struct Faults {
 }
 
 impl Duplex {
-    pub(crate) fn new(client: Layers, server: ServerLayers, piece_bytes: usize) -> Self {
+    pub(crate) fn new(client: Layers, acceptor: &Acceptor, piece_bytes: usize) -> Self {
         Self {
             client,
-            server,
+            server: acceptor.layers().unwrap(),
+            acceptor: acceptor.clone(),
             to_client: Vec::new(),
             to_server: Vec::new(),
             client_out: Vec::new(),
@@ -138,8 +141,7 @@ pub(crate) fn connect(acceptor: &Acceptor, options: &TlsOptions) -> (Duplex, Fau
 }
 
 pub(crate) fn connect_by(connector: &Connector, acceptor: &Acceptor) -> (Duplex, Faults) {
-    let (client, server) = (connector.layers().unwrap(), acceptor.layers().unwrap());
-    let mut duplex = Duplex::new(client, server, usize::MAX);
+    let mut duplex = Duplex::new(connector.layers().unwrap(), acceptor, usize::MAX);
     let faults = duplex.open();
     (duplex, faults)
 }
@@ -161,7 +163,7 @@ pub(crate) fn duplex(scheme: &str, piece_bytes: usize) -> Duplex {
         .unwrap()
         .layers()
         .unwrap();
-    Duplex::new(client, acceptor.layers().unwrap(), piece_bytes)
+    Duplex::new(client, &acceptor, piece_bytes)
 }
 
 /// The same after the handshakes.

@@ -5,8 +5,14 @@ mod authority;
 mod both_ends;
 mod clients;
 mod connector;
+#[expect(
+    unsafe_code,
+    reason = "a global allocator cannot be had without; this one counts, for tests only"
+)]
+mod counting;
 mod duplex;
 mod listener;
+mod memory;
 mod pair;
 mod raw_client;
 mod resuming;
