@@ -72,7 +72,7 @@ pub use rule::{Actions, QosSet, Rule, Who};
 pub use set::Rules;
 pub use source::Source;
 
-/// Most rules of one set: a file of as many lines takes about 100 MB, and one for each client needs no more.
+/// Most rules of one set: a file of as many lines takes about 200 MB, and one for each client needs no more.
 pub const RULES_MAX: usize = 1_000_000;
 /// Most rules that may fit one client: its messages are checked against them one by one.
 pub const FITTING_MAX: usize = 10_000;
