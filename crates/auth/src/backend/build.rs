@@ -80,7 +80,11 @@ impl Builder {
             Ok(backend) => backend,
             Err(problem) => return self.problems.push(problem),
         };
-        let is_taken = self.built.backends.insert(name.to_owned(), backend).is_some();
+        let is_taken = self
+            .built
+            .backends
+            .insert(name.to_owned(), backend)
+            .is_some();
         if is_taken {
             let problem = format!("two backends are called {name:?}, rename one of them");
             self.problems.push(problem);

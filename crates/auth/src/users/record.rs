@@ -126,17 +126,21 @@ pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String>
             if !roles.is_empty() {
                 return Err("a role has no roles".to_owned());
             }
-            twice(store.set_role(&name, Role { rules }).is_some(), "role", &name)
+            twice(
+                store.set_role(&name, Role { rules }).is_some(),
+                "role",
+                &name,
+            )
         }
         _ => Err("expected one of the keys \"user\", \"group\" and \"role\"".to_owned()),
     }
 }
 
 impl Line {
-    /// What is wrong with one of its names.
+    /// What is wrong with any name in it.
     fn name_problem(&self) -> Option<&'static str> {
-        let members = self.roles.iter().chain(&self.groups);
         let named = [&self.user, &self.group, &self.role];
+        let members = self.roles.iter().chain(&self.groups);
         let mut names = members.chain(named.into_iter().flatten());
         names.find_map(|name| name_problem(name))
     }
