@@ -112,10 +112,9 @@ impl Filter {
 /// A value that would change what the filter means, or that no level of a topic can be, is not used. A `$` at the
 /// beginning would make the filter one of the server's topics.
 fn is_usable(value: &str, is_first: bool) -> bool {
-    !value
-        .bytes()
-        .any(|byte| matches!(byte, b'+' | b'#' | b'/' | 0))
-        && !(is_first && value.starts_with('$'))
+    let changes = |byte| matches!(byte, b'+' | b'#' | b'/' | 0);
+    let leads_to_server = is_first && value.starts_with('$');
+    !leads_to_server && !value.bytes().any(changes)
 }
 
 /// Whether the text has placeholders; they are checked, and the filter as it could be when filled.
@@ -179,9 +178,8 @@ fn next_piece(text: &str) -> Result<(Piece<'_>, &str), Problem> {
             Some(b'%') => Piece::Text("%"),
             Some(b'$') => Piece::Text("$"),
             _ => {
-                return Err(unknown(
-                    &text[..1 + rest.chars().next().map_or(0, char::len_utf8)],
-                ));
+                let end = rest.chars().next().map_or(0, char::len_utf8);
+                return Err(unknown(&text[..=end]));
             }
         };
         return Ok((piece, &rest[1..]));
@@ -223,7 +221,7 @@ impl<'a> Placeholder<'a> {
         }
     }
 
-    fn value<'i>(self, identity: &'i Identity) -> Option<&'i str> {
+    fn value(self, identity: &Identity) -> Option<&str> {
         match self {
             Self::ClientId => Some(&identity.client_id),
             Self::Username => identity.username.as_deref(),

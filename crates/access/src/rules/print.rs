@@ -48,22 +48,28 @@ impl fmt::Display for Actions {
         if self.qos == QosSet::ALL && self.retain.is_none() {
             return Ok(());
         }
-        let mut separator = "(qos=";
-        if self.qos == QosSet::ALL {
-            separator = "(";
-        } else {
-            for qos in [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce] {
-                if self.qos.contains(qos) {
-                    write!(formatter, "{separator}{}", qos as u8)?;
-                    separator = ",";
-                }
-            }
-            separator = " ";
+        let mut separator = '(';
+        if self.qos != QosSet::ALL {
+            write!(formatter, "(qos={}", self.qos)?;
+            separator = ' ';
         }
         if let Some(retain) = self.retain {
             write!(formatter, "{separator}retain={retain}")?;
         }
         formatter.write_char(')')
+    }
+}
+
+impl fmt::Display for QosSet {
+    /// The numbers, divided by commas.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [QoS::AtMostOnce, QoS::AtLeastOnce, QoS::ExactlyOnce];
+        let mut separator = "";
+        for qos in all.into_iter().filter(|qos| self.contains(*qos)) {
+            write!(formatter, "{separator}{}", qos as u8)?;
+            separator = ",";
+        }
+        Ok(())
     }
 }
 

@@ -94,9 +94,7 @@ pub(super) fn covers_common(rule: &str, other: &str, filter: &str, extra: usize)
     let (mut other, mut subscription) = (Levels::new(other), Levels::new(filter));
     let is_open = other.is_open && subscription.is_open;
     let common = core::iter::from_fn(|| match (other.next(), subscription.next()) {
-        (Some("+"), Some(level)) | (Some(level), Some(_) | None) | (None, Some(level)) => {
-            Some(level)
-        }
+        (Some("+") | None, Some(level)) | (Some(level), Some(_) | None) => Some(level),
         (None, None) => None,
     });
     let relation = compare(rule, common, is_open, extra);

@@ -139,18 +139,14 @@ impl Rules {
         index.networks.clear();
         for position in &index.order {
             match key_at(list, *position) {
-                Key::ClientPrefix(length, _) if index.prefix_lengths.last() != Some(&length) => {
-                    index.prefix_lengths.push(length);
-                }
-                Key::Network(network) => {
-                    let length = (network.family, network.prefix);
-                    if index.networks.last() != Some(&length) {
-                        index.networks.push(length);
-                    }
-                }
+                Key::ClientPrefix(length, _) => index.prefix_lengths.push(length),
+                Key::Network(network) => index.networks.push((network.family, network.prefix)),
                 _ => {}
             }
         }
+        // They are sorted.
+        index.prefix_lengths.dedup();
+        index.networks.dedup();
         self.index = Some(index);
     }
 }

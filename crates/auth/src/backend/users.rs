@@ -195,10 +195,11 @@ impl Backend for Users {
 fn load(path: &Path) -> Result<Loaded, String> {
     let store = users::read(path).map_err(|error| error.to_string())?;
     let hashes = store.users().filter_map(|(_, user)| user.password.clone());
+    let hashes = hashes.take(DECOYS_MAX).collect();
     let mut credentials = store.users().filter_map(|(_, user)| user.scram.as_ref());
     let decoys = credentials.next().map(Credential::decoys);
     Ok(Loaded {
-        hashes: hashes.take(DECOYS_MAX).collect(),
+        hashes,
         decoys,
         shared: Mutex::default(),
         store,

@@ -66,6 +66,11 @@ impl Link {
         decision.inspect_err(|error| self.failed(error))
     }
 
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> crate::metrics::BackendCounts {
+        self.counters.snapshot()
+    }
+
     /// The chain gave up while this one was asked.
     pub(super) fn timed_out(&self) {
         self.failed(&BackendError::TimedOut);

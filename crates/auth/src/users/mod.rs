@@ -10,9 +10,12 @@
 
 mod error;
 mod file;
+pub mod import;
 mod record;
 mod rule_list;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use error::StoreError;
 pub use file::{LINE_BYTES_MAX, LINES_MAX, LockedStore, read};
