@@ -49,7 +49,9 @@ pub fn is_survived(door: &Door, backend: &str, visitor: &Visitor, server: &mut i
             scope.spawn(|| knock_until_over(door, visitor, &tally));
         }
         let _over = Over(&tally);
-        wait("clients are let in", STEP_MAX, || tally.admitted.load(Ordering::Relaxed) >= WARM_UP);
+        wait("clients are let in", STEP_MAX, || {
+            tally.admitted.load(Ordering::Relaxed) >= WARM_UP
+        });
         server.kill();
         wait("clients are refused", STEP_MAX, || {
             tally.unavailable.load(Ordering::Relaxed) >= REFUSALS

@@ -87,7 +87,11 @@ impl Process {
         let deadline = clock::now() + START_MAX;
         while !holds() {
             assert!(self.is_alive(), "the server ended: {}", self.shown_log());
-            assert!(clock::now() < deadline, "the server {what}: {}", self.shown_log());
+            assert!(
+                clock::now() < deadline,
+                "the server {what}: {}",
+                self.shown_log()
+            );
             clock::sleep(POLL_EVERY);
         }
     }
@@ -166,7 +170,9 @@ pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output
         .stdin(Stdio::null())
         .current_dir("/")
         .output()
-        .unwrap_or_else(|error| panic!("{command:?} does not start: {error}; see scripts/setup-tests.sh"));
+        .unwrap_or_else(|error| {
+            panic!("{command:?} does not start: {error}; see scripts/setup-tests.sh")
+        });
     assert!(
         output.status.success(),
         "{command:?} failed: {}{}",
@@ -196,7 +202,8 @@ pub fn loopback(port: u16) -> SocketAddr {
 /// None is.
 pub fn program(candidates: &[&str]) -> String {
     let found = candidates.iter().find(|path| Path::new(path).exists());
-    let found = found.unwrap_or_else(|| panic!("none of {candidates:?} is there: run scripts/setup-tests.sh"));
+    let found = found
+        .unwrap_or_else(|| panic!("none of {candidates:?} is there: run scripts/setup-tests.sh"));
     (*found).to_owned()
 }
 
@@ -231,7 +238,13 @@ fn is_root() -> bool {
 /// What makes a program run as an ordinary user.
 fn as_user() -> &'static [&'static str] {
     if is_root() {
-        &["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]
+        &[
+            "setpriv",
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+            "--",
+        ]
     } else {
         &["env"]
     }

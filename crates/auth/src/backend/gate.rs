@@ -73,12 +73,7 @@ impl Gate {
     }
 
     fn breaker<R>(&self, action: impl FnOnce(&mut Breaker) -> R) -> R {
-        action(
-            &mut self
-                .breaker
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        action(&mut self.breaker.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -166,9 +161,7 @@ mod tests {
         let mut asked_at = Vec::new();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(20) {
-            if asked(&gate).await {
-                asked_at.push(begun.elapsed());
-            }
+            asked_at.extend(asked(&gate).await.then(|| begun.elapsed()));
             tokio::time::advance(Duration::from_millis(10)).await;
         }
         assert!((8..=16).contains(&asked_at.len()), "{asked_at:?}");

@@ -110,9 +110,15 @@ impl Connector {
             _ => return Err(bad()),
         };
         if is_tls && config.starttls {
-            return Err(SetupError::setting("starttls", "ldaps:// is TLS already: use ldap://"));
+            return Err(SetupError::setting(
+                "starttls",
+                "ldaps:// is TLS already: use ldap://",
+            ));
         }
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(bad)?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(bad)?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let tls = if is_tls || config.starttls {
             let name = ServerName::try_from(host.clone()).map_err(|_| bad())?;
@@ -189,6 +195,37 @@ impl Request<Line> for Search<'_> {
 
     async fn ask(&self, line: &mut Line) -> Result<Vec<Entry>, BackendError> {
         line.search(self).await
+    }
+}
+
+impl Search<'_> {
+    fn push(&self, out: &mut Vec<u8>) {
+        let mut attributes = Vec::new();
+        for attribute in self.attributes {
+            push(&mut attributes, OCTETS, attribute.as_bytes());
+        }
+        push_all(out, SEARCH_REQUEST, |out| {
+            push(out, OCTETS, self.base.as_bytes());
+            push_number(out, ENUMERATED, self.scope as u32);
+            push_number(out, ENUMERATED, 0);
+            push_number(out, INTEGER, self.entries_max);
+            push_number(out, INTEGER, 0);
+            push(out, BOOLEAN, &[0]);
+            out.extend_from_slice(&self.filter);
+            push(out, SEQUENCE, &attributes);
+        });
+    }
+
+    fn finish(&self, code: u32, entries: Vec<Entry>) -> Result<Vec<Entry>, BackendError> {
+        match code {
+            SUCCESS | SIZE_LIMIT_EXCEEDED => Ok(entries),
+            // A name that a client made up; a base that is not there is another matter.
+            NO_SUCH_OBJECT | INVALID_DN_SYNTAX if matches!(self.scope, Scope::Base) => Ok(entries),
+            code => {
+                let what = format!("the search failed with the result {code}");
+                Err(BackendError::BadAnswer(what))
+            }
+        }
     }
 }
 
@@ -270,48 +307,22 @@ impl Line {
     }
 
     async fn search(&mut self, search: &Search<'_>) -> Result<Vec<Entry>, BackendError> {
-        let request = |out: &mut Vec<u8>| {
-            push_all(out, SEARCH_REQUEST, |out| {
-                push(out, OCTETS, search.base.as_bytes());
-                push_number(out, ENUMERATED, search.scope as u32);
-                push_number(out, ENUMERATED, 0);
-                push_number(out, INTEGER, search.entries_max);
-                push_number(out, INTEGER, 0);
-                push(out, BOOLEAN, &[0]);
-                out.extend_from_slice(&search.filter);
-                push_all(out, SEQUENCE, |out| {
-                    for attribute in search.attributes {
-                        push(out, OCTETS, attribute.as_bytes());
-                    }
-                });
-            });
-        };
-        self.send(request).await?;
-        let is_base = matches!(search.scope, Scope::Base);
+        self.send(|out| search.push(out)).await?;
         let mut entries = Vec::new();
-        loop {
+        while entries.len() <= VALUES_MAX {
             match self.receive().await? {
                 (SEARCH_ENTRY, content) => {
                     entries.push(Entry::parse(&content).ok_or_else(nonsense)?);
-                    if entries.len() > VALUES_MAX {
-                        return Err(nonsense());
-                    }
                 }
                 (SEARCH_REFERENCE, _) => {}
                 (SEARCH_DONE, content) => {
-                    return match served(result_code(&content).ok_or_else(nonsense)?)? {
-                        SUCCESS | SIZE_LIMIT_EXCEEDED => Ok(entries),
-                        // A name that a client made up; a base that is not there is another matter.
-                        NO_SUCH_OBJECT | INVALID_DN_SYNTAX if is_base => Ok(Vec::new()),
-                        code => {
-                            let what = format!("the search failed with the result {code}");
-                            Err(BackendError::BadAnswer(what))
-                        }
-                    };
+                    let code = served(result_code(&content).ok_or_else(nonsense)?)?;
+                    return search.finish(code, entries);
                 }
                 _ => return Err(nonsense()),
             }
         }
+        Err(nonsense())
     }
 
     async fn send(&mut self, request: impl FnOnce(&mut Vec<u8>)) -> Result<(), BackendError> {

@@ -58,7 +58,9 @@ impl Attributes {
     }
 
     pub(super) fn has_rules(&self) -> bool {
-        self.rules.iter().any(|(_, attribute)| !attribute.is_empty())
+        self.rules
+            .iter()
+            .any(|(_, attribute)| !attribute.is_empty())
     }
 
     pub(super) fn passwords<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a [u8]> {
