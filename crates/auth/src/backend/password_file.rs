@@ -36,7 +36,9 @@ impl PasswordFile {
         hasher: Hasher,
     ) -> Result<Self, String> {
         if config.path.as_os_str().is_empty() {
-            return Err(format!("auth.password_file.{name} has no file, set its path"));
+            return Err(format!(
+                "auth.password_file.{name} has no file, set its path"
+            ));
         }
         Ok(Self {
             name: name.to_owned(),

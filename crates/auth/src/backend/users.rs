@@ -196,8 +196,8 @@ fn load(path: &Path) -> Result<Loaded, String> {
     let store = users::read(path).map_err(|error| error.to_string())?;
     let hashes = store.users().filter_map(|(_, user)| user.password.clone());
     let hashes = hashes.take(DECOYS_MAX).collect();
-    let mut credentials = store.users().filter_map(|(_, user)| user.scram.as_ref());
-    let decoys = credentials.next().map(Credential::decoys);
+    let credential = store.users().find_map(|(_, user)| user.scram.as_ref());
+    let decoys = credential.map(Credential::decoys);
     Ok(Loaded {
         hashes,
         decoys,

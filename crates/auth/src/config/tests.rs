@@ -17,8 +17,14 @@ fn settings_are_written_and_read_alike() {
     let again = serde_json::to_string(&config).unwrap();
     assert_eq!(serde_json::from_str::<AuthConfig>(&again).unwrap(), config);
     let acl = serde_json::to_string(&AclConfig::default()).unwrap();
-    assert_eq!(serde_json::from_str::<AclConfig>(&acl).unwrap(), AclConfig::default());
-    assert!(acl.contains(r#""default":"auto""#) && acl.contains(r#""cache_ttl":"1m""#), "{acl}");
+    assert_eq!(
+        serde_json::from_str::<AclConfig>(&acl).unwrap(),
+        AclConfig::default()
+    );
+    assert!(
+        acl.contains(r#""default":"auto""#) && acl.contains(r#""cache_ttl":"1m""#),
+        "{acl}"
+    );
 }
 
 #[test]
@@ -29,7 +35,9 @@ fn wrong_values_say_what_is_expected() {
         (r#"{"timeout":true}"#, "a duration such as"),
         (r#"{"user":"x"}"#, "unknown field `user`"),
     ] {
-        let error = serde_json::from_str::<AuthConfig>(text).unwrap_err().to_string();
+        let error = serde_json::from_str::<AuthConfig>(text)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

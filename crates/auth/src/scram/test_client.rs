@@ -41,7 +41,11 @@ impl Client {
         let without_proof = format!("c=biws,r={}", parts[0]);
         let covered = format!("{},{challenge},{without_proof}", self.bare());
         let signature = keyed(&hash(&client_key), covered.as_bytes());
-        let proof: Vec<u8> = client_key.iter().zip(signature).map(|(a, b)| a ^ b).collect();
+        let proof: Vec<u8> = client_key
+            .iter()
+            .zip(signature)
+            .map(|(a, b)| a ^ b)
+            .collect();
         let last = format!("{without_proof},p={}", STANDARD.encode(proof));
         let server = keyed(&keyed(&salted, b"Server Key"), covered.as_bytes());
         let answer = format!("v={}", STANDARD.encode(server));

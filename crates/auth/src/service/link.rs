@@ -61,7 +61,10 @@ impl Link {
         rules.inspect_err(|error| self.failed(error))
     }
 
-    pub(super) async fn authorize(&self, question: &Question) -> Result<Option<bool>, BackendError> {
+    pub(super) async fn authorize(
+        &self,
+        question: &Question,
+    ) -> Result<Option<bool>, BackendError> {
         let decision = self.backend.authorize(question).await;
         decision.inspect_err(|error| self.failed(error))
     }

@@ -126,10 +126,7 @@ impl State {
         let Admitted { backend, found } = admitted;
         identity.username = found.username.or(identity.username);
         identity.roles = match &self.users {
-            Some(users) => users
-                .loaded()
-                .store
-                .all_roles(&found.roles, &found.groups),
+            Some(users) => users.loaded().store.all_roles(&found.roles, &found.groups),
             None => found.roles,
         };
         identity.groups = found.groups;
@@ -157,9 +154,7 @@ impl State {
     /// Rules of a client: its own, then those that the store has for its groups and roles.
     fn rules(&self, own: Option<Rules>, identity: &Identity) -> Option<Arc<Rules>> {
         match &self.users {
-            Some(users) => users
-                .loaded()
-                .rules(own, &identity.roles, &identity.groups),
+            Some(users) => users.loaded().rules(own, &identity.roles, &identity.groups),
             None => own.map(Arc::new),
         }
     }

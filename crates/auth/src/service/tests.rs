@@ -42,7 +42,9 @@ fn chain(says: &[Says]) -> Chain {
 
 /// Reason of a denial; none if admitted.
 async fn reason(says: &[Says]) -> Option<ReasonCode> {
-    let decided = chain(says).login(&login(Some("alice"), Some("secret"))).await;
+    let decided = chain(says)
+        .login(&login(Some("alice"), Some("secret")))
+        .await;
     decided.err().map(|denial| denial.reason)
 }
 
@@ -63,7 +65,10 @@ async fn a_backend_without_answer_denies_and_the_next_one_is_not_asked() {
     let unavailable = Some(ReasonCode::ServerUnavailable);
     assert_eq!(reason(&[Unreachable, Allow]).await, unavailable);
     assert_eq!(reason(&[Ignore, Unreachable]).await, unavailable);
-    assert_eq!(reason(&[Overloaded, Allow]).await, Some(ReasonCode::ServerBusy));
+    assert_eq!(
+        reason(&[Overloaded, Allow]).await,
+        Some(ReasonCode::ServerBusy)
+    );
     let slow = chain(&[Ignore, Nothing, Allow]);
     let denial = slow.login(&login(Some("alice"), None)).await.unwrap_err();
     assert_eq!(denial.reason, ReasonCode::ServerUnavailable);
@@ -226,16 +231,36 @@ fn a_user_comes_in_with_its_roles_and_rules() {
         store.set_user("alice", alice());
         let roles = vec!["ops".into()];
         let rules_of_group = rules("allow sub night/#");
-        store.set_group("night", Group { roles, rules: rules_of_group });
-        store.set_role("ops", Role { rules: rules("allow sub #") });
+        store.set_group(
+            "night",
+            Group {
+                roles,
+                rules: rules_of_group,
+            },
+        );
+        store.set_role(
+            "ops",
+            Role {
+                rules: rules("allow sub #"),
+            },
+        );
     });
     let admission = service.admit(login(Some("alice"), Some("secret")));
     let identity = &admission.identity;
     assert_eq!(identity.username.as_deref(), Some("alice"));
     assert_eq!(identity.roles, ["ops".into()]);
     assert_eq!(identity.backend.as_deref(), Some("users"));
-    let found: Vec<String> = admission.rules.unwrap().iter().map(ToString::to_string).collect();
-    let expected = ["allow all pubsub devices/%c/#", "allow all sub night/#", "allow all sub #"];
+    let found: Vec<String> = admission
+        .rules
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let expected = [
+        "allow all pubsub devices/%c/#",
+        "allow all sub night/#",
+        "allow all sub #",
+    ];
     assert_eq!(found, expected);
     let counts = service.service.metrics();
     assert_eq!((counts.admitted, counts.denied, counts.pending), (1, 0, 0));
@@ -245,7 +270,10 @@ fn a_user_comes_in_with_its_roles_and_rules() {
 fn wrong_passwords_and_unknown_users_are_told_the_same() {
     let service = Service::start("wrong", |store| {
         store.set_user("alice", alice());
-        let disabled = User { is_disabled: true, ..alice() };
+        let disabled = User {
+            is_disabled: true,
+            ..alice()
+        };
         store.set_user("bob", disabled);
         store.set_user("carol", User::default());
     });
@@ -257,7 +285,11 @@ fn wrong_passwords_and_unknown_users_are_told_the_same() {
         ("carol", Some("")),
     ] {
         let denial = service.deny(login(Some(username), password));
-        assert_eq!(denial.reason, ReasonCode::BadUserNameOrPassword, "{username}");
+        assert_eq!(
+            denial.reason,
+            ReasonCode::BadUserNameOrPassword,
+            "{username}"
+        );
         assert_eq!(denial.what, "bad user name or password");
         assert!(!denial.detail.contains("secret"), "{denial:?}");
     }
@@ -300,7 +332,10 @@ fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
     service.service.shared.look();
     service.admit(login(Some("alice"), Some("secret")));
     let error = service.service.reload(&service.settings).unwrap_err();
-    assert!(error.to_string().contains("users.jsonl:1: no JSON"), "{error}");
+    assert!(
+        error.to_string().contains("users.jsonl:1: no JSON"),
+        "{error}"
+    );
     service.admit(login(Some("alice"), Some("secret")));
     assert!(AuthService::start(&service.settings).is_err());
 }
@@ -309,7 +344,10 @@ fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
 fn a_certificate_brings_the_roles_of_its_user() {
     let service = Service::start("certificate", |store| {
         store.set_user("alice", alice());
-        let disabled = User { is_disabled: true, ..alice() };
+        let disabled = User {
+            is_disabled: true,
+            ..alice()
+        };
         store.set_user("bob", disabled);
     });
     let verified = |username: &str| Login {
@@ -320,9 +358,15 @@ fn a_certificate_brings_the_roles_of_its_user() {
     assert!(known.rules.is_some());
     let unknown = service.admit(verified("device-7"));
     assert_eq!(unknown.identity.username.as_deref(), Some("device-7"));
-    assert_eq!((unknown.rules, unknown.identity.backend.clone()), (None, None));
+    assert_eq!(
+        (unknown.rules, unknown.identity.backend.clone()),
+        (None, None)
+    );
     service.deny(verified("bob"));
-    assert!(matches!(service.refresh(&unknown.identity), Answer::Unchanged));
+    assert!(matches!(
+        service.refresh(&unknown.identity),
+        Answer::Unchanged
+    ));
 }
 
 #[test]

@@ -57,7 +57,9 @@ fn read_from(mut from: impl BufRead, path: &Path) -> Result<UserStore, StoreErro
             break;
         }
         if read as u64 > LINE_BYTES_MAX {
-            return Err(damaged(format!("a line has more than {LINE_BYTES_MAX} bytes")));
+            return Err(damaged(format!(
+                "a line has more than {LINE_BYTES_MAX} bytes"
+            )));
         }
         if line > LINES_MAX {
             return Err(damaged(format!("more than {LINES_MAX} lines")));

@@ -52,7 +52,11 @@ pub fn mosquitto(text: &str) -> Result<Vec<Imported>, String> {
 /// Which entry is wrong, and what.
 pub fn emqx_json(text: &str, scheme: &Scheme) -> Result<Vec<Imported>, String> {
     let entries: Vec<Value> = serde_json::from_str(text).map_err(|error| {
-        format!("expected a JSON list of users: line {}, column {}", error.line(), error.column())
+        format!(
+            "expected a JSON list of users: line {}, column {}",
+            error.line(),
+            error.column()
+        )
     })?;
     let entries = entries.iter().enumerate().map(|(index, entry)| {
         let field = |name: &str| match entry.get(name) {
@@ -98,9 +102,7 @@ pub fn merge(store: &mut UserStore, name: &str, password: PasswordHash, is_super
     store.set_user(name, user);
 }
 
-fn bounded(
-    users: impl Iterator<Item = Result<Imported, String>>,
-) -> Result<Vec<Imported>, String> {
+fn bounded(users: impl Iterator<Item = Result<Imported, String>>) -> Result<Vec<Imported>, String> {
     let users: Vec<Imported> = users.take(USERS_MAX + 1).collect::<Result<_, _>>()?;
     if users.len() > USERS_MAX {
         return Err(format!("more than {USERS_MAX} users"));
@@ -108,10 +110,7 @@ fn bounded(
     Ok(users)
 }
 
-fn emqx_user(
-    field: impl Fn(&str) -> Option<String>,
-    scheme: &Scheme,
-) -> Result<Imported, String> {
+fn emqx_user(field: impl Fn(&str) -> Option<String>, scheme: &Scheme) -> Result<Imported, String> {
     let name = field("user_id").ok_or("no user_id")?;
     if let Some(problem) = name_problem(&name) {
         return Err(problem.to_owned());
@@ -198,7 +197,10 @@ mod tests {
         );
         for users in [emqx_csv(&csv, &suffix()), emqx_json(&json, &suffix())] {
             let users = users.unwrap();
-            let names: Vec<_> = users.iter().map(|it| (&*it.name, it.is_superuser)).collect();
+            let names: Vec<_> = users
+                .iter()
+                .map(|it| (&*it.name, it.is_superuser))
+                .collect();
             assert_eq!(names, [("alice", true), ("bob, jr", false)]);
             assert!(users.iter().all(is_verified));
         }
@@ -211,13 +213,22 @@ mod tests {
         let scheme = suffix();
         for (text, expected) in [
             ("name,hash\n", "line 1: expected names of columns"),
-            ("user_id,password_hash\na,S3cret\n", "line 2: password_hash: damaged"),
+            (
+                "user_id,password_hash\na,S3cret\n",
+                "line 2: password_hash: damaged",
+            ),
             ("user_id,password_hash\n\n,x\n", "line 3: no user_id"),
             ("user_id,password\na,\n", "line 2: expected either"),
-            ("user_id,password,is_superuser\na,S3cret,yes\n", "line 2: is_superuser"),
+            (
+                "user_id,password,is_superuser\na,S3cret,yes\n",
+                "line 2: is_superuser",
+            ),
         ] {
             let error = emqx_csv(text, &scheme).unwrap_err();
-            assert!(error.contains(expected) && !error.contains("S3cret"), "{error}");
+            assert!(
+                error.contains(expected) && !error.contains("S3cret"),
+                "{error}"
+            );
         }
         assert!(emqx_json("{}", &scheme).is_err());
         assert!(mosquitto("alice").unwrap_err().starts_with("line 1: "));
@@ -227,7 +238,14 @@ mod tests {
     fn a_user_that_is_there_keeps_its_rights() {
         let mut store = UserStore::default();
         let roles = vec!["ops".into()];
-        store.set_user("alice", User { roles, is_superuser: true, ..User::default() });
+        store.set_user(
+            "alice",
+            User {
+                roles,
+                is_superuser: true,
+                ..User::default()
+            },
+        );
         let hash = PasswordHash::parse("$salted-plain$none$$c2VjcmV0").unwrap();
         merge(&mut store, "alice", hash.clone(), false);
         let alice = store.user("alice").unwrap();

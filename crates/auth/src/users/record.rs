@@ -105,10 +105,7 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// What is wrong with it, without any part of a password hash.
 pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String> {
     let line: Line = serde_json::from_str(text).map_err(|error| describe(&error))?;
-    let members = line.roles.iter().chain(&line.groups);
-    let named = [&line.user, &line.group, &line.role];
-    let mut names = members.chain(named.into_iter().flatten());
-    if let Some(problem) = names.find_map(|name| name_problem(name)) {
+    if let Some(problem) = line.name_problem() {
         return Err(problem.to_owned());
     }
     match (&line.user, &line.group, &line.role) {
@@ -129,13 +126,25 @@ pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String>
             if !roles.is_empty() {
                 return Err("a role has no roles".to_owned());
             }
-            twice(store.set_role(&name, Role { rules }).is_some(), "role", &name)
+            twice(
+                store.set_role(&name, Role { rules }).is_some(),
+                "role",
+                &name,
+            )
         }
         _ => Err("expected one of the keys \"user\", \"group\" and \"role\"".to_owned()),
     }
 }
 
 impl Line {
+    /// What is wrong with any name in it.
+    fn name_problem(&self) -> Option<&'static str> {
+        let named = [&self.user, &self.group, &self.role];
+        let members = self.roles.iter().chain(&self.groups);
+        let mut names = members.chain(named.into_iter().flatten());
+        names.find_map(|name| name_problem(name))
+    }
+
     fn into_user(self, name: &str) -> Result<User, String> {
         Ok(User {
             password: password(self.password.as_deref(), name)?,

@@ -14,7 +14,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("thrum-users-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("thrum-users-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
@@ -75,7 +76,10 @@ fn what_is_saved_is_read_again() {
     assert!(found.is_superuser && found.is_disabled);
     let bob = store.user("bob").unwrap();
     assert!(bob.password.is_none() && !bob.is_superuser && bob.rules.is_empty());
-    assert_eq!(store.all_roles(&found.roles, &found.groups), names(&["ops", "audit"]));
+    assert_eq!(
+        store.all_roles(&found.roles, &found.groups),
+        names(&["ops", "audit"])
+    );
     let lists = store.rules_of(&found.roles, &found.groups);
     let texts: Vec<&String> = lists.flat_map(RuleList::texts).collect();
     assert_eq!(texts, ["allow sub night/#", "allow sub #"]);
@@ -132,10 +136,22 @@ fn a_damaged_line_is_named_and_no_hash_is_shown() {
         (r#"{"user":"a\u0000b"}"#, "control characters"),
         (r#"{"role":"ops"}"#, "the role \"ops\" is there twice"),
         (r#"{"role":"a","roles":["b"]}"#, "a role has no roles"),
-        (r#"{"group":"a","superuser":true}"#, "a group or role has no password"),
-        (r#"{"user":"a","password":"S3cretText"}"#, "no known password hash"),
-        (r#"{"user":"a","password":"$7$S3cretText"}"#, "damaged password hash"),
-        (r#"{"user":"a","rules":["allow everything"]}"#, "rule \"allow everything\" of user a"),
+        (
+            r#"{"group":"a","superuser":true}"#,
+            "a group or role has no password",
+        ),
+        (
+            r#"{"user":"a","password":"S3cretText"}"#,
+            "no known password hash",
+        ),
+        (
+            r#"{"user":"a","password":"$7$S3cretText"}"#,
+            "damaged password hash",
+        ),
+        (
+            r#"{"user":"a","rules":["allow everything"]}"#,
+            "rule \"allow everything\" of user a",
+        ),
         (
             r#"{"user":"a","scram":{"salt":"","iterations":4096,"stored_key":"","server_key":""}}"#,
             "scram: a salt has",
@@ -155,7 +171,10 @@ fn a_line_without_end_is_not_read_into_memory() {
     let length = usize::try_from(LINE_BYTES_MAX).unwrap() + 1;
     fs::write(folder.file(), "x".repeat(length)).unwrap();
     let error = read(&folder.file()).unwrap_err().to_string();
-    assert!(error.contains("users.jsonl:1: a line has more than"), "{error}");
+    assert!(
+        error.contains("users.jsonl:1: a line has more than"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -166,5 +185,8 @@ fn secrets_of_a_user_are_not_printed() {
         ..User::default()
     };
     let text = format!("{user:?}");
-    assert!(!text.contains("c2VjcmV0") && !text.contains("stored_key"), "{text}");
+    assert!(
+        !text.contains("c2VjcmV0") && !text.contains("stored_key"),
+        "{text}"
+    );
 }

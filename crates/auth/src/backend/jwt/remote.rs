@@ -67,7 +67,10 @@ impl Remote {
             keys: RwLock::new(None),
             last: Mutex::new(None),
         });
-        tokio::spawn(keep_fresh(Arc::downgrade(&remote), config.refresh.max(PAUSE)));
+        tokio::spawn(keep_fresh(
+            Arc::downgrade(&remote),
+            config.refresh.max(PAUSE),
+        ));
         Ok(remote)
     }
 

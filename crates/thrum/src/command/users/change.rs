@@ -66,7 +66,10 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
     if args.no_rules {
         user.rules = new_rules;
     } else if !new_rules.is_empty() {
-        user.rules = user.rules.followed_by(&new_rules, &source).map_err(Failure::usage)?;
+        user.rules = user
+            .rules
+            .followed_by(&new_rules, &source)
+            .map_err(Failure::usage)?;
     }
     user.is_superuser = args.superuser.unwrap_or(user.is_superuser);
     user.is_disabled = args.disabled.unwrap_or(user.is_disabled);
@@ -79,7 +82,11 @@ pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
 
 /// `--role ''` stands for none.
 fn given(names: &[String]) -> Vec<String> {
-    names.iter().filter(|name| !name.is_empty()).cloned().collect()
+    names
+        .iter()
+        .filter(|name| !name.is_empty())
+        .cloned()
+        .collect()
 }
 
 /// No such user.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
-use thrum_auth::users::import::{Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto};
+use thrum_auth::users::import::{
+    Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto,
+};
 use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read};
 
 use super::place::Place;
@@ -155,7 +157,10 @@ fn merge_store(mut locked: LockedStore, other: &UserStore) -> anyhow::Result<()>
 fn report(count: usize, added: usize) -> anyhow::Result<()> {
     let users = counted(count, "user", "users");
     let replaced = count - added.min(count);
-    writeln!(std::io::stderr(), "imported {users}: {added} new, {replaced} replaced")?;
+    writeln!(
+        std::io::stderr(),
+        "imported {users}: {added} new, {replaced} replaced"
+    )?;
     Ok(())
 }
 

@@ -17,7 +17,12 @@ pub(super) struct LsArgs {
     #[command(flatten)]
     place: Place,
     /// Only names with this text in them.
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     filter: String,
     /// One line of JSON for each user; no hashes.
     #[arg(long)]
@@ -28,7 +33,9 @@ pub(super) struct LsArgs {
 pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
     let store = args.place.read()?;
     let users = store.users();
-    let users: Vec<_> = users.filter(|(name, _)| name.contains(&args.filter)).collect();
+    let users: Vec<_> = users
+        .filter(|(name, _)| name.contains(&args.filter))
+        .collect();
     let mut out = std::io::stdout().lock();
     if args.json {
         for (name, user) in &users {
@@ -37,7 +44,10 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     if !users.is_empty() {
-        let rows: Vec<_> = users.iter().map(|(name, user)| columns(name, user)).collect();
+        let rows: Vec<_> = users
+            .iter()
+            .map(|(name, user)| columns(name, user))
+            .collect();
         writeln!(out, "{}", table(&HEADINGS, &rows))?;
     }
     writeln!(out, "{}", counted(users.len(), "user", "users"))?;
@@ -70,7 +80,10 @@ pub(super) fn listed<T: AsRef<str>>(names: &[T], between: &str) -> String {
     if names.is_empty() {
         return NOTHING.to_owned();
     }
-    let names: Vec<_> = names.iter().map(|name| shown::name(name.as_ref())).collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| shown::name(name.as_ref()))
+        .collect();
     names.join(between)
 }
 

@@ -136,7 +136,9 @@ fn changed(
 ) -> anyhow::Result<()> {
     let mut locked = place.open()?;
     if !change(&mut locked.store) {
-        return Err(Failure::usage(format!("there is no '{name}', nothing was changed")));
+        return Err(Failure::usage(format!(
+            "there is no '{name}', nothing was changed"
+        )));
     }
     locked.save()?;
     writeln!(std::io::stderr(), "{what} {name}")?;
@@ -148,13 +150,20 @@ fn list_roles(args: &LsArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
         for (name, role) in store.roles() {
-            writeln!(out, "{}", json!({ "role": name, "rules": role.rules.texts() }))?;
+            writeln!(
+                out,
+                "{}",
+                json!({ "role": name, "rules": role.rules.texts() })
+            )?;
         }
         return Ok(());
     }
     let rows = store.roles();
     let rows = rows.map(|(name, role)| {
-        vec![shown_name(name).into_owned(), listed(role.rules.texts(), "; ")]
+        vec![
+            shown_name(name).into_owned(),
+            listed(role.rules.texts(), "; "),
+        ]
     });
     let rows: Vec<_> = rows.collect();
     if !rows.is_empty() {

@@ -91,7 +91,9 @@ fn ask() -> anyhow::Result<Secret> {
     let first = Secret::from(rpassword::prompt_password("Password: ")?.as_str());
     let second = Secret::from(rpassword::prompt_password("Again: ")?.as_str());
     if first.expose() != second.expose() {
-        return Err(Failure::usage("the two are not the same, nothing was changed"));
+        return Err(Failure::usage(
+            "the two are not the same, nothing was changed",
+        ));
     }
     Ok(first)
 }
