@@ -17,7 +17,7 @@ const REFUSALS: u32 = 50;
 /// Longest time from the return of the server to the first client that is let in again.
 const RETURN_MAX: Duration = Duration::from_secs(20);
 /// Longest time for each other step.
-const STEP_MAX: Duration = Duration::from_secs(60);
+const STEP_MAX: Duration = Duration::from_mins(1);
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A server that can be killed and started again on the same port.

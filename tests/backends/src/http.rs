@@ -122,10 +122,8 @@ impl Mortal for HttpService {
         let (over, kept) = (Arc::clone(&is_over), Arc::clone(&streams));
         let (answerer, tls) = (Arc::clone(&self.answerer), self.tls.clone());
         let thread = std::thread::spawn(move || {
-            for stream in listener.incoming().filter_map(Result::ok) {
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
+            let streams = listener.incoming().filter_map(Result::ok);
+            for stream in streams.take_while(|_| !over.load(Ordering::Relaxed)) {
                 let copy = stream.try_clone().expect("a second handle");
                 kept.lock()
                     .unwrap_or_else(PoisonError::into_inner)

@@ -25,10 +25,10 @@ use thrum_access::{Identity, Login, Question, Rules};
 pub(crate) use build::{Built, build};
 pub use http::{ContentType, HttpConfig, HttpMethod};
 pub use ldap::{LdapConfig, LdapMethod};
+pub(crate) use password_file::parse_password_file;
 pub use redis::RedisConfig;
 pub use settings::ServerUrl;
 pub use sql::SqlConfig;
-pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.

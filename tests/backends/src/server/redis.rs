@@ -1,6 +1,6 @@
 //! Redis.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -103,14 +103,12 @@ impl Redis {
             }
         }
         stream.write_all(&request).expect("a connection");
-        let mut answer = Vec::new();
-        let mut bytes = [0; 256];
-        while answer.iter().filter(|byte| **byte == b'\n').count() < 2 {
-            let count = stream.read(&mut bytes).expect("an answer");
+        let mut answer = String::new();
+        let mut stream = BufReader::new(stream);
+        for _ in 0..2 {
+            let count = stream.read_line(&mut answer).expect("an answer");
             assert!(count > 0, "the server hung up");
-            answer.extend_from_slice(&bytes[..count]);
         }
-        let answer = String::from_utf8_lossy(&answer);
         assert!(
             answer.starts_with("+OK\r\n") && !answer.contains('-'),
             "{answer}"

@@ -12,9 +12,9 @@ const DEPTH_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     /// All of them, or any of them.
-    Set { tag: u8, filters: Vec<Filter> },
+    Set { tag: u8, filters: Vec<Self> },
     /// None of it.
-    Not(Box<Filter>),
+    Not(Box<Self>),
     /// The attribute is there.
     Present(String),
     /// The attribute compared with a value.

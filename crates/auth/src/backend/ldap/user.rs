@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thrum_access::{Rules, Source};
 
 use super::config::{LdapConfig, LdapMethod};
-use super::line::Entry;
+use super::search::Entry;
 use crate::backend::grants::{Grant, RULES_MAX, too_many, truth};
 use crate::backend::{BackendError, Found};
 
