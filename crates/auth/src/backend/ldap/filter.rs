@@ -351,9 +351,6 @@ mod tests {
         assert_eq!(
             encoded("(&(objectClass=*)(!(cn=a\\2ab*c*)))", ""),
             b"\xa0\x1f\x87\x0bobjectClass\xa2\x10\xa4\x0e\x04\x02cn\x30\x08\x80\x03a*b\x81\x01c"
-                .iter()
-                .copied()
-                .collect::<Vec<u8>>()
         );
         assert_eq!(
             encoded("(memberOf:1.2.3:=x)", ""),
