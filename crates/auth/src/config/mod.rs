@@ -53,12 +53,12 @@ pub struct AuthConfig {
     #[schemars(range(max = 10_000_000))]
     pub cache: u32,
     /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored hash ends it anyway.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub cache_ttl: Duration,
     /// Time for all backends together to answer a login, 100 ms to 1 min; then the client is denied with
     /// `server unavailable`. Default `"10s"`: longer than a backend needs, shorter than clients wait.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 60))]
     pub timeout: Duration,
     /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with `server busy`. Default `10000`:

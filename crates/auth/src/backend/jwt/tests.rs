@@ -341,7 +341,7 @@ fn rules_are_read_in_both_forms_of_emqx() {
     let expected = [
         "allow all pub a/%c/#",
         "allow all pubsub \"c d/+\"",
-        "allow all sub b/%u",
+        "allow all sub b/${username}",
     ];
     assert_eq!(found, expected);
     let entries = json!([
