@@ -142,23 +142,25 @@ impl Template {
             self.parts.push(Part::Value(place.placeholder(name)?));
             return Ok(tail);
         }
-        if place.has_percent() {
-            for (mark, placeholder) in [
-                ("%c", Some(Placeholder::ClientId)),
-                ("%u", Some(Placeholder::Username)),
-                ("%%", None),
-            ] {
-                if let Some(tail) = text.strip_prefix(mark) {
-                    match placeholder {
-                        Some(placeholder) => self.parts.push(Part::Value(placeholder)),
-                        None => self.push_text("%"),
-                    }
-                    return Ok(tail);
-                }
+        let length = match text.get(..2) {
+            Some("%c") if place.has_percent() => {
+                self.parts.push(Part::Value(Placeholder::ClientId));
+                2
             }
-        }
-        self.push_text(&text[..1]);
-        Ok(&text[1..])
+            Some("%u") if place.has_percent() => {
+                self.parts.push(Part::Value(Placeholder::Username));
+                2
+            }
+            Some("%%") if place.has_percent() => {
+                self.push_text("%");
+                2
+            }
+            _ => {
+                self.push_text(&text[..1]);
+                1
+            }
+        };
+        Ok(&text[length..])
     }
 
     fn push_text(&mut self, text: &str) {
@@ -319,10 +321,7 @@ mod tests {
     fn placeholders_are_replaced_and_the_rest_stays() {
         for (text, expected) in [
             ("mqtt:%u:%c", "mqtt:ann:meter-1"),
-            (
-                "${username}@${clientid}@${claim.site}",
-                "ann@meter-1@north",
-            ),
+            ("${username}@${clientid}@${claim.site}", "ann@meter-1@north"),
             ("100%% of %d is $5 {x}", "100% of %d is $5 {x}"),
             ("", ""),
         ] {
@@ -336,7 +335,12 @@ mod tests {
 
     #[test]
     fn a_value_that_is_missing_leaves_nothing_to_ask() {
-        for text in ["${peer}", "x ${cert.cn}", "${cert.subject}", "${claim.role}"] {
+        for text in [
+            "${peer}",
+            "x ${cert.cn}",
+            "${cert.subject}",
+            "${claim.role}",
+        ] {
             assert_eq!(filled(text, Place::Lookup), None, "{text}");
         }
     }

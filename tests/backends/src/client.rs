@@ -8,7 +8,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use thrum_access::{Admission, Answer, Gatekeeper, Identity, Login, Question, Resolved, Rules, Secret};
+use thrum_access::{
+    Admission, Answer, Gatekeeper, Identity, Login, Question, Resolved, Rules, Secret,
+};
 use thrum_auth::{AuthService, BackendCounts, Settings};
 use thrum_codec::{QoS, ReasonCode, Version};
 
@@ -93,7 +95,10 @@ impl Door {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
         self.service.login(login(visitor), reply);
-        match receiver.recv_timeout(ANSWER_MAX).expect("an answer in time") {
+        match receiver
+            .recv_timeout(ANSWER_MAX)
+            .expect("an answer in time")
+        {
             Answer::Admit(admission) => Told::In(admission),
             Answer::Deny(denial) => Told::Out(denial.reason),
             other => panic!("neither in nor out: {other:?}"),
@@ -130,7 +135,10 @@ impl Door {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
         self.service.refresh(Arc::new(identity.clone()), reply);
-        match receiver.recv_timeout(ANSWER_MAX).expect("an answer in time") {
+        match receiver
+            .recv_timeout(ANSWER_MAX)
+            .expect("an answer in time")
+        {
             Answer::Admit(admission) => admission.rules,
             other => panic!("no admission: {other:?}"),
         }
@@ -151,7 +159,9 @@ impl Door {
         };
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
         self.service.authorize(question, reply);
-        receiver.recv_timeout(ANSWER_MAX).expect("an answer in time")
+        receiver
+            .recv_timeout(ANSWER_MAX)
+            .expect("an answer in time")
     }
 
     /// What a backend has said so far.

@@ -17,7 +17,7 @@ const REFUSALS: u32 = 50;
 /// Longest time from the return of the server to the first client that is let in again.
 const RETURN_MAX: Duration = Duration::from_secs(20);
 /// Longest time for each other step.
-const STEP_MAX: Duration = Duration::from_secs(60);
+const STEP_MAX: Duration = Duration::from_mins(1);
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// A server that can be killed and started again on the same port.
@@ -49,7 +49,9 @@ pub fn is_survived(door: &Door, backend: &str, visitor: &Visitor, server: &mut i
             scope.spawn(|| knock_until_over(door, visitor, &tally));
         }
         let _over = Over(&tally);
-        wait("clients are let in", STEP_MAX, || tally.admitted.load(Ordering::Relaxed) >= WARM_UP);
+        wait("clients are let in", STEP_MAX, || {
+            tally.admitted.load(Ordering::Relaxed) >= WARM_UP
+        });
         server.kill();
         wait("clients are refused", STEP_MAX, || {
             tally.unavailable.load(Ordering::Relaxed) >= REFUSALS

@@ -105,7 +105,10 @@ impl Mortal for HttpService {
         // Wakes the thread that waits for connections.
         drop(TcpStream::connect(loopback(self.port)));
         running.thread.join().expect("a thread that ends");
-        let streams = running.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = running
+            .streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for stream in &*streams {
             // It may have ended by itself.
             stream.shutdown(Shutdown::Both).unwrap_or_default();
@@ -119,12 +122,12 @@ impl Mortal for HttpService {
         let (over, kept) = (Arc::clone(&is_over), Arc::clone(&streams));
         let (answerer, tls) = (Arc::clone(&self.answerer), self.tls.clone());
         let thread = std::thread::spawn(move || {
-            for stream in listener.incoming().filter_map(Result::ok) {
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
+            let streams = listener.incoming().filter_map(Result::ok);
+            for stream in streams.take_while(|_| !over.load(Ordering::Relaxed)) {
                 let copy = stream.try_clone().expect("a second handle");
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(copy);
                 let (answerer, tls) = (Arc::clone(&answerer), tls.clone());
                 std::thread::spawn(move || serve(stream, tls, &answerer));
             }
@@ -162,7 +165,11 @@ fn answer_all(stream: impl Read + Write, answerer: &Answerer) {
             body.len()
         );
         let stream = stream.get_mut();
-        if stream.write_all(answer.as_bytes()).and_then(|()| stream.flush()).is_err() {
+        if stream
+            .write_all(answer.as_bytes())
+            .and_then(|()| stream.flush())
+            .is_err()
+        {
             return;
         }
     }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +16,11 @@ use thrum_conformance::clock;
 pub const START_MAX: Duration = Duration::from_mins(1);
 /// Longest time that a killed server needs to be gone.
 const END_MAX: Duration = Duration::from_secs(10);
+/// Ports for servers: below those that Linux gives to connections, so that a server that was killed finds its port free.
+const FIRST_PORT: u32 = 20_000;
+const PORTS: u32 = 12_000;
+/// Ports that one test process needs, so that those at the same time do not get into each other's way.
+const PORTS_PER_PROCESS: u32 = 37;
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// The user that servers run as which refuse to run as root.
@@ -87,7 +93,11 @@ impl Process {
         let deadline = clock::now() + START_MAX;
         while !holds() {
             assert!(self.is_alive(), "the server ended: {}", self.shown_log());
-            assert!(clock::now() < deadline, "the server {what}: {}", self.shown_log());
+            assert!(
+                clock::now() < deadline,
+                "the server {what}: {}",
+                self.shown_log()
+            );
             clock::sleep(POLL_EVERY);
         }
     }
@@ -166,7 +176,9 @@ pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output
         .stdin(Stdio::null())
         .current_dir("/")
         .output()
-        .unwrap_or_else(|error| panic!("{command:?} does not start: {error}; see scripts/setup-tests.sh"));
+        .unwrap_or_else(|error| {
+            panic!("{command:?} does not start: {error}; see scripts/setup-tests.sh")
+        });
     assert!(
         output.status.success(),
         "{command:?} failed: {}{}",
@@ -176,13 +188,21 @@ pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output
     output
 }
 
-/// A port that is free now.
+/// A port that is free now, and that the system gives to nobody who does not ask for it.
 ///
 /// # Panics
 /// There is none.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(loopback(0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+    for _ in 0..PORTS {
+        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = u16::try_from(FIRST_PORT + number).expect("a port");
+        if TcpListener::bind(loopback(port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {FIRST_PORT} on is free");
 }
 
 /// A port of this machine alone.
@@ -196,7 +216,8 @@ pub fn loopback(port: u16) -> SocketAddr {
 /// None is.
 pub fn program(candidates: &[&str]) -> String {
     let found = candidates.iter().find(|path| Path::new(path).exists());
-    let found = found.unwrap_or_else(|| panic!("none of {candidates:?} is there: run scripts/setup-tests.sh"));
+    let found = found
+        .unwrap_or_else(|| panic!("none of {candidates:?} is there: run scripts/setup-tests.sh"));
     (*found).to_owned()
 }
 
@@ -231,7 +252,13 @@ fn is_root() -> bool {
 /// What makes a program run as an ordinary user.
 fn as_user() -> &'static [&'static str] {
     if is_root() {
-        &["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]
+        &[
+            "setpriv",
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+            "--",
+        ]
     } else {
         &["env"]
     }

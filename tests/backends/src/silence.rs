@@ -26,7 +26,9 @@ impl Silence {
         let kept = Arc::new(Mutex::new(Vec::new()));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(stream);
             }
         });
         Self { port }
@@ -59,7 +61,9 @@ pub fn is_bounded(door: &Door, in_flight: usize) {
             })
             .collect()
     });
-    let busy = reasons.iter().filter(|reason| **reason == ReasonCode::ServerBusy);
+    let busy = reasons
+        .iter()
+        .filter(|reason| **reason == ReasonCode::ServerBusy);
     let busy = busy.count();
     let unavailable = reasons
         .iter()

@@ -78,13 +78,26 @@ pub fn settings(url: &str, password_file: &Path) -> Value {
 pub fn knows_users(settings: &Value) {
     let door = Door::open(settings);
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.roles, ["reader", "writer"].map(Box::<str>::from));
+    assert_eq!(
+        ann.identity.roles,
+        ["reader", "writer"].map(Box::<str>::from)
+    );
     assert!(!ann.identity.is_superuser);
     assert_eq!(ann.refresh_secs, Some(300));
     assert!(door.admits("root", "secret").identity.is_superuser);
-    assert!(door.admits("o'neil \u{00e4}", "secret").identity.roles.is_empty());
+    assert!(
+        door.admits("o'neil \u{00e4}", "secret")
+            .identity
+            .roles
+            .is_empty()
+    );
     let denied = ReasonCode::BadUserNameOrPassword;
-    for (username, password) in [("ann", "Secret"), ("ann", ""), ("nobody", "secret"), ("", "secret")] {
+    for (username, password) in [
+        ("ann", "Secret"),
+        ("ann", ""),
+        ("nobody", "secret"),
+        ("", "secret"),
+    ] {
         door.refuses(username, password, denied);
     }
     let not_text = Visitor {
@@ -116,7 +129,11 @@ pub fn knows_rules(settings: &Value) {
         ("up/ann/secret/x", QoS::AtMostOnce, false, Some(false)),
         ("up/bob/x", QoS::AtMostOnce, false, None),
     ] {
-        assert_eq!(may_publish(&ann, topic, qos, retain), expected, "{topic} {qos:?} {retain}");
+        assert_eq!(
+            may_publish(&ann, topic, qos, retain),
+            expected,
+            "{topic} {qos:?} {retain}"
+        );
     }
     let receives = |topic| resolved(&ann).receive(topic, QoS::AtMostOnce);
     assert_eq!(receives("down/client-of-ann/x"), Some(true));
@@ -131,8 +148,14 @@ pub fn knows_rules(settings: &Value) {
 /// One is not verified.
 pub fn knows_salts(settings: &Value) {
     for (username, hash) in [
-        ("cat", json!({ "algorithm": "sha256", "salt_position": "prefix" })),
-        ("eve", json!({ "algorithm": "pbkdf2-sha256", "iterations": 4096 })),
+        (
+            "cat",
+            json!({ "algorithm": "sha256", "salt_position": "prefix" }),
+        ),
+        (
+            "eve",
+            json!({ "algorithm": "pbkdf2-sha256", "iterations": 4096 }),
+        ),
     ] {
         let mut settings = settings.clone();
         settings["sql"]["db"]["hash"] = hash;

@@ -22,7 +22,8 @@ fn judge(request: &Request) -> Response {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     if request.path.starts_with("/decide") {
-        let is_allowed = text("topic") == "a/b" && text("action") == "publish" && text("qos") == "1";
+        let is_allowed =
+            text("topic") == "a/b" && text("action") == "publish" && text("qos") == "1";
         return match text("topic").as_str() {
             "unknown" => (200, r#"{"result":"ignore"}"#.to_owned()),
             "broken" => (500, String::new()),
@@ -62,8 +63,14 @@ fn the_service_says_who_may_come_in() {
     let ann = door.admits("ann", "secret");
     assert_eq!(ann.identity.roles, ["a"].map(Box::<str>::from));
     assert_eq!(ann.expires_at, Some(4_000_000_000));
-    assert_eq!(may_publish(&ann, "up/ann/x", QoS::AtMostOnce, false), Some(true));
-    assert_eq!(may_publish(&ann, "up/secret", QoS::AtMostOnce, false), Some(false));
+    assert_eq!(
+        may_publish(&ann, "up/ann/x", QoS::AtMostOnce, false),
+        Some(true)
+    );
+    assert_eq!(
+        may_publish(&ann, "up/secret", QoS::AtMostOnce, false),
+        Some(false)
+    );
     assert!(door.admits("root", "secret").identity.is_superuser);
     assert!(door.admits("plain", "secret").rules.is_none());
     for (name, password) in [("ann", "wrong"), ("banned", "secret"), ("nobody", "secret")] {
@@ -106,7 +113,16 @@ fn names_stay_where_they_are_put() {
         "headers": { "X-Site": "north" },
         "bearer_file": secret_file(&folder, "token", "a-token"),
     }}}));
-    for name in ["a/b", "a?b=c", "a&fixed=2", "a\r\nX-Evil: 1", "a#b", "%2e%2e", "\u{e4}", "a\"}"] {
+    for name in [
+        "a/b",
+        "a?b=c",
+        "a&fixed=2",
+        "a\r\nX-Evil: 1",
+        "a#b",
+        "%2e%2e",
+        "\u{e4}",
+        "a\"}",
+    ] {
         let visitor = Visitor {
             client_id: name.to_owned(),
             ..Visitor::new(name, "secret")
@@ -118,15 +134,25 @@ fn names_stay_where_they_are_put() {
         assert_eq!(query.split('&').count(), 2, "{query}");
         assert!(query.ends_with("&fixed=1"), "{query}");
         assert_eq!(request.headers.get("x-evil"), None);
-        assert_eq!(request.headers.get("x-site").map(String::as_str), Some("north"));
-        assert_eq!(request.headers.get("authorization").map(String::as_str), Some("Bearer a-token"));
+        assert_eq!(
+            request.headers.get("x-site").map(String::as_str),
+            Some("north")
+        );
+        assert_eq!(
+            request.headers.get("authorization").map(String::as_str),
+            Some("Bearer a-token")
+        );
         let body: Value = serde_json::from_slice(&request.body).expect("JSON");
         assert_eq!(body["username"], json!(name));
         assert_eq!(body["peer"], json!("192.0.2.7"));
     }
     for name in [".", ".."] {
         door.refuses(name, "secret", DENIED);
-        assert_eq!(seen.lock().expect("no panic").len(), 0, "asked about {name}");
+        assert_eq!(
+            seen.lock().expect("no panic").len(),
+            0,
+            "asked about {name}"
+        );
     }
 }
 
@@ -184,12 +210,30 @@ fn tls_is_checked_against_the_given_authority() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     for (changes, expected) in [
-        (json!({}), "auth.http.web.url: set url, authorize_url or both"),
-        (json!({ "url": "ftp://h/" }), "auth.http.web.url: must begin with http://"),
-        (json!({ "url": "https://${username}.h/" }), "auth.http.web.url: a placeholder stands in the server's name"),
-        (json!({ "url": "https://h/", "body": { "x": "${topic}" } }), "auth.http.web.body: ${topic} has no value here"),
-        (json!({ "url": "https://h/", "headers": { "a b": "c" } }), "auth.http.web.headers: \"a b\" is no header"),
-        (json!({ "url": "https://h/", "bearer_file": "/none" }), "auth.http.web.bearer_file: /none cannot be read"),
+        (
+            json!({}),
+            "auth.http.web.url: set url, authorize_url or both",
+        ),
+        (
+            json!({ "url": "ftp://h/" }),
+            "auth.http.web.url: must begin with http://",
+        ),
+        (
+            json!({ "url": "https://${username}.h/" }),
+            "auth.http.web.url: a placeholder stands in the server's name",
+        ),
+        (
+            json!({ "url": "https://h/", "body": { "x": "${topic}" } }),
+            "auth.http.web.body: ${topic} has no value here",
+        ),
+        (
+            json!({ "url": "https://h/", "headers": { "a b": "c" } }),
+            "auth.http.web.headers: \"a b\" is no header",
+        ),
+        (
+            json!({ "url": "https://h/", "bearer_file": "/none" }),
+            "auth.http.web.bearer_file: /none cannot be read",
+        ),
     ] {
         let refusal = Door::refusal(json!({ "http": { "web": changes } }));
         assert!(refusal.contains(expected), "{refusal}");

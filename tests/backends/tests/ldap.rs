@@ -22,7 +22,9 @@ fn person(name: &str, password: &str, more: &str) -> String {
 }
 
 fn entries() -> String {
-    let unit = |name| format!("dn: ou={name},dc=example,dc=org\nobjectClass: organizationalUnit\nou: {name}\n\n");
+    let unit = |name| {
+        format!("dn: ou={name},dc=example,dc=org\nobjectClass: organizationalUnit\nou: {name}\n\n")
+    };
     let group = |name, member| {
         format!(
             "dn: cn={name},ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: {name}\n\
@@ -60,19 +62,36 @@ fn settings(server: &OpenLdap) -> Value {
 fn knows_users(door: &Door) {
     let ann = door.admits("ann", "secret");
     assert_eq!(ann.identity.groups, ["operators"].map(Box::<str>::from));
-    assert_eq!(ann.identity.roles, ["operator", "reader"].map(Box::<str>::from));
+    assert_eq!(
+        ann.identity.roles,
+        ["operator", "reader"].map(Box::<str>::from)
+    );
     assert!(!ann.identity.is_superuser);
-    assert_eq!(may_publish(&ann, "up/ann/x", QoS::ExactlyOnce, true), Some(true));
+    assert_eq!(
+        may_publish(&ann, "up/ann/x", QoS::ExactlyOnce, true),
+        Some(true)
+    );
     assert_eq!(may_publish(&ann, "up/root/x", QoS::AtMostOnce, false), None);
-    assert_eq!(may_publish(&ann, "both/x", QoS::AtMostOnce, false), Some(true));
+    assert_eq!(
+        may_publish(&ann, "both/x", QoS::AtMostOnce, false),
+        Some(true)
+    );
     let receives = |topic| resolved(&ann).receive(topic, QoS::AtMostOnce);
     assert_eq!(receives("down/client-of-ann/x"), Some(true));
     assert_eq!(receives("down/x/x"), None);
     assert_eq!(ann.refresh_secs, Some(300));
-    assert_eq!(door.refresh(&ann.identity).map(|rules| rules.len()), Some(3));
+    assert_eq!(
+        door.refresh(&ann.identity).map(|rules| rules.len()),
+        Some(3)
+    );
     assert!(door.admits("root", "secret").identity.is_superuser);
     door.admits("o'neil, *(x)", "secret");
-    for (name, password) in [("ann", "wrong"), ("nobody", "secret"), ("", "secret"), ("reader", READER_PASSWORD)] {
+    for (name, password) in [
+        ("ann", "wrong"),
+        ("nobody", "secret"),
+        ("", "secret"),
+        ("reader", READER_PASSWORD),
+    ] {
         door.refuses(name, password, DENIED);
     }
     // The server takes a name without password for nobody, and says that all is well.
@@ -111,8 +130,20 @@ fn names_are_values_of_the_filter_and_nothing_else() {
         settings["ldap"]["dir"]["dn"] = json!(dn);
         let door = Door::open(&settings);
         for name in [
-            "*", "a*", "ann)(uid=*", "*)(|(uid=*", "ann)(&", "\\2a", "an\\6e", "ann,ou=people", "ann+cn=ann", "${username}",
-            "ann\\", "#", "ann\u{0}", ")",
+            "*",
+            "a*",
+            "ann)(uid=*",
+            "*)(|(uid=*",
+            "ann)(&",
+            "\\2a",
+            "an\\6e",
+            "ann,ou=people",
+            "ann+cn=ann",
+            "${username}",
+            "ann\\",
+            "#",
+            "ann\u{0}",
+            ")",
         ] {
             door.refuses(name, "secret", DENIED);
         }
@@ -179,14 +210,26 @@ fn tls_is_checked_against_the_given_authority() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     for (changes, expected) in [
-        (json!({ "url": "http://h" }), "auth.ldap.dir.url: must be ldap://"),
-        (json!({ "url": "ldap://h" }), "auth.ldap.dir.base: set base, or dn"),
-        (json!({ "url": "ldap://h", "base": "dc=x", "filter": "uid=%u" }), "auth.ldap.dir.filter: brackets"),
+        (
+            json!({ "url": "http://h" }),
+            "auth.ldap.dir.url: must be ldap://",
+        ),
+        (
+            json!({ "url": "ldap://h" }),
+            "auth.ldap.dir.base: set base, or dn",
+        ),
+        (
+            json!({ "url": "ldap://h", "base": "dc=x", "filter": "uid=%u" }),
+            "auth.ldap.dir.filter: brackets",
+        ),
         (
             json!({ "url": "ldap://h", "base": "dc=x", "bind_dn": "cn=a" }),
             "auth.ldap.dir.password_file: bind_dn needs a password",
         ),
-        (json!({ "url": "ldaps://h", "base": "dc=x", "starttls": true }), "auth.ldap.dir.starttls: ldaps:// is TLS already"),
+        (
+            json!({ "url": "ldaps://h", "base": "dc=x", "starttls": true }),
+            "auth.ldap.dir.starttls: ldaps:// is TLS already",
+        ),
     ] {
         let refusal = Door::refusal(json!({ "ldap": { "dir": changes } }));
         assert!(refusal.contains(expected), "{refusal}");

@@ -43,7 +43,10 @@ fn columns_of_other_types_are_read_and_the_password_can_be_a_parameter() {
     assert!(ann.identity.is_superuser);
     assert_eq!(ann.refresh_secs, None);
     let rules = ann.rules.expect("rules");
-    assert_eq!(rules.iter().map(ToString::to_string).collect::<Vec<_>>(), ["deny all pubsub(qos=2) eq a/#"]);
+    assert_eq!(
+        rules.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["deny all pubsub(qos=2) eq a/#"]
+    );
     // The database verifies: whoever it finds shows the right password.
     settings["sql"]["db"]["query"] = json!(
         "SELECT ${password} AS password_hash FROM person WHERE name = ${username} \
@@ -79,9 +82,7 @@ fn a_server_that_is_down_at_the_start_is_used_when_it_is_there() {
 #[test]
 fn a_server_that_hangs_holds_nobody_up_and_serves_when_it_goes_on() {
     let (server, folder) = (Postgres::start(), Folder::new("postgres-hang"));
-    server.execute(
-        "CREATE TABLE nap (name TEXT); INSERT INTO nap VALUES ('ann');",
-    );
+    server.execute("CREATE TABLE nap (name TEXT); INSERT INTO nap VALUES ('ann');");
     let door = Door::open(&json!({ "sql": { "db": {
         "url": server.url(),
         "password_file": secret_file(&folder, "password", PASSWORD),
@@ -115,7 +116,10 @@ fn tls_is_checked_against_the_given_authority() {
     server.execute(&sql::tables());
     let (right, wrong) = (Tls::new(), Tls::new());
     server.take_tls(&right.certificate, &right.key);
-    let url = format!("{}?sslmode=verify-full", server.url().replace("127.0.0.1", "localhost"));
+    let url = format!(
+        "{}?sslmode=verify-full",
+        server.url().replace("127.0.0.1", "localhost")
+    );
     let mut settings = sql::settings(&url, &secret_file(&folder, "password", PASSWORD));
     settings["sql"]["db"]["ca"] = json!(folder.write("right.pem", &right.certificate));
     Door::open(&settings).admits("ann", "secret");
@@ -129,12 +133,32 @@ fn settings_that_cannot_work_are_refused_with_the_reason_and_without_the_passwor
         Door::refusal(json!({ "sql": { "db": { "url": url, "query": query } } }))
     };
     for (url, query, expected) in [
-        ("oracle://h/x", "SELECT 1", "auth.sql.db.url: must begin with postgresql://"),
+        (
+            "oracle://h/x",
+            "SELECT 1",
+            "auth.sql.db.url: must begin with postgresql://",
+        ),
         ("", "SELECT 1", "auth.sql.db.url: must begin with"),
-        ("postgresql://h/x", "", "auth.sql.db.query: the query is empty"),
-        ("postgresql://h/x", "SELECT '${username}'", "auth.sql.db.query: ${username} stands inside quotes"),
-        ("postgresql://h/x", "SELECT ${user}", "auth.sql.db.query: ${user} is not known"),
-        ("postgresql://u:hunter2@h:x/x", "SELECT 1", "auth.sql.db.url: is not a URL"),
+        (
+            "postgresql://h/x",
+            "",
+            "auth.sql.db.query: the query is empty",
+        ),
+        (
+            "postgresql://h/x",
+            "SELECT '${username}'",
+            "auth.sql.db.query: ${username} stands inside quotes",
+        ),
+        (
+            "postgresql://h/x",
+            "SELECT ${user}",
+            "auth.sql.db.query: ${user} is not known",
+        ),
+        (
+            "postgresql://u:hunter2@h:x/x",
+            "SELECT 1",
+            "auth.sql.db.url: is not a URL",
+        ),
     ] {
         let refusal = refusal(url, query);
         assert!(refusal.contains(expected), "{refusal}");

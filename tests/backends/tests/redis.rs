@@ -13,15 +13,55 @@ const DENIED: ReasonCode = ReasonCode::BadUserNameOrPassword;
 
 fn fill(server: &mut Redis) {
     let user = |name| format!("mqtt_user:{name}");
-    server.execute(&["HSET", &user("ann"), "password_hash", sql::BCRYPT, "is_superuser", "0", "roles", "reader writer"]);
-    server.execute(&["HSET", &user("root"), "password_hash", sql::BCRYPT, "is_superuser", "1"]);
-    server.execute(&["HSET", &user("cat"), "password_hash", sql::SHA256, "salt", sql::SALT]);
+    server.execute(&[
+        "HSET",
+        &user("ann"),
+        "password_hash",
+        sql::BCRYPT,
+        "is_superuser",
+        "0",
+        "roles",
+        "reader writer",
+    ]);
+    server.execute(&[
+        "HSET",
+        &user("root"),
+        "password_hash",
+        sql::BCRYPT,
+        "is_superuser",
+        "1",
+    ]);
+    server.execute(&[
+        "HSET",
+        &user("cat"),
+        "password_hash",
+        sql::SHA256,
+        "salt",
+        sql::SALT,
+    ]);
     server.execute(&["HSET", &user("fay"), "salt", "x"]);
     server.execute(&["HSET", &user("bob"), "password_hash", sql::BCRYPT]);
     server.execute(&["SET", "hash:ann", sql::BCRYPT]);
-    server.execute(&["HSET", "mqtt_acl:ann", "up/%u/#", "publish", "down/${client_id}/+", r#"{"action":"subscribe","qos":[1,2]}"#]);
-    server.execute(&["HSET", "mqtt_acl:ann", "both/#", r#"{"action":"all","retain":false}"#]);
-    server.execute(&["HSET", "mqtt_acl:bob", "x", r#"{"action":"publish","permission":"deny"}"#]);
+    server.execute(&[
+        "HSET",
+        "mqtt_acl:ann",
+        "up/%u/#",
+        "publish",
+        "down/${client_id}/+",
+        r#"{"action":"subscribe","qos":[1,2]}"#,
+    ]);
+    server.execute(&[
+        "HSET",
+        "mqtt_acl:ann",
+        "both/#",
+        r#"{"action":"all","retain":false}"#,
+    ]);
+    server.execute(&[
+        "HSET",
+        "mqtt_acl:bob",
+        "x",
+        r#"{"action":"publish","permission":"deny"}"#,
+    ]);
 }
 
 fn settings(server: &Redis, folder: &Folder) -> Value {
@@ -40,17 +80,37 @@ fn users_and_rules_are_read_from_redis() {
     let mut settings = settings(&server, &folder);
     let door = Door::open(&settings);
     let ann = door.admits("ann", "secret");
-    assert_eq!(ann.identity.roles, ["reader", "writer"].map(Box::<str>::from));
+    assert_eq!(
+        ann.identity.roles,
+        ["reader", "writer"].map(Box::<str>::from)
+    );
     assert!(!ann.identity.is_superuser);
-    assert_eq!(may_publish(&ann, "up/ann/x", QoS::AtMostOnce, true), Some(true));
+    assert_eq!(
+        may_publish(&ann, "up/ann/x", QoS::AtMostOnce, true),
+        Some(true)
+    );
     assert_eq!(may_publish(&ann, "up/bob/x", QoS::AtMostOnce, true), None);
-    assert_eq!(may_publish(&ann, "both/x", QoS::AtMostOnce, false), Some(true));
+    assert_eq!(
+        may_publish(&ann, "both/x", QoS::AtMostOnce, false),
+        Some(true)
+    );
     assert_eq!(may_publish(&ann, "both/x", QoS::AtMostOnce, true), None);
     let receives = |qos| resolved(&ann).receive("down/client-of-ann/x", qos);
-    assert_eq!((receives(QoS::AtMostOnce), receives(QoS::AtLeastOnce)), (None, Some(true)));
-    assert_eq!(door.refresh(&ann.identity).map(|rules| rules.len()), Some(3));
+    assert_eq!(
+        (receives(QoS::AtMostOnce), receives(QoS::AtLeastOnce)),
+        (None, Some(true))
+    );
+    assert_eq!(
+        door.refresh(&ann.identity).map(|rules| rules.len()),
+        Some(3)
+    );
     assert!(door.admits("root", "secret").identity.is_superuser);
-    for (name, password) in [("ann", "wrong"), ("ann", ""), ("nobody", "secret"), ("", "secret")] {
+    for (name, password) in [
+        ("ann", "wrong"),
+        ("ann", ""),
+        ("nobody", "secret"),
+        ("", "secret"),
+    ] {
         door.refuses(name, password, DENIED);
     }
     // No hash, and a rule that cannot be one: troubles of the server.
@@ -61,7 +121,11 @@ fn users_and_rules_are_read_from_redis() {
     let salted = Door::open(&settings);
     salted.admits("cat", "secret");
     salted.refuses("cat", "wrong", DENIED);
-    for command in ["HGETALL mqtt_user:%u", "HGET mqtt_user:%u password_hash", "GET hash:%u"] {
+    for command in [
+        "HGETALL mqtt_user:%u",
+        "HGET mqtt_user:%u password_hash",
+        "GET hash:%u",
+    ] {
         let mut settings = settings.clone();
         settings["redis"]["db"]["hash"] = json!({});
         settings["redis"]["db"]["command"] = json!(command);
@@ -78,7 +142,15 @@ fn names_are_parts_of_keys_and_nothing_else() {
     fill(&mut server);
     let door = Door::open(&settings(&server, &folder));
     for name in [
-        "ann password_hash", "ann\r\nFLUSHALL\r\n", "ann\"", "*", "ann\0", "${username}", "%u", "ann roles", "\r\n$3\r\n",
+        "ann password_hash",
+        "ann\r\nFLUSHALL\r\n",
+        "ann\"",
+        "*",
+        "ann\0",
+        "${username}",
+        "%u",
+        "ann roles",
+        "\r\n$3\r\n",
         "x FLUSHALL",
     ] {
         door.refuses(name, "secret", DENIED);
@@ -137,12 +209,29 @@ fn tls_is_checked_against_the_given_authority() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason_and_without_the_password() {
     for (url, command, expected) in [
-        ("http://h", "GET u:%u", "auth.redis.db.url: must be redis://"),
-        ("redis://:hunter2@h:x", "GET u:%u", "auth.redis.db.url: must be redis://"),
-        ("redis://h", "FLUSHALL", "auth.redis.db.command: must be HMGET"),
-        ("redis://h", "GET users", "auth.redis.db.command: the key has no placeholder"),
+        (
+            "http://h",
+            "GET u:%u",
+            "auth.redis.db.url: must be redis://",
+        ),
+        (
+            "redis://:hunter2@h:x",
+            "GET u:%u",
+            "auth.redis.db.url: must be redis://",
+        ),
+        (
+            "redis://h",
+            "FLUSHALL",
+            "auth.redis.db.command: must be HMGET",
+        ),
+        (
+            "redis://h",
+            "GET users",
+            "auth.redis.db.command: the key has no placeholder",
+        ),
     ] {
-        let refusal = Door::refusal(json!({ "redis": { "db": { "url": url, "command": command } } }));
+        let refusal =
+            Door::refusal(json!({ "redis": { "db": { "url": url, "command": command } } }));
         assert!(refusal.contains(expected), "{refusal}");
         assert!(!refusal.contains("hunter2"), "{refusal}");
     }

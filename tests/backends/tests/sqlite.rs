@@ -14,8 +14,12 @@ fn settings(file: &str) -> Value {
 }
 
 fn make(folder: &Folder) -> String {
-    let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
-    let statements = folder.write("tables.sql", &sql::tables()).display().to_string();
+    let script =
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
+    let statements = folder
+        .write("tables.sql", &sql::tables())
+        .display()
+        .to_string();
     let file = folder.file("users.db");
     run_as_myself(&["python3", "-c", script, &file, &statements]);
     file
@@ -36,7 +40,13 @@ fn a_file_that_is_missing_lets_nobody_in_and_is_used_when_it_is_there() {
     let folder = Folder::new("sqlite-late");
     let door = Door::open(&settings(&folder.file("users.db")));
     door.refuses("ann", "secret", ReasonCode::ServerUnavailable);
-    assert!(!folder.path().join("users.db").exists(), "a database is never made");
+    assert!(
+        !folder.path().join("users.db").exists(),
+        "a database is never made"
+    );
     make(&folder);
-    thrum_backends::death::comes_back(&door, &thrum_backends::client::Visitor::new("ann", "secret"));
+    thrum_backends::death::comes_back(
+        &door,
+        &thrum_backends::client::Visitor::new("ann", "secret"),
+    );
 }

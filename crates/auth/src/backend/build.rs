@@ -70,9 +70,17 @@ struct Builder {
 }
 
 impl Builder {
-    fn add_remote<B: Backend + 'static>(&mut self, kind: &str, name: &str, backend: Result<B, SetupError>) {
+    fn add_remote<B: Backend + 'static>(
+        &mut self,
+        kind: &str,
+        name: &str,
+        backend: Result<B, SetupError>,
+    ) {
         let backend = backend.map(|backend| Arc::new(backend) as Arc<dyn Backend>);
-        self.add(name, backend.map_err(|error| format!("auth.{kind}.{name}.{error}")));
+        self.add(
+            name,
+            backend.map_err(|error| format!("auth.{kind}.{name}.{error}")),
+        );
     }
 
     fn add(&mut self, name: &str, backend: Result<Arc<dyn Backend>, String>) {

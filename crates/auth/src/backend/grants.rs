@@ -49,10 +49,13 @@ impl Grant<'_> {
         let actions = Actions {
             publish,
             subscribe,
-            qos: qos_set(self.qos).ok_or_else(|| bad("qos must be some of 0, 1 and 2", self.qos))?,
+            qos: qos_set(self.qos)
+                .ok_or_else(|| bad("qos must be some of 0, 1 and 2", self.qos))?,
             retain: match self.retain {
                 "" | "all" => None,
-                other => Some(truth(other).ok_or_else(|| bad("retain must be true or false", other))?),
+                other => {
+                    Some(truth(other).ok_or_else(|| bad("retain must be true or false", other))?)
+                }
             },
         };
         Rule::new(allow, Who::All, actions, self.topic, source.clone())
@@ -138,7 +141,11 @@ pub(crate) fn from_field(topic: &str, value: &str, source: &Source) -> Result<Ru
     }
     let grant: JsonGrant = serde_json::from_str(value)
         .map_err(|error| BackendError::BadAnswer(format!("{source}: {error}")))?;
-    if grant.permission.as_deref().is_some_and(|permission| permission != "allow") {
+    if grant
+        .permission
+        .as_deref()
+        .is_some_and(|permission| permission != "allow")
+    {
         // The order of fields is not kept, so a denial among them would be one by chance.
         let what = "rules of a hash can only allow";
         return Err(BackendError::BadAnswer(format!("{source}: {what}")));

@@ -25,6 +25,7 @@ use thrum_access::{Identity, Login, Question, Rules};
 pub(crate) use build::{Built, build};
 pub use http::{ContentType, HttpConfig, HttpMethod};
 pub use ldap::{LdapConfig, LdapMethod};
+pub(crate) use password_file::parse_password_file;
 pub use redis::RedisConfig;
 pub use settings::ServerUrl;
 pub use sql::SqlConfig;

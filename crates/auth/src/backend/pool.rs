@@ -29,8 +29,7 @@ pub(crate) trait Request<L>: Sync {
     type Answer: Send;
 
     /// Asks. [`BackendError::Unreachable`] says that the connection is of no more use.
-    fn ask(&self, line: &mut L)
-    -> impl Future<Output = Result<Self::Answer, BackendError>> + Send;
+    fn ask(&self, line: &mut L) -> impl Future<Output = Result<Self::Answer, BackendError>> + Send;
 }
 
 /// How much a pool may use.

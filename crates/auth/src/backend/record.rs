@@ -50,7 +50,8 @@ impl Record {
             return Ok(login.is_username_verified);
         };
         let Some(hash) = &self.password_hash else {
-            let what = "no password_hash: the query must give a column of this name that is not null";
+            let what =
+                "no password_hash: the query must give a column of this name that is not null";
             return Err(BackendError::BadAnswer(what.to_owned()));
         };
         let stored = scheme
@@ -129,7 +130,14 @@ mod tests {
 
     #[test]
     fn a_superuser_is_one_by_a_clear_word_only() {
-        for (text, expected) in [("1", true), ("true", true), ("t", true), ("0", false), ("", false), ("yes?", false)] {
+        for (text, expected) in [
+            ("1", true),
+            ("true", true),
+            ("t", true),
+            ("0", false),
+            ("", false),
+            ("yes?", false),
+        ] {
             let mut record = Record::default();
             record.set("is_superuser", text.to_owned());
             assert_eq!(record.is_superuser, expected, "{text}");

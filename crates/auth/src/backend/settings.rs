@@ -110,7 +110,10 @@ pub(super) fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, Setup
 }
 
 /// The text of a secret that must be text.
-pub(super) fn secret_text<'a>(key: &'static str, secret: &'a Secret) -> Result<&'a str, SetupError> {
+pub(super) fn secret_text<'a>(
+    key: &'static str,
+    secret: &'a Secret,
+) -> Result<&'a str, SetupError> {
     secret
         .expose_str()
         .ok_or_else(|| SetupError::setting(key, "the file must hold UTF-8 text"))

@@ -248,7 +248,7 @@ fn a_user_comes_in_with_its_roles_and_rules() {
     let admission = service.admit(login(Some("alice"), Some("secret")));
     let identity = &admission.identity;
     assert_eq!(identity.username.as_deref(), Some("alice"));
-    assert_eq!(identity.roles, ["ops".into()]);
+    assert_eq!(identity.roles, ["ops"].map(Box::<str>::from));
     assert_eq!(identity.backend.as_deref(), Some("users"));
     let found: Vec<String> = admission
         .rules

@@ -2,9 +2,8 @@
 
 use crate::death::Mortal;
 use crate::folder::Folder;
-use crate::server::PASSWORD;
 use crate::process::{Process, free_port, program, run};
-
+use crate::server::PASSWORD;
 
 /// A server with one database, `thrum`.
 #[derive(Debug)]
@@ -52,14 +51,21 @@ impl MariaDb {
     /// # Panics
     /// One fails.
     pub fn execute(&self, statements: &str) {
-        let file = self.folder.write("statements.sql", &format!("USE thrum; {statements}"));
+        let file = self
+            .folder
+            .write("statements.sql", &format!("USE thrum; {statements}"));
         self.execute_as("thrum", PASSWORD, &file.display().to_string());
     }
 
     fn execute_as(&self, user: &str, password: &str, file: &str) {
         run(&[
-            &program(&["/usr/bin/mariadb"]), "--no-defaults", "--host=127.0.0.1", &format!("--port={}", self.port),
-            &format!("--user={user}"), &format!("--password={password}"), "--default-character-set=utf8mb4",
+            &program(&["/usr/bin/mariadb"]),
+            "--no-defaults",
+            "--host=127.0.0.1",
+            &format!("--port={}", self.port),
+            &format!("--user={user}"),
+            &format!("--password={password}"),
+            "--default-character-set=utf8mb4",
             &format!("--execute=source {file}"),
         ]);
     }

@@ -31,7 +31,11 @@ impl OpenLdap {
         let tls = tls.map_or_else(String::new, |tls| {
             let certificate = folder.write("server.crt", &tls.certificate);
             let key = folder.write("server.key", &tls.key);
-            format!("TLSCertificateFile {}\nTLSCertificateKeyFile {}\n", certificate.display(), key.display())
+            format!(
+                "TLSCertificateFile {}\nTLSCertificateKeyFile {}\n",
+                certificate.display(),
+                key.display()
+            )
         });
         let settings = CONFIG
             .replace("FOLDER/", &folder.file(""))
@@ -43,7 +47,14 @@ impl OpenLdap {
              userPassword: {PASSWORD}\n\n{entries}"
         );
         let entries = folder.write("entries.ldif", &root).display().to_string();
-        run(&[&program(&["/usr/sbin/slapadd"]), "-q", "-f", &settings, "-l", &entries]);
+        run(&[
+            &program(&["/usr/sbin/slapadd"]),
+            "-q",
+            "-f",
+            &settings,
+            "-l",
+            &entries,
+        ]);
         let mut server = Self {
             process: None,
             port: free_port(),

@@ -2,8 +2,8 @@
 
 use crate::death::Mortal;
 use crate::folder::Folder;
-use crate::server::PASSWORD;
 use crate::process::{Process, START_MAX, free_port, give_to_user, run};
+use crate::server::PASSWORD;
 use thrum_conformance::clock;
 
 const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
@@ -27,8 +27,17 @@ impl Postgres {
         let password = format!("--pwfile={}", password.display());
         let data = folder.file("data");
         run(&[
-            &tool("initdb"), "-D", &data, "-U", "thrum", "-A", "scram-sha-256", &password, "--no-sync",
-            "--encoding=UTF8", "--locale=C",
+            &tool("initdb"),
+            "-D",
+            &data,
+            "-U",
+            "thrum",
+            "-A",
+            "scram-sha-256",
+            &password,
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
         ]);
         let mut server = Self {
             process: None,
@@ -56,7 +65,17 @@ impl Postgres {
     pub fn execute(&self, statements: &str) {
         let file = self.folder.write("statements.sql", statements);
         let file = file.display().to_string();
-        run(&["env", &format!("PGPASSWORD={PASSWORD}"), &tool("psql"), "-q", "-v", "ON_ERROR_STOP=1", "-f", &file, &self.url()]);
+        run(&[
+            "env",
+            &format!("PGPASSWORD={PASSWORD}"),
+            &tool("psql"),
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-f",
+            &file,
+            &self.url(),
+        ]);
     }
 
     /// The running server.
@@ -97,8 +116,20 @@ impl Postgres {
         let (data, socket) = (self.folder.file("data"), self.folder.file(""));
         let port = self.port.to_string();
         let program = [
-            &tool("postgres"), "-D", &data, "-p", &port, "-c", "listen_addresses=127.0.0.1", "-c",
-            &format!("unix_socket_directories={socket}"), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c",
+            &tool("postgres"),
+            "-D",
+            &data,
+            "-p",
+            &port,
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            &format!("unix_socket_directories={socket}"),
+            "-c",
+            "fsync=off",
+            "-c",
+            "shared_buffers=16MB",
+            "-c",
             "max_connections=40",
         ];
         Process::start(&program, &self.folder.path().join("log"))
@@ -125,7 +156,11 @@ impl Mortal for Postgres {
                 self.process = Some(process);
                 return;
             }
-            assert!(clock::now() < deadline, "PostgreSQL does not start: {}", process.shown_log());
+            assert!(
+                clock::now() < deadline,
+                "PostgreSQL does not start: {}",
+                process.shown_log()
+            );
             clock::sleep(POLL_EVERY);
         }
     }

@@ -1,13 +1,13 @@
 //! Redis.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::death::Mortal;
 use crate::folder::Folder;
-use crate::server::PASSWORD;
 use crate::process::{Process, free_port, loopback, program};
+use crate::server::PASSWORD;
 
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
@@ -39,11 +39,24 @@ impl Redis {
         let certificate = files.write("server.crt", certificate);
         let key = files.write("server.key", key);
         let port = free_port();
-        let tls = ["--tls-port", &port.to_string(), "--tls-auth-clients", "no", "--tls-cert-file"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([certificate.display().to_string(), "--tls-key-file".to_owned(), key.display().to_string()])
-            .chain(["--tls-ca-cert-file".to_owned(), certificate.display().to_string()]);
+        let tls = [
+            "--tls-port",
+            &port.to_string(),
+            "--tls-auth-clients",
+            "no",
+            "--tls-cert-file",
+        ]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([
+            certificate.display().to_string(),
+            "--tls-key-file".to_owned(),
+            key.display().to_string(),
+        ])
+        .chain([
+            "--tls-ca-cert-file".to_owned(),
+            certificate.display().to_string(),
+        ]);
         let server = Self::start_with(tls.collect());
         drop(files);
         (server, port)
@@ -78,7 +91,9 @@ impl Redis {
 
     fn send(&self, command: &[String]) {
         let mut stream = TcpStream::connect(loopback(self.port)).expect("a connection");
-        stream.set_read_timeout(Some(ANSWER_MAX)).expect("a time limit");
+        stream
+            .set_read_timeout(Some(ANSWER_MAX))
+            .expect("a time limit");
         let mut request = Vec::new();
         let auth = ["AUTH".to_owned(), PASSWORD.to_owned()];
         for words in [&auth[..], command] {
@@ -88,15 +103,16 @@ impl Redis {
             }
         }
         stream.write_all(&request).expect("a connection");
-        let mut answer = Vec::new();
-        let mut bytes = [0; 256];
-        while answer.iter().filter(|byte| **byte == b'\n').count() < 2 {
-            let count = stream.read(&mut bytes).expect("an answer");
+        let mut answer = String::new();
+        let mut stream = BufReader::new(stream);
+        for _ in 0..2 {
+            let count = stream.read_line(&mut answer).expect("an answer");
             assert!(count > 0, "the server hung up");
-            answer.extend_from_slice(&bytes[..count]);
         }
-        let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.starts_with("+OK\r\n") && !answer.contains('-'), "{answer}");
+        assert!(
+            answer.starts_with("+OK\r\n") && !answer.contains('-'),
+            "{answer}"
+        );
     }
 }
 
@@ -111,7 +127,16 @@ impl Mortal for Redis {
         let port = self.port.to_string();
         let folder = self.folder.file("");
         let mut server: Vec<&str> = vec![
-            "--port", &port, "--bind", "127.0.0.1", "--dir", &folder, "--save", "", "--requirepass", PASSWORD,
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            &folder,
+            "--save",
+            "",
+            "--requirepass",
+            PASSWORD,
         ];
         server.extend(self.tls.iter().map(String::as_str));
         let binary = program(&["/usr/bin/redis-server", "/usr/local/bin/redis-server"]);

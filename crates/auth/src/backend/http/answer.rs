@@ -34,16 +34,17 @@ pub(super) fn verdict(status: u16, body: &[u8], source: &Source) -> Result<Verdi
     let answer = match meaning(status)? {
         Meaning::Body => parse(body)?,
         Meaning::Allow => return Ok(Verdict::Allow(Box::default())),
-        Meaning::Deny => return Ok(Verdict::Deny(format!("the service answered {status}").into())),
+        Meaning::Deny => {
+            return Ok(Verdict::Deny(
+                format!("the service answered {status}").into(),
+            ));
+        }
         Meaning::Ignore => return Ok(Verdict::Ignore),
     };
     Ok(match decision(&answer)? {
         Some(true) => Verdict::Allow(Box::new(Found {
             is_superuser: is_superuser(&answer.is_superuser),
-            rules: answer
-                .acl
-                .map(|acl| from_json(&acl, source))
-                .transpose()?,
+            rules: answer.acl.map(|acl| from_json(&acl, source)).transpose()?,
             expires_at: answer.expire_at,
             roles: answer.roles,
             groups: answer.groups,
@@ -167,7 +168,10 @@ mod tests {
     #[test]
     fn a_rule_that_cannot_be_read_is_an_error() {
         for acl in [
-            "{}", "[1]", r#"[{"action":"all","topic":"t"}]"#, r#"[{"permission":"maybe","action":"all","topic":"t"}]"#,
+            "{}",
+            "[1]",
+            r#"[{"action":"all","topic":"t"}]"#,
+            r#"[{"permission":"maybe","action":"all","topic":"t"}]"#,
             r#"[{"permission":"deny","action":"read","topic":"t"}]"#,
             r#"[{"permission":"deny","action":"all","topic":"a/#/b"}]"#,
             r#"[{"permission":"deny","action":"all","topic":"t","qos":3}]"#,

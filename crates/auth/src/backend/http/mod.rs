@@ -115,9 +115,10 @@ impl Http {
             return Err(BackendError::Overloaded);
         };
         match self.send_once(request).await {
-            Err(error) if error.is_request() && !error.is_connect() && !error.is_timeout() => {
-                self.send_once(request).await.map_err(|error| said(&error))?
-            }
+            Err(error) if error.is_request() && !error.is_connect() && !error.is_timeout() => self
+                .send_once(request)
+                .await
+                .map_err(|error| said(&error))?,
             response => response.map_err(|error| said(&error))?,
         }
     }
@@ -190,15 +191,17 @@ fn client(config: &HttpConfig, lines: usize) -> Result<Client, SetupError> {
 fn headers(config: &HttpConfig) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &config.headers {
-        let bad = || SetupError::setting("headers", format!("{name:?} is no header that can be sent"));
+        let bad =
+            || SetupError::setting("headers", format!("{name:?} is no header that can be sent"));
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let value = HeaderValue::from_str(value).map_err(|_| bad())?;
         headers.insert(key, value);
     }
     if let Some(token) = secret_of("bearer_file", &config.bearer_file)? {
         let token = secret_text("bearer_file", &token)?;
-        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| SetupError::setting("bearer_file", "the file must hold one line of ASCII"))?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            SetupError::setting("bearer_file", "the file must hold one line of ASCII")
+        })?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

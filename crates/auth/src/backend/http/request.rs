@@ -79,7 +79,10 @@ impl RequestTemplate {
 
     /// Fills in the values. One that is missing is null in JSON and left out elsewhere.
     pub(super) fn prepare(&self, values: &Values<'_>) -> Result<Prepared, Unfit> {
-        let url = self.url.fill(values, percent_encode)?.ok_or(Unfit::Missing)?;
+        let url = self
+            .url
+            .fill(values, percent_encode)?
+            .ok_or(Unfit::Missing)?;
         if has_dot_segment(&url) {
             return Err(Unfit::Path);
         }
@@ -107,9 +110,14 @@ impl RequestTemplate {
             (HttpMethod::Post, ContentType::Json) => {
                 let object: Map<String, Value> = fields
                     .into_iter()
-                    .map(|(name, value)| (name.to_owned(), value.map_or(Value::Null, Value::String)))
+                    .map(|(name, value)| {
+                        (name.to_owned(), value.map_or(Value::Null, Value::String))
+                    })
                     .collect();
-                Some((Value::Object(object).to_string().into_bytes(), "application/json"))
+                Some((
+                    Value::Object(object).to_string().into_bytes(),
+                    "application/json",
+                ))
             }
         };
         Ok(Prepared { url, body })
@@ -154,7 +162,9 @@ fn check_url(template: &Template) -> Result<(), String> {
         return Err("must begin with http:// or https://".to_owned());
     }
     if template.parts().len() > 1 && !rest.contains('/') {
-        return Err("a placeholder stands in the server's name: put it behind the next /".to_owned());
+        return Err(
+            "a placeholder stands in the server's name: put it behind the next /".to_owned(),
+        );
     }
     let sample: String = template
         .parts()
@@ -244,8 +254,14 @@ mod tests {
     fn urls_that_a_client_could_bend_are_refused() {
         let config = HttpConfig::default();
         for url in [
-            "https://${username}.example/", "https://h${client_id}", "${username}", "ftp://h/", "h/auth",
-            "https://h/a/../b", "https://h/a#${username}", "https://",
+            "https://${username}.example/",
+            "https://h${client_id}",
+            "${username}",
+            "ftp://h/",
+            "h/auth",
+            "https://h/a/../b",
+            "https://h/a#${username}",
+            "https://",
         ] {
             let parsed = RequestTemplate::parse(&KEYS, &url.into(), &config.body, &config);
             assert!(parsed.is_err(), "{url}");

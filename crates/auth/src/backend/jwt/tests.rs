@@ -242,8 +242,8 @@ fn name_roles_groups_and_claims_are_taken_from_the_token() {
     });
     let found = found(&JwtConfig::default(), claims);
     assert_eq!(found.username.as_deref(), Some("device-7"));
-    assert_eq!(found.roles, ["ops".into(), "audit".into()]);
-    assert_eq!(found.groups, ["day".into(), "night".into()]);
+    assert_eq!(found.roles, ["ops", "audit"].map(Box::<str>::from));
+    assert_eq!(found.groups, ["day", "night"].map(Box::<str>::from));
     assert_eq!(found.expires_at, Some(NOW + 70), "with the leeway");
     assert!(!found.is_superuser);
     let claim = |name: &str| {

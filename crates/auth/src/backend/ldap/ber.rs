@@ -14,15 +14,14 @@ const LENGTH_BYTES_MAX: usize = 4;
 /// Appends an element.
 pub(super) fn push(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
     out.push(tag);
-    match u8::try_from(content.len()) {
-        Ok(length @ ..0x80) => out.push(length),
-        _ => {
-            let length = content.len().to_be_bytes();
-            let zeros = length.iter().take_while(|byte| **byte == 0).count();
-            let length = &length[zeros..];
-            out.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
-            out.extend_from_slice(length);
-        }
+    if let Ok(length @ ..0x80) = u8::try_from(content.len()) {
+        out.push(length);
+    } else {
+        let length = content.len().to_be_bytes();
+        let zeros = length.iter().take_while(|byte| **byte == 0).count();
+        let length = &length[zeros..];
+        out.push(0x80 | u8::try_from(length.len()).unwrap_or_default());
+        out.extend_from_slice(length);
     }
     out.extend_from_slice(content);
 }

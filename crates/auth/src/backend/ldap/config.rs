@@ -7,9 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::settings::{
-    IN_FLIGHT_DEFAULT, POOL_DEFAULT, REFRESH_DEFAULT, ServerUrl,
-};
+use crate::backend::settings::{IN_FLIGHT_DEFAULT, POOL_DEFAULT, REFRESH_DEFAULT, ServerUrl};
 use crate::config::{DurationSchema, duration};
 
 /// Users in a directory: OpenLDAP, Active Directory or another that speaks LDAP v3.

@@ -12,9 +12,9 @@ const DEPTH_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     /// All of them, or any of them.
-    Set { tag: u8, filters: Vec<Filter> },
+    Set { tag: u8, filters: Vec<Self> },
     /// None of it.
-    Not(Box<Filter>),
+    Not(Box<Self>),
     /// The attribute is there.
     Present(String),
     /// The attribute compared with a value.
@@ -130,17 +130,12 @@ impl Filter {
             } => {
                 let value = value.fill(values)?;
                 is_whole = value.is_some();
-                push_all(out, 0xa9, |out| {
-                    for (tag, text) in [(0x81, rule), (0x82, attribute)] {
-                        if !text.is_empty() {
-                            push(out, tag, text.as_bytes());
-                        }
-                    }
-                    push(out, 0x83, &value.unwrap_or_default());
-                    if *is_dn {
-                        push(out, 0x84, &[0xff]);
-                    }
-                });
+                let mut inner = Vec::new();
+                push_some(&mut inner, 0x81, rule.as_bytes());
+                push_some(&mut inner, 0x82, attribute.as_bytes());
+                push(&mut inner, 0x83, &value.unwrap_or_default());
+                push_some(&mut inner, 0x84, if *is_dn { &[0xff] } else { &[] });
+                push(out, 0xa9, &inner);
             }
         }
         Ok(is_whole)
@@ -218,7 +213,8 @@ impl Filter {
                 _ => return None,
             }
         }
-        let is_good = (attribute.is_empty() || is_name(attribute)) && (rule.is_empty() || is_name(rule));
+        let is_good =
+            (attribute.is_empty() || is_name(attribute)) && (rule.is_empty() || is_name(rule));
         if !is_good || (attribute.is_empty() && rule.is_empty()) {
             return None;
         }
@@ -240,27 +236,27 @@ impl Pattern {
     /// Cuts at `*`.
     fn parse(value: &str) -> Result<Vec<Self>, FilterError> {
         let mut patterns = vec![Self::default()];
-        let last = |patterns: &mut Vec<Self>, piece| {
-            if let Some(pattern) = patterns.last_mut() {
-                pattern.0.push(piece);
-            }
-        };
         for part in Template::parse(value, Place::Lookup)?.parts() {
             match part {
-                Part::Value(placeholder) => last(&mut patterns, Piece::Value(placeholder.clone())),
-                Part::Text(text) => {
-                    for (index, text) in text.split('*').enumerate() {
-                        if index > 0 {
-                            patterns.push(Self::default());
-                        }
-                        if !text.is_empty() {
-                            last(&mut patterns, Piece::Bytes(unescape(text)?));
-                        }
-                    }
+                Part::Value(placeholder) => {
+                    push_piece(&mut patterns, Piece::Value(placeholder.clone()));
                 }
+                Part::Text(text) => Self::push_text(&mut patterns, text)?,
             }
         }
         Ok(patterns)
+    }
+
+    fn push_text(patterns: &mut Vec<Self>, text: &str) -> Result<(), FilterError> {
+        for (index, text) in text.split('*').enumerate() {
+            if index > 0 {
+                patterns.push(Self::default());
+            }
+            if !text.is_empty() {
+                push_piece(patterns, Piece::Bytes(unescape(text)?));
+            }
+        }
+        Ok(())
     }
 
     fn fill(&self, values: &Values<'_>) -> Result<Option<Vec<u8>>, NotText> {
@@ -278,22 +274,34 @@ impl Pattern {
     }
 }
 
+/// Adds to the last pattern.
+fn push_piece(patterns: &mut [Pattern], piece: Piece) {
+    if let Some(pattern) = patterns.last_mut() {
+        pattern.0.push(piece);
+    }
+}
+
 fn push_substrings(attribute: &str, parts: &[Vec<u8>], out: &mut Vec<u8>) {
+    let mut inner = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let tag = match index {
+            0 => 0x80,
+            _ if index + 1 == parts.len() => 0x82,
+            _ => 0x81,
+        };
+        push_some(&mut inner, tag, part);
+    }
     push_all(out, 0xa4, |out| {
         push(out, OCTETS, attribute.as_bytes());
-        push_all(out, SEQUENCE, |out| {
-            for (index, part) in parts.iter().enumerate() {
-                let tag = match index {
-                    0 => 0x80,
-                    _ if index + 1 == parts.len() => 0x82,
-                    _ => 0x81,
-                };
-                if !part.is_empty() {
-                    push(out, tag, part);
-                }
-            }
-        });
+        push(out, SEQUENCE, &inner);
     });
+}
+
+/// Appends an element unless it is empty.
+fn push_some(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
+    if !content.is_empty() {
+        push(out, tag, content);
+    }
 }
 
 /// Names of attributes and rules: letters, digits, `-`, `.`, and `;` before options.
@@ -343,9 +351,6 @@ mod tests {
         assert_eq!(
             encoded("(&(objectClass=*)(!(cn=a\\2ab*c*)))", ""),
             b"\xa0\x1f\x87\x0bobjectClass\xa2\x10\xa4\x0e\x04\x02cn\x30\x08\x80\x03a*b\x81\x01c"
-                .iter()
-                .copied()
-                .collect::<Vec<u8>>()
         );
         assert_eq!(
             encoded("(memberOf:1.2.3:=x)", ""),
@@ -357,8 +362,19 @@ mod tests {
     #[test]
     fn texts_that_are_no_filters_are_refused() {
         for text in [
-            "", "uid=a", "(uid=a", "(uid)", "(&)", "(=a)", "(uid=a)(cn=b)", "(u id=a)", "(uid=\\2)", "(uid=\\zz)",
-            "(n>=a*)", "(:=x)", "(uid=${password})",
+            "",
+            "uid=a",
+            "(uid=a",
+            "(uid)",
+            "(&)",
+            "(=a)",
+            "(uid=a)(cn=b)",
+            "(u id=a)",
+            "(uid=\\2)",
+            "(uid=\\zz)",
+            "(n>=a*)",
+            "(:=x)",
+            "(uid=${password})",
         ] {
             assert!(Filter::parse(text).is_err(), "{text}");
         }

@@ -10,9 +10,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::ber::{
-    self, BOOLEAN, ENUMERATED, INTEGER, OCTETS, Reader, SEQUENCE, SET, push, push_all, push_number,
+    self, ENUMERATED, INTEGER, OCTETS, Reader, SEQUENCE, push, push_all, push_number,
 };
 use super::config::LdapConfig;
+use super::search::{Entry, SEARCH_DONE, SEARCH_ENTRY, SEARCH_REFERENCE, Search};
 use super::tls;
 use crate::backend::BackendError;
 use crate::backend::pool::{Connect, Request};
@@ -21,25 +22,19 @@ use thrum_access::Secret;
 
 /// Longest message that a server may send.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Most values that are taken of one attribute, and entries of one search.
-const VALUES_MAX: usize = 10_000;
+/// Most entries that are taken of one search.
+const ENTRIES_MAX: usize = 10_000;
 const READ_BYTES: usize = 4096;
 
 const BIND_REQUEST: u8 = 0x60;
 const BIND_RESPONSE: u8 = 0x61;
-const SEARCH_REQUEST: u8 = 0x63;
-const SEARCH_ENTRY: u8 = 0x64;
-const SEARCH_DONE: u8 = 0x65;
-const SEARCH_REFERENCE: u8 = 0x73;
 const EXTENDED_REQUEST: u8 = 0x77;
 const EXTENDED_RESPONSE: u8 = 0x78;
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 
 /// Result codes (RFC 4511, appendix A).
 pub(super) const SUCCESS: u32 = 0;
-pub(super) const SIZE_LIMIT_EXCEEDED: u32 = 4;
 pub(super) const NO_SUCH_OBJECT: u32 = 32;
-const INVALID_DN_SYNTAX: u32 = 34;
 const BUSY: u32 = 51;
 const UNAVAILABLE: u32 = 52;
 
@@ -71,34 +66,6 @@ pub(super) struct Bind<'a> {
     pub(super) password: &'a [u8],
 }
 
-/// A question for entries.
-pub(super) struct Search<'a> {
-    pub(super) base: &'a str,
-    pub(super) scope: Scope,
-    /// As it is sent.
-    pub(super) filter: Vec<u8>,
-    pub(super) attributes: &'a [String],
-    /// Most entries that make sense.
-    pub(super) entries_max: u32,
-}
-
-/// How far a search goes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Scope {
-    /// The entry itself.
-    Base = 0,
-    /// The entry and everything below.
-    Subtree = 2,
-}
-
-/// An entry that was found.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) dn: String,
-    /// Values by name of the attribute, in lower case.
-    attributes: Vec<(String, Vec<Vec<u8>>)>,
-}
-
 impl Connector {
     /// Reads URL, password and certificates.
     pub(super) fn new(config: &LdapConfig, is_account: bool) -> Result<Self, SetupError> {
@@ -110,9 +77,15 @@ impl Connector {
             _ => return Err(bad()),
         };
         if is_tls && config.starttls {
-            return Err(SetupError::setting("starttls", "ldaps:// is TLS already: use ldap://"));
+            return Err(SetupError::setting(
+                "starttls",
+                "ldaps:// is TLS already: use ldap://",
+            ));
         }
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(bad)?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(bad)?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let tls = if is_tls || config.starttls {
             let name = ServerName::try_from(host.clone()).map_err(|_| bad())?;
@@ -192,42 +165,6 @@ impl Request<Line> for Search<'_> {
     }
 }
 
-impl Entry {
-    /// Values of an attribute; the case of its name means nothing.
-    pub(super) fn values(&self, attribute: &str) -> impl Iterator<Item = &[u8]> {
-        let found = self
-            .attributes
-            .iter()
-            .filter(move |(name, _)| name.eq_ignore_ascii_case(attribute));
-        found.flat_map(|(_, values)| values.iter().map(Vec::as_slice))
-    }
-
-    /// Values of an attribute that are text.
-    pub(super) fn texts(&self, attribute: &str) -> impl Iterator<Item = &str> {
-        self.values(attribute)
-            .filter_map(|value| std::str::from_utf8(value).ok())
-    }
-
-    fn parse(content: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(content);
-        let dn = String::from_utf8(reader.next_as(OCTETS)?.to_vec()).ok()?;
-        let mut list = Reader::new(reader.next_as(SEQUENCE)?);
-        let mut attributes = Vec::new();
-        while !list.is_empty() {
-            let mut attribute = Reader::new(list.next_as(SEQUENCE)?);
-            let name = String::from_utf8(attribute.next_as(OCTETS)?.to_vec()).ok()?;
-            let mut set = Reader::new(attribute.next_as(SET)?);
-            let mut values = Vec::new();
-            while !set.is_empty() {
-                values.push(set.next_as(OCTETS)?.to_vec());
-            }
-            (values.len() <= VALUES_MAX).then_some(())?;
-            attributes.push((name, values));
-        }
-        Some(Self { dn, attributes })
-    }
-}
-
 impl Line {
     fn new(stream: Box<dyn Stream>) -> Self {
         Self {
@@ -270,48 +207,22 @@ impl Line {
     }
 
     async fn search(&mut self, search: &Search<'_>) -> Result<Vec<Entry>, BackendError> {
-        let request = |out: &mut Vec<u8>| {
-            push_all(out, SEARCH_REQUEST, |out| {
-                push(out, OCTETS, search.base.as_bytes());
-                push_number(out, ENUMERATED, search.scope as u32);
-                push_number(out, ENUMERATED, 0);
-                push_number(out, INTEGER, search.entries_max);
-                push_number(out, INTEGER, 0);
-                push(out, BOOLEAN, &[0]);
-                out.extend_from_slice(&search.filter);
-                push_all(out, SEQUENCE, |out| {
-                    for attribute in search.attributes {
-                        push(out, OCTETS, attribute.as_bytes());
-                    }
-                });
-            });
-        };
-        self.send(request).await?;
-        let is_base = matches!(search.scope, Scope::Base);
+        self.send(|out| search.push(out)).await?;
         let mut entries = Vec::new();
-        loop {
+        while entries.len() <= ENTRIES_MAX {
             match self.receive().await? {
                 (SEARCH_ENTRY, content) => {
                     entries.push(Entry::parse(&content).ok_or_else(nonsense)?);
-                    if entries.len() > VALUES_MAX {
-                        return Err(nonsense());
-                    }
                 }
                 (SEARCH_REFERENCE, _) => {}
                 (SEARCH_DONE, content) => {
-                    return match served(result_code(&content).ok_or_else(nonsense)?)? {
-                        SUCCESS | SIZE_LIMIT_EXCEEDED => Ok(entries),
-                        // A name that a client made up; a base that is not there is another matter.
-                        NO_SUCH_OBJECT | INVALID_DN_SYNTAX if is_base => Ok(Vec::new()),
-                        code => {
-                            let what = format!("the search failed with the result {code}");
-                            Err(BackendError::BadAnswer(what))
-                        }
-                    };
+                    let code = served(result_code(&content).ok_or_else(nonsense)?)?;
+                    return search.finish(code, entries);
                 }
                 _ => return Err(nonsense()),
             }
         }
+        Err(nonsense())
     }
 
     async fn send(&mut self, request: impl FnOnce(&mut Vec<u8>)) -> Result<(), BackendError> {

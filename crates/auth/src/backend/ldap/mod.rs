@@ -8,6 +8,7 @@ mod config;
 mod filter;
 mod line;
 mod password;
+mod search;
 mod tls;
 mod user;
 
@@ -23,8 +24,9 @@ use super::{Asked, Backend, BackendError, Verdict};
 use crate::hash::Hasher;
 use crate::template::{Place, Template, Values};
 use filter::Filter;
-use line::{Bind, Connector, Entry, NO_SUCH_OBJECT, SUCCESS, Scope, Search};
+use line::{Bind, Connector, NO_SUCH_OBJECT, SUCCESS};
 use password::Stored;
+use search::{Entry, Scope, Search};
 use user::Attributes;
 
 /// Most groups of one user.
@@ -135,7 +137,10 @@ impl Ldap {
         let name;
         let mut filter = Vec::new();
         let (base, scope) = match &self.finder {
-            Finder::Filter { base, filter: template } => {
+            Finder::Filter {
+                base,
+                filter: template,
+            } => {
                 let Ok(true) = template.push(values, &mut filter) else {
                     return Ok(None);
                 };
@@ -166,7 +171,11 @@ impl Ldap {
     }
 
     /// None if the server takes the password.
-    async fn bind(&self, entry: &Entry, password: &Secret) -> Result<Option<Verdict>, BackendError> {
+    async fn bind(
+        &self,
+        entry: &Entry,
+        password: &Secret,
+    ) -> Result<Option<Verdict>, BackendError> {
         if entry.dn.is_empty() {
             // A bind without a name succeeds as well.
             return Ok(Some(Verdict::Deny("the entry has no name".into())));
@@ -182,7 +191,9 @@ impl Ldap {
                 let what = format!("the server refused the password with the result {code}");
                 Ok(Some(Verdict::Deny(what.into())))
             }
-            code => Err(BackendError::BadAnswer(format!("bind failed with the result {code}"))),
+            code => Err(BackendError::BadAnswer(format!(
+                "bind failed with the result {code}"
+            ))),
         }
     }
 
@@ -284,7 +295,9 @@ fn push_escaped(value: &str, to: &mut String) {
         if letter.is_ascii() && !letter.is_ascii_alphanumeric() {
             let byte = u32::from(letter);
             to.push('\\');
-            to.extend([byte >> 4, byte & 0xf].map(|digit| char::from_digit(digit, 16).unwrap_or('0')));
+            to.extend(
+                [byte >> 4, byte & 0xf].map(|digit| char::from_digit(digit, 16).unwrap_or('0')),
+            );
         } else {
             to.push(letter);
         }

@@ -90,8 +90,18 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_compared_as_text() {
-        for stored in ["{MD5}secret", "{SSHA}short", "{SHA}####", "{X}", "{CRYPT}$6$salt$x"] {
-            assert_eq!(compare(stored.as_bytes(), stored.as_bytes()), Stored::Unknown, "{stored}");
+        for stored in [
+            "{MD5}secret",
+            "{SSHA}short",
+            "{SHA}####",
+            "{X}",
+            "{CRYPT}$6$salt$x",
+        ] {
+            assert_eq!(
+                compare(stored.as_bytes(), stored.as_bytes()),
+                Stored::Unknown,
+                "{stored}"
+            );
         }
         assert_eq!(compare(b"{CRYPT}$2b$04$x", b""), Stored::Slow("$2b$04$x"));
     }

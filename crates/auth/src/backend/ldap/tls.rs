@@ -23,7 +23,10 @@ pub(super) fn client(ca: &Path) -> Result<Arc<ClientConfig>, SetupError> {
         }
     }
     if roots.is_empty() {
-        return Err(SetupError::setting("ca", "there is no certificate to trust"));
+        return Err(SetupError::setting(
+            "ca",
+            "there is no certificate to trust",
+        ));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thrum_access::{Rules, Source};
 
 use super::config::{LdapConfig, LdapMethod};
-use super::line::Entry;
+use super::search::Entry;
 use crate::backend::grants::{Grant, RULES_MAX, too_many, truth};
 use crate::backend::{BackendError, Found};
 
@@ -58,7 +58,9 @@ impl Attributes {
     }
 
     pub(super) fn has_rules(&self) -> bool {
-        self.rules.iter().any(|(_, attribute)| !attribute.is_empty())
+        self.rules
+            .iter()
+            .any(|(_, attribute)| !attribute.is_empty())
     }
 
     pub(super) fn passwords<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a [u8]> {

@@ -72,7 +72,11 @@ impl Command {
             _ => return Err(CommandError::Shape),
         };
         for field in &fields {
-            if Template::parse(field, Place::Lookup)?.placeholders().next().is_some() {
+            if Template::parse(field, Place::Lookup)?
+                .placeholders()
+                .next()
+                .is_some()
+            {
                 return Err(CommandError::Field(field.clone()));
             }
         }
@@ -126,20 +130,38 @@ mod tests {
     fn commands_that_read_are_read() {
         for (text, verb, fields) in [
             ("HMGET mqtt_user:%u password_hash salt", Verb::Hmget, 2),
-            ("hget  \"all users\":${username}  password_hash", Verb::Hget, 1),
+            (
+                "hget  \"all users\":${username}  password_hash",
+                Verb::Hget,
+                1,
+            ),
             ("HGETALL mqtt_acl:${client_id}", Verb::Hgetall, 0),
             ("GET u:%u", Verb::Get, 0),
         ] {
             let command = Command::parse(text).expect(text);
-            assert_eq!((command.verb, command.fields.len()), (verb, fields), "{text}");
+            assert_eq!(
+                (command.verb, command.fields.len()),
+                (verb, fields),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn other_commands_are_refused() {
         for text in [
-            "", "HMGET", "HMGET u:%u", "HGETALL u:%u field", "DEL u:%u", "FLUSHALL", "EVAL x 0", "GET \"u:%u",
-            "HGETALL users", "HMGET u:%u ${username}", "GET u:${password}", "GET u:${topic}",
+            "",
+            "HMGET",
+            "HMGET u:%u",
+            "HGETALL u:%u field",
+            "DEL u:%u",
+            "FLUSHALL",
+            "EVAL x 0",
+            "GET \"u:%u",
+            "HGETALL users",
+            "HMGET u:%u ${username}",
+            "GET u:${password}",
+            "GET u:${topic}",
         ] {
             assert!(Command::parse(text).is_err(), "{text}");
         }

@@ -35,7 +35,12 @@ impl Line {
     /// Reads URL, password and certificates.
     pub(super) fn new(config: &RedisConfig) -> Result<Self, SetupError> {
         // The library's own words could repeat the URL with its password.
-        let bad = |_| SetupError::setting("url", "must be redis://host:port/database, rediss://… or redis+unix://…");
+        let bad = |_| {
+            SetupError::setting(
+                "url",
+                "must be redis://host:port/database, rediss://… or redis+unix://…",
+            )
+        };
         let mut server: ConnectionInfo = config.url.expose().into_connection_info().map_err(bad)?;
         if let Some(secret) = secret_of("password_file", &config.password_file)? {
             let password = secret_text("password_file", &secret)?;
@@ -49,8 +54,9 @@ impl Line {
                 client_tls: None,
                 root_cert: Some(read_file("ca", &config.ca)?),
             };
-            Client::build_with_tls(server, certificates)
-                .map_err(|_| SetupError::setting("ca", "needs a URL with rediss:// and certificates in PEM"))?
+            Client::build_with_tls(server, certificates).map_err(|_| {
+                SetupError::setting("ca", "needs a URL with rediss:// and certificates in PEM")
+            })?
         };
         Ok(Self {
             client,
@@ -90,9 +96,8 @@ impl Line {
         };
         if let Err(BackendError::Unreachable(_)) = answer {
             self.with_cell(|present| {
-                if Arc::ptr_eq(present, cell) {
-                    *present = Cell::default();
-                }
+                let is_present = Arc::ptr_eq(present, cell);
+                is_present.then(|| *present = Cell::default())
             });
         }
         answer

@@ -42,15 +42,23 @@ impl Redis {
     ///
     /// # Errors
     /// A setting is wrong, or a file cannot be read.
-    pub(crate) fn new(name: &str, config: &RedisConfig, hasher: Hasher) -> Result<Self, SetupError> {
+    pub(crate) fn new(
+        name: &str,
+        config: &RedisConfig,
+        hasher: Hasher,
+    ) -> Result<Self, SetupError> {
         let command = |key, text: &str| {
-            Command::parse(text).map_err(|error: CommandError| SetupError::setting(key, error.to_string()))
+            Command::parse(text)
+                .map_err(|error: CommandError| SetupError::setting(key, error.to_string()))
         };
         let rules = match config.rules.trim() {
             "" => None,
             text => Some(command("rules", text)?),
         };
-        if rules.as_ref().is_some_and(|rules| rules.verb != Verb::Hgetall) {
+        if rules
+            .as_ref()
+            .is_some_and(|rules| rules.verb != Verb::Hgetall)
+        {
             return Err(SetupError::setting("rules", "must be HGETALL key"));
         }
         let requests = usize::try_from(config.in_flight.max(1)).unwrap_or(usize::MAX);

@@ -58,7 +58,8 @@ fn cells<R: sqlx::Row>(row: &R, read: Read<R>) -> Result<Row, BackendError> {
             Ok(None) => {}
             Ok(Some(value)) => cells.push((name.into(), value)),
             Err(Unread::Type(kind)) => {
-                let what = format!("column {name} has the type {kind}: convert it to text in the query");
+                let what =
+                    format!("column {name} has the type {kind}: convert it to text in the query");
                 return Err(BackendError::BadAnswer(what));
             }
             Err(Unread::Error) => {
@@ -89,7 +90,9 @@ fn postgres(row: &PgRow, at: usize) -> Result<Option<String>, Unread> {
             row.try_get_unchecked::<String, _>(at)?
         }
         name => match kind.kind() {
-            PgTypeKind::Enum(_) | PgTypeKind::Domain(_) => row.try_get_unchecked::<String, _>(at)?,
+            PgTypeKind::Enum(_) | PgTypeKind::Domain(_) => {
+                row.try_get_unchecked::<String, _>(at)?
+            }
             _ => return Err(Unread::Type(name.to_owned())),
         },
     }))
@@ -108,8 +111,8 @@ fn mysql(row: &MySqlRow, at: usize) -> Result<Option<String>, Unread> {
         }
         "BIT" => row.try_get_unchecked::<u64, _>(at)?.to_string(),
         _ if name.ends_with(" UNSIGNED") => row.try_get_unchecked::<u64, _>(at)?.to_string(),
-        "CHAR" | "VARCHAR" | "TEXT" | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "ENUM" | "SET" | "JSON"
-        | "BINARY" | "VARBINARY" | "BLOB" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" => {
+        "CHAR" | "VARCHAR" | "TEXT" | "TINYTEXT" | "MEDIUMTEXT" | "LONGTEXT" | "ENUM" | "SET"
+        | "JSON" | "BINARY" | "VARBINARY" | "BLOB" | "TINYBLOB" | "MEDIUMBLOB" | "LONGBLOB" => {
             text(row.try_get_unchecked(at)?)?
         }
         _ => return Err(Unread::Type(name.to_owned())),

@@ -150,7 +150,11 @@ impl Query<'_> {
         }
         let mut stream = query.fetch(line);
         let mut rows = Vec::new();
-        while let Some(row) = stream.try_next().await.map_err(|error| self.error(&error))? {
+        while let Some(row) = stream
+            .try_next()
+            .await
+            .map_err(|error| self.error(&error))?
+        {
             rows.push(row.cells()?);
             if rows.len() >= self.rows_max {
                 break;
@@ -169,9 +173,11 @@ impl Query<'_> {
                     format!("error {code} of the database: {}", told.message())
                 })
             }
-            Error::Database(_) | Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed => {
-                BackendError::Unreachable(said(error))
-            }
+            Error::Database(_)
+            | Error::Io(_)
+            | Error::Tls(_)
+            | Error::Protocol(_)
+            | Error::WorkerCrashed => BackendError::Unreachable(said(error)),
             _ => BackendError::BadAnswer("a row cannot be read".to_owned()),
         }
     }

@@ -64,11 +64,7 @@ impl Sql {
     ///
     /// # Errors
     /// A setting is wrong, or a file cannot be read.
-    pub(crate) fn new(
-        name: &str,
-        config: &SqlConfig,
-        hasher: Hasher,
-    ) -> Result<Self, SetupError> {
+    pub(crate) fn new(name: &str, config: &SqlConfig, hasher: Hasher) -> Result<Self, SetupError> {
         let dialect = Dialect::of_url(config.url.expose())?;
         let statement = |key, text: &str, place| {
             Statement::parse(text, dialect, place)

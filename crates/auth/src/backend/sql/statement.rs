@@ -39,23 +39,23 @@ impl Statement {
         if query.trim().is_empty() {
             return Err(StatementError::Empty);
         }
-        let (mut text, mut parameters) = (String::new(), Vec::new());
+        let mut parts = Vec::new();
         for piece in pieces(query) {
             match piece {
                 Piece::Literal(literal) => {
                     check_literal(literal)?;
-                    text.push_str(literal);
+                    parts.push(Part::Text(literal.to_owned()));
                 }
-                Piece::Code(code) => {
-                    for part in Template::parse(code, place)?.parts() {
-                        match part {
-                            Part::Text(part) => text.push_str(part),
-                            Part::Value(placeholder) => {
-                                parameters.push(placeholder.clone());
-                                dialect.push_marker(parameters.len(), &mut text);
-                            }
-                        }
-                    }
+                Piece::Code(code) => parts.extend_from_slice(Template::parse(code, place)?.parts()),
+            }
+        }
+        let (mut text, mut parameters) = (String::new(), Vec::new());
+        for part in parts {
+            match part {
+                Part::Text(part) => text.push_str(&part),
+                Part::Value(placeholder) => {
+                    parameters.push(placeholder);
+                    dialect.push_marker(parameters.len(), &mut text);
                 }
             }
         }
@@ -132,9 +132,9 @@ fn pieces(query: &str) -> impl Iterator<Item = Piece<'_>> {
             None => (rest.len(), false),
             Some((0, open, close)) => {
                 let inner = &rest[open.len()..];
-                let end = inner.find(close).map_or(rest.len(), |at| {
-                    open.len() + at + close.len()
-                });
+                let end = inner
+                    .find(close)
+                    .map_or(rest.len(), |at| open.len() + at + close.len());
                 (end, true)
             }
             Some((at, ..)) => (at, false),
