@@ -36,7 +36,7 @@ fn every_command_and_flag_parses() {
         "thrum config check -c a.toml",
         "thrum config show --origin --config a.toml",
         "thrum config import mosquitto mosquitto.conf -o thrum.toml --json",
-        "thrum config import mosquitto-dynsec dynamic-security.json -o users.jsonl",
+        "thrum users import dynamic-security.json --format mosquitto-dynsec --users users.jsonl",
         "thrum sessions ls --data-dir d --away-for 7d --filter x --json",
         "thrum sessions get a --data-dir d --limit 5 --json",
         "thrum sessions purge --data-dir d a b",
