@@ -26,6 +26,7 @@ mod mailbox;
 mod metrics;
 mod node;
 mod peer;
+pub mod protection;
 mod publish;
 mod registry;
 mod replay;

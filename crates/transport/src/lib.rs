@@ -23,6 +23,7 @@ mod endpoint;
 mod error;
 mod layers;
 mod pieces;
+pub mod proxy_protocol;
 mod server_layers;
 mod spoken;
 mod stack;

@@ -6,6 +6,8 @@ mod limits;
 mod listener;
 mod network;
 mod priorities;
+mod protection;
+mod rate;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -20,13 +22,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
-pub use limits::{ClientLimits, LimitsConfig, QueuePolicy};
 pub use listener::{
     Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, TlsConfig, TlsVersion,
     Transport,
 };
 pub use network::{Network, NotANetwork};
+pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
 pub use priorities::PrioritiesSchema;
+pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
+pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
 
 /// The port that IANA assigned to MQTT.
@@ -47,6 +51,8 @@ pub struct Config {
     pub storage: StorageConfig,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub limits: LimitsConfig,
+    /// Who is kept out for a time, and when new work waits for old work.
+    pub protection: ProtectionConfig,
     /// Shared subscriptions (`$share/group/filter`).
     pub shared: SharedConfig,
     /// The `$SYS/broker/…` topics.
@@ -70,6 +76,7 @@ impl Default for Config {
             auth: AuthConfig::default(),
             storage: StorageConfig::default(),
             limits: LimitsConfig::default(),
+            protection: ProtectionConfig::default(),
             shared: SharedConfig::default(),
             sys: SysConfig::default(),
             log: LogConfig::default(),

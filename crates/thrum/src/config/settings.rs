@@ -8,7 +8,7 @@ use thrum_auth::config::{AclConfig, Anonymous, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
     self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, SharedConfig,
-    StorageConfig, SysConfig,
+    ProtectionConfig, StorageConfig, SysConfig,
 };
 
 /// Everything that can be set for a node.
@@ -28,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) storage: StorageConfig,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub(crate) limits: LimitsConfig,
+    /// Clients and addresses that behave badly, and too much of everything.
+    pub(crate) protection: ProtectionConfig,
     /// Shared subscriptions (`$share/group/filter`).
     pub(crate) shared: SharedConfig,
     /// The `$SYS/broker/…` topics.
@@ -46,6 +48,7 @@ impl Default for Config {
             acl: AclConfig::default(),
             storage: broker.storage,
             limits: broker.limits,
+            protection: broker.protection,
             shared: broker.shared,
             sys: broker.sys,
             log: broker.log,
@@ -68,6 +71,7 @@ impl Config {
             },
             storage: self.storage.clone(),
             limits: self.limits.clone(),
+            protection: self.protection.clone(),
             shared: self.shared,
             sys: self.sys,
             log: self.log.clone(),

@@ -10,6 +10,8 @@ use x509_parser::time::ASN1Time;
 
 use name::{common_name, rfc4514};
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// Characters of a subject that are written to a log.
 const SUBJECT_CHARS_MAX: usize = 200;
 
@@ -124,7 +126,10 @@ fn fingerprint(der: &CertificateDer<'_>) -> Option<[u8; 32]> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        text.extend([byte >> 4, byte & 0x0F].map(|digit| char::from(DIGITS[usize::from(digit)])));
+        text
+    })
 }
 
 fn date(time: ASN1Time) -> String {

@@ -100,8 +100,9 @@ fn escaped(value: &str) -> String {
             ' ' if position == 0 || position == last => written.push_str("\\ "),
             _ if character.is_control() => {
                 let mut bytes = [0; 4];
-                for byte in character.encode_utf8(&mut bytes).bytes() {
-                    written.push_str(&format!("\\{byte:02X}"));
+                for byte in character.encode_utf8(&mut bytes).as_bytes() {
+                    written.push('\\');
+                    written.push_str(&hex(&[*byte]));
                 }
             }
             _ => written.push(character),
@@ -121,8 +122,8 @@ mod tests {
         assert_eq!(escaped("#1"), "\\#1");
         assert_eq!(escaped(" a b "), "\\ a b\\ ");
         assert_eq!(escaped(" "), "\\ ");
-        assert_eq!(escaped("a\nb\0"), "a\\0Ab\\00");
-        assert_eq!(escaped("\u{85}"), "\\C2\\85");
+        assert_eq!(escaped("a\nb\0"), "a\\0ab\\00");
+        assert_eq!(escaped("\u{85}"), "\\c2\\85");
         assert_eq!(escaped("<\"\\>;="), "\\<\\\"\\\\\\>\\;=");
     }
 }

@@ -1,6 +1,6 @@
 //! From options to what all sessions of a listener share.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -157,7 +157,7 @@ impl Authorities {
 }
 
 fn revocation_list(
-    path: &PathBuf,
+    path: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, AcceptorError> {
     let lists = revocation_lists(path)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustls::pki_types::UnixTime;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::UnbufferedServerConnection;
 use rustls::{HandshakeKind, ServerConfig};
 use thrum_access::Certificate;
@@ -103,13 +103,9 @@ impl ServerSession {
             return Ok(());
         }
         let shown = connection.peer_certificates().and_then(<[_]>::first);
-        let fault = shown.and_then(|certificate| {
-            Some(ClientFault::CertificateOutOfDate {
-                cause: out_of_date(certificate, UnixTime::now())?,
-                subject: subject_of(certificate),
-            })
-        });
-        let Some(fault) = fault else { return Ok(()) };
+        let Some(fault) = shown.and_then(|shown| ended(shown, UnixTime::now())) else {
+            return Ok(());
+        };
         self.session.close(wire_out);
         Err(fault.into())
     }
@@ -127,5 +123,44 @@ impl ServerSession {
         let mut summary = self.session.summary()?;
         summary.server_name.clone_from(&self.server_name);
         Some(summary)
+    }
+}
+
+/// What is wrong with a certificate that was good once.
+fn ended(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<ClientFault> {
+    Some(ClientFault::CertificateOutOfDate {
+        cause: out_of_date(certificate, now)?,
+        subject: subject_of(certificate),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_has_ended_since_is_found() {
+        let mut params = CertificateParams::default();
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2021, 1, 1);
+        params.distinguished_name.push(DnType::CommonName, "meter");
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let at = |secs| {
+            let now = UnixTime::since_unix_epoch(Duration::from_secs(secs));
+            ended(certificate.der(), now).map(|fault| fault.to_string())
+        };
+        assert_eq!(at(1_600_000_000), None);
+        let words = at(1_609_459_201).unwrap();
+        assert!(words.contains("expired on 2021-01-01 00:00 UTC"), "{words}");
+        assert!(words.contains("'CN=meter'"), "{words}");
+        assert!(
+            at(1_500_000_000)
+                .unwrap()
+                .contains("not valid before 2020-01-01")
+        );
     }
 }

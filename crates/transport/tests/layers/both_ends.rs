@@ -83,7 +83,7 @@ fn small_pieces_leave_as_one_frame_in_one_record() {
         assert_eq!(overhead(scheme, &[]), 0);
         assert_eq!(overhead(scheme, &[b"", b""]), 0);
     }
-    let large = [0; 65_528];
+    let large = vec![0; 65_528];
     assert_eq!(overhead("ws", &[&large[..9], &large[9..]]), 4);
     assert_eq!(overhead("wss", &[&large[..9], &large[9..]]), 4 + 4 * record);
     assert_eq!(overhead("mqtts", &[&large[..16_384]]), record);

@@ -58,22 +58,32 @@ impl Duplex {
             if self.client_out.is_empty() && self.server_out.is_empty() {
                 return faults;
             }
-            let mut wire = std::mem::take(&mut self.client_out);
-            for piece in wire.chunks_mut(self.piece_bytes) {
-                if faults.server.is_none() {
-                    let (plain, out) = (&mut self.to_server, &mut self.server_out);
-                    faults.server = self.server.receive(piece, plain, out).err();
-                }
-            }
-            let mut wire = std::mem::take(&mut self.server_out);
-            for piece in wire.chunks_mut(self.piece_bytes) {
-                if faults.client.is_none() {
-                    let (plain, out) = (&mut self.to_client, &mut self.client_out);
-                    faults.client = self.client.receive(piece, plain, out).err();
-                }
-            }
+            self.carry_to_server(&mut faults);
+            self.carry_to_client(&mut faults);
         }
         panic!("the two do not fall silent");
+    }
+
+    fn carry_to_server(&mut self, faults: &mut Faults) {
+        let mut wire = std::mem::take(&mut self.client_out);
+        for piece in wire.chunks_mut(self.piece_bytes) {
+            if faults.server.is_some() {
+                return;
+            }
+            let (plain, out) = (&mut self.to_server, &mut self.server_out);
+            faults.server = self.server.receive(piece, plain, out).err();
+        }
+    }
+
+    fn carry_to_client(&mut self, faults: &mut Faults) {
+        let mut wire = std::mem::take(&mut self.server_out);
+        for piece in wire.chunks_mut(self.piece_bytes) {
+            if faults.client.is_some() {
+                return;
+            }
+            let (plain, out) = (&mut self.to_client, &mut self.client_out);
+            faults.client = self.client.receive(piece, plain, out).err();
+        }
     }
 
     pub(crate) fn client_sends(&mut self, plain: &[u8]) {

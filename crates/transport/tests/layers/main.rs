@@ -3,10 +3,15 @@
 
 mod authority;
 mod both_ends;
+mod clients;
 mod connector;
 mod duplex;
+mod listener;
 mod pair;
+mod raw_client;
+mod resuming;
 mod server;
 mod stacks;
 mod tls;
+mod upgrading;
 mod websocket;
