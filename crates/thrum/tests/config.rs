@@ -1,7 +1,6 @@
 //! `thrum config`, `completion`, `man` and `version` as people run them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -184,26 +183,38 @@ fn import_of_a_file_that_mosquitto_refuses_prints_all_errors_and_fails() {
 }
 
 #[test]
-fn dynamic_security_becomes_users_that_only_their_owner_can_read() {
+fn dynamic_security_of_mosquitto_becomes_users() {
     let folder = folder("import_dynsec");
     let text = r#"{"defaultACLAccess": {"publishClientReceive": true},
-        "clients": [{"username": "a", "password": "aA==", "salt": "cw==", "iterations": 101}]}"#;
+        "clients": [{"username": "a", "clientid": "c", "password": "aGFzaA==", "salt": "c2FsdHNhbHQ=", "iterations": 101,
+                     "roles": [{"rolename": "r"}]}],
+        "roles": [{"rolename": "r", "acls": [
+            {"acltype": "subscribePattern", "topic": "a b/%u/#", "allow": true},
+            {"acltype": "publishClientSend", "topic": "100%", "allow": true}]}]}"#;
     std::fs::write(folder.join("d.json"), text).unwrap();
     let import = [
-        "config",
+        "users",
         "import",
-        "mosquitto-dynsec",
         "d.json",
-        "-o",
+        "--format",
+        "mosquitto-dynsec",
+        "--users",
         "u.jsonl",
     ];
-    let written = "wrote u.jsonl; next: set auth.users to u.jsonl\n";
-    check(&run(&folder, &import, &[]), 0, "", written);
-    let path = folder.join("u.jsonl");
-    let users = "{\"password\":\"$7$101$cw==$aA==\",\"user\":\"a\"}\n";
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), users);
-    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let said = "imported 1 user: 1 new, 0 replaced\n\
+                note: user \"a\" may connect with every client identifier, not only with \"c\"\n";
+    check(&run(&folder, &import, &[]), 0, "", said);
+    let users = std::fs::read_to_string(folder.join("u.jsonl")).unwrap();
+    for part in [
+        "\"$7$101$c2FsdHNhbHQ=$aGFzaA==\"",
+        "allow pub 100%%",
+        "allow sub \\\"a b/%u/#\\\"",
+    ] {
+        assert!(users.contains(part), "{part}: {users}");
+    }
+    std::fs::write(folder.join("d.json"), "[]").unwrap();
+    let output = run(&folder, &import, &[]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

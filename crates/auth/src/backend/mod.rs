@@ -29,7 +29,6 @@ pub(crate) use password_file::parse_password_file;
 pub use redis::RedisConfig;
 pub use settings::ServerUrl;
 pub use sql::SqlConfig;
-pub(crate) use password_file::parse_password_file;
 pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.

@@ -36,7 +36,7 @@ fn every_command_and_flag_parses() {
         "thrum config check -c a.toml",
         "thrum config show --origin --config a.toml",
         "thrum config import mosquitto mosquitto.conf -o thrum.toml --json",
-        "thrum config import mosquitto-dynsec dynamic-security.json -o users.jsonl",
+        "thrum users import dynamic-security.json --format mosquitto-dynsec --users users.jsonl",
         "thrum bans ls --data-dir d --json",
         "thrum bans add --data-dir d --client-id a --for 1h --reason noise",
         "thrum bans add --file f --address 192.0.2.0/24",

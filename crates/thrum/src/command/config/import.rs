@@ -1,4 +1,4 @@
-//! `thrum config import`: a configuration, or users, of another broker.
+//! `thrum config import`: a configuration of another broker.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,13 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::Failure;
-use super::{FileMode, write_new};
+use super::write_new;
 use crate::config::{Source, mosquitto};
 
 const EXAMPLES: &str = "\
 Examples:
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml
-  thrum config import mosquitto mosquitto.conf             print it, and say what became of each line
-  thrum config import mosquitto-dynsec dynamic-security.json -o users.jsonl";
+  thrum config import mosquitto mosquitto.conf             print it, and say what became of each line";
 
 /// Arguments of `thrum config import`.
 #[derive(Debug, Args)]
@@ -28,8 +27,6 @@ pub(super) struct ImportArgs {
 enum From {
     /// A mosquitto.conf of mosquitto 1.5 to 2.1, with what it includes. Files that it names are kept where they are.
     Mosquitto(FileArgs),
-    /// The file of mosquitto's dynamic security plugin, as users, groups and roles for auth.users.
-    MosquittoDynsec(FileArgs),
 }
 
 #[derive(Debug, Args)]
@@ -48,7 +45,6 @@ struct FileArgs {
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     match &args.from {
         From::Mosquitto(args) => configuration(args),
-        From::MosquittoDynsec(args) => users(args),
     }
 }
 
@@ -66,7 +62,7 @@ fn configuration(args: &FileArgs) -> anyhow::Result<()> {
     let source = read(&args.file)?;
     let imported = mosquitto::import(&source, &mosquitto::Disk).map_err(Failure::usage)?;
     if let Some(output) = &args.output {
-        write_new(output, &imported.toml, FileMode::Everyone)?;
+        write_new(output, &imported.toml)?;
     }
     if args.json {
         let mut report = imported.report.json();
@@ -82,52 +78,9 @@ fn configuration(args: &FileArgs) -> anyhow::Result<()> {
     }
     let mut errors = std::io::stderr().lock();
     write!(errors, "{}", imported.report)?;
-    wrote(&mut errors, args.output.as_deref(), "thrum config check -c")
-}
-
-fn users(args: &FileArgs) -> anyhow::Result<()> {
-    let shown = args.file.display();
-    let source = read(&args.file)?;
-    let users = mosquitto::dynsec::users(&source.text).map_err(|error| {
-        Failure::usage(format!(
-            "{shown} is no file of the dynamic security plugin: {error}"
-        ))
-    })?;
-    let text = users
-        .lines
-        .iter()
-        .fold(String::new(), |text, line| text + line + "\n");
     if let Some(output) = &args.output {
-        write_new(output, &text, FileMode::Owner)?;
-    }
-    if args.json {
-        let mut report = json!({ "notes": users.notes, "lines": users.lines.len() });
-        match &args.output {
-            Some(output) => report["output"] = json!(output),
-            None => report["users"] = json!(users.lines),
-        }
-        writeln!(std::io::stdout(), "{report}")?;
-        return Ok(());
-    }
-    if args.output.is_none() {
-        std::io::stdout().write_all(text.as_bytes())?;
-    }
-    let mut errors = std::io::stderr().lock();
-    for note in &users.notes {
-        writeln!(errors, "note: {note}")?;
-    }
-    wrote(&mut errors, args.output.as_deref(), "set auth.users to")
-}
-
-/// Says what to do with a file that was written.
-fn wrote(
-    errors: &mut impl std::io::Write,
-    output: Option<&Path>,
-    next: &str,
-) -> anyhow::Result<()> {
-    if let Some(output) = output {
         let output = output.display();
-        writeln!(errors, "wrote {output}; next: {next} {output}")?;
+        writeln!(errors, "wrote {output}; next: thrum config check -c {output}")?;
     }
     Ok(())
 }

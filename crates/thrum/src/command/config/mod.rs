@@ -4,7 +4,6 @@ mod import;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -90,7 +89,7 @@ fn init(file: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let shown = file.display();
-    write_new(file, &text, FileMode::Everyone)?;
+    write_new(file, &text)?;
     writeln!(
         std::io::stderr(),
         "wrote {shown}; next: thrum serve -c {shown}"
@@ -98,24 +97,11 @@ fn init(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who may read a file.
-#[derive(Clone, Copy, Debug)]
-enum FileMode {
-    /// As the user's mask says.
-    Everyone,
-    /// Its owner alone.
-    Owner,
-}
-
 /// Writes a file that is not there yet.
-fn write_new(file: &Path, text: &str, mode: FileMode) -> anyhow::Result<()> {
+fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
     let shown = file.display();
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    if let FileMode::Owner = mode {
-        options.mode(0o600);
-    }
-    let mut target = options.open(file).map_err(|error| {
+    let target = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut target = target.map_err(|error| {
         let folder = file.parent().unwrap_or_else(|| Path::new("")).display();
         let reason = match error.kind() {
             ErrorKind::AlreadyExists => {

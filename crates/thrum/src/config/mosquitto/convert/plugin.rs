@@ -11,6 +11,8 @@ pub(super) struct Plugins {
     pub(super) decide_access: bool,
     /// One keeps the state.
     pub(super) persist: bool,
+    /// One has users, who are to be in the built-in store.
+    pub(super) have_users: bool,
 }
 
 /// Plugins that are an option in another form: the file's name, the option.
@@ -29,6 +31,7 @@ pub(super) fn resolve(configuration: &mut Configuration, draft: &mut Draft) -> P
             as_option(&plugin, name, configuration, draft);
         } else if is("mosquitto_dynamic_security") {
             plugins.decide_access = true;
+            plugins.have_users = true;
             dynamic_security(&plugin, draft);
         } else if is("mosquitto_persist_sqlite") {
             plugins.persist = true;
@@ -105,7 +108,7 @@ fn dynamic_security(plugin: &PluginLines, draft: &mut Draft) {
         let file = &option.statement.value;
         match option.statement.name.as_str() {
             "plugin_opt_config_file" => {
-                let command = format!("thrum config import mosquitto-dynsec {file} -o users.jsonl");
+                let command = format!("thrum users import {file} --format mosquitto-dynsec");
                 draft.dropped(option, format!("make users of it: {command}"));
             }
             _ => draft.by_entry(option),

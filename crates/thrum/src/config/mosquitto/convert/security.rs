@@ -25,10 +25,8 @@ pub(super) fn convert(
 ) {
     let general = &configuration.general;
     let backends = passwords(general, listeners, draft);
-    if listeners.len() > 1 && !backends.is_empty() {
-        let is_kept = general::persists(general) || plugins.persist;
-        chains(general, listeners, &backends, is_kept, draft);
-    }
+    let has_store = store(general, listeners, &backends, plugins, draft);
+    chains(general, listeners, &backends, has_store, draft);
     anonymous(configuration, listeners, !backends.is_empty(), draft);
     access(general, listeners, plugins, draft);
     let own = listeners.iter().map(|listener| listener.settings);
@@ -60,34 +58,58 @@ fn passwords<'a>(
     backends
 }
 
-/// A listener that has not all of the password files names its own. A chain cannot be empty, so one without any asks the
-/// built-in store, which needs a file.
+/// Names of the backends of a listener.
+fn names(
+    general: &[Setting],
+    listener: &Converted<'_>,
+    backends: &[(&str, String)],
+) -> Vec<String> {
+    let files = [general, listener.settings].map(|settings| text(settings, "password_file"));
+    let own = backends
+        .iter()
+        .filter(|(path, _)| files.contains(&Some(*path)));
+    own.map(|(_, name)| name.clone()).collect()
+}
+
+/// Whether there is a file for the built-in store: in the data directory, or one of its own if it is needed. It is for
+/// the users of a plugin, and for a listener without passwords beside others, as a chain cannot be empty.
+fn store(
+    general: &[Setting],
+    listeners: &[Converted<'_>],
+    backends: &[(&str, String)],
+    plugins: Plugins,
+    draft: &mut Draft,
+) -> bool {
+    if general::persists(general) || plugins.persist {
+        return true;
+    }
+    let has_none = |listener| names(general, listener, backends).is_empty();
+    let why = if plugins.have_users {
+        "for the users of the plugin"
+    } else if !backends.is_empty() && listeners.iter().any(has_none) {
+        "for listeners without password_file"
+    } else {
+        return false;
+    };
+    draft.set("auth", "users", STORE_FILE, Origin::Default(why));
+    true
+}
+
+/// A listener that has not all of the password files names its own.
 fn chains(
     general: &[Setting],
     listeners: &[Converted<'_>],
     backends: &[(&str, String)],
-    is_kept: bool,
+    has_store: bool,
     draft: &mut Draft,
 ) {
-    let names = |listener: &Converted<'_>| -> Vec<String> {
-        let files = [general, listener.settings].map(|settings| text(settings, "password_file"));
-        let own = backends
-            .iter()
-            .filter(|(path, _)| files.contains(&Some(*path)));
-        own.map(|(_, name)| name.clone()).collect()
-    };
-    let needs_store = listeners.iter().any(|listener| names(listener).is_empty());
-    if needs_store && !is_kept {
-        let why = Origin::Default("for listeners without password_file");
-        draft.set("auth", "users", STORE_FILE, why);
-    }
     for listener in listeners {
-        let own = names(listener);
+        let own = names(general, listener, backends);
         if own.len() == backends.len() {
             continue;
         }
-        let store = (is_kept || needs_store).then(|| STORE.to_owned());
-        let chain: toml_edit::Array = store.into_iter().chain(own).collect();
+        let users = has_store.then(|| STORE.to_owned());
+        let chain: toml_edit::Array = users.into_iter().chain(own).collect();
         let origin = find(listener.settings, "password_file");
         let origin = origin.map_or(Origin::Default("it has no password_file"), Origin::from);
         draft.set(

@@ -23,7 +23,7 @@ const VALUES: [(&str, &str); 13] = [
 ];
 
 /// A configuration in which an option means something, and the number of its line.
-fn sample(entry: &Entry) -> (String, usize) {
+pub(super) fn sample(entry: &Entry) -> (String, usize) {
     let above = match entry.scope {
         Scope::General | Scope::Security if entry.name == "persistence_location" => {
             "persistence true\n"

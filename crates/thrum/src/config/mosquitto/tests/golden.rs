@@ -68,7 +68,6 @@ fn a_configuration_in_parts_with_a_bridge() {
 fn a_file_that_breaks_off_anywhere_is_converted_or_refused() {
     let texts = [
         include_str!("golden/home.conf"),
-        include_str!("golden/tls.conf"),
         include_str!("golden/per_listener.conf"),
     ];
     for text in texts {

@@ -2,6 +2,7 @@
 
 mod every_option;
 mod golden;
+mod loaded;
 mod places;
 mod values;
 

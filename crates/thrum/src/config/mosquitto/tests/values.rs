@@ -253,9 +253,13 @@ fn plugins_of_mosquitto_are_the_options_they_replace() {
         "listener 1883\nplugin /lib/mosquitto_dynamic_security.so\nplugin_opt_config_file /d.json";
     check(
         text,
-        &["listeners.mqtt.bind = 1883", "acl.default = \"deny\""],
+        &[
+            "listeners.mqtt.bind = 1883",
+            "auth.users = \"users.jsonl\"",
+            "acl.default = \"deny\"",
+        ],
     );
-    let note = "make users of it: thrum config import mosquitto-dynsec /d.json -o users.jsonl";
+    let note = "make users of it: thrum users import /d.json --format mosquitto-dynsec";
     check_note(text, "plugin_opt_config_file", Outcome::Dropped, note);
     let text = "listener 1883\nauth_plugin /lib/other.so\nauth_opt_password geheim";
     check(
