@@ -5,6 +5,7 @@
 
 pub mod decode;
 pub mod filter_match;
+pub mod rule_text;
 pub mod session_input;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};

@@ -56,6 +56,79 @@ fn filter_match() {
 }
 
 #[test]
+fn rule_text() {
+    drive("rule_text", thrum_fuzz::rule_text::target, |random| {
+        const PIECES: [&str; 26] = [
+            "a",
+            "b",
+            "/",
+            "/+",
+            "/#",
+            "%c",
+            "%u",
+            "%%",
+            "${client_id}",
+            "$",
+            "eq ",
+            " ",
+            "\"",
+            "\\",
+            "user:",
+            "client:",
+            "*",
+            "(qos=0,1)",
+            "(retain=true)",
+            "pub ",
+            "sub ",
+            "#",
+            "+",
+            "ü",
+            "ip:10.0.0.0/8",
+            "topic ",
+        ];
+        const WORDS: [[&str; 8]; 2] = [
+            [
+                "allow all pub ",
+                "deny all pub ",
+                "allow all sub ",
+                "deny all sub ",
+                "allow client:a* pubsub ",
+                "deny anonymous pubsub ",
+                "deny all sub eq ",
+                "allow all sub eq ",
+            ],
+            [
+                "topic ",
+                "topic read ",
+                "topic deny ",
+                "pattern ",
+                "pattern write ",
+                "pattern deny ",
+                "user ",
+                "pattern read ",
+            ],
+        ];
+        let syntax = random.below(2);
+        let mut input = vec![u8::try_from(syntax).expect("below 2")];
+        let some = |random: &mut Random, input: &mut Vec<u8>, max: usize| {
+            for _ in 0..=random.below(max) {
+                input.extend_from_slice(PIECES[random.below(PIECES.len())].as_bytes());
+            }
+        };
+        for _ in 0..random.below(6) {
+            input.extend_from_slice(WORDS[syntax][random.below(8)].as_bytes());
+            some(random, &mut input, 3);
+            input.push(b'\n');
+        }
+        for _ in 0..3 {
+            input.push(0xFF);
+            some(random, &mut input, 4);
+        }
+        input
+    });
+}
+
+#[test]
 fn session_input() {
     drive(
         "session_input",

@@ -26,6 +26,21 @@ pub struct Identity {
     pub claims: Vec<(Box<str>, Box<str>)>,
     /// May do everything.
     pub is_superuser: bool,
+    /// Name of the backend that let it in; none for an anonymous client, and for one that its certificate alone let in.
+    pub backend: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// The common name of its certificate.
+    pub fn common_name(&self) -> Option<&str> {
+        self.certificate.as_ref()?.common_name.as_deref()
+    }
+
+    /// A claim of its token.
+    pub fn claim(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.claims.iter().find(|(claim, _)| **claim == *name)?;
+        Some(value)
+    }
 }
 
 /// A client certificate that was verified against the listener's authorities.

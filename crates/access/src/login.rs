@@ -51,6 +51,8 @@ pub enum Answer {
         /// State between the steps.
         exchange: Exchange,
     },
+    /// Nothing has changed; only to [`Gatekeeper::refresh`](crate::Gatekeeper::refresh).
+    Unchanged,
 }
 
 /// State of an enhanced authentication between two steps, known to the gatekeeper alone.

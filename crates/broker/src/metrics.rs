@@ -92,10 +92,19 @@ pub(crate) enum Counter {
     DroppedSlowConsumer,
     DroppedTooLarge,
     DroppedExpired,
+    DroppedOutsideMount,
     DroppedNoSharedMember,
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.
     StorageRefused,
+    /// TLS or WebSocket of a connection failed.
+    LayersFailed,
+    /// Connections without a proper header of a trusted proxy.
+    ProxyRefused,
+    PublishDenied,
+    SubscribeDenied,
+    /// Subscriptions that ended because the rules changed.
+    SubscriptionsRevoked,
     SharedRedispatched,
     PublishersPaused,
     MailboxFull,

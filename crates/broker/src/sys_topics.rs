@@ -76,7 +76,7 @@ const LIMITS: [(&str, Counter); 19] = [
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 9] = [
+const DROPS: [(&str, Counter); 10] = [
     ("queue_full", Counter::DroppedQueueFull),
     ("queue_oldest", Counter::DroppedQueueOldest),
     ("queue_age", Counter::DroppedQueueAge),
@@ -84,6 +84,7 @@ const DROPS: [(&str, Counter); 9] = [
     ("slow_consumer", Counter::DroppedSlowConsumer),
     ("too_large", Counter::DroppedTooLarge),
     ("expired", Counter::DroppedExpired),
+    ("outside_mount", Counter::DroppedOutsideMount),
     ("no_shared_member", Counter::DroppedNoSharedMember),
     ("retained_refused", Counter::RetainedRefused),
 ];

@@ -3,6 +3,8 @@
 //! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
 
 mod limits;
+mod listener;
+mod network;
 mod priorities;
 mod protection;
 mod rate;
@@ -20,6 +22,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
+pub use listener::{
+    Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, TlsConfig, TlsVersion,
+    Transport,
+};
+pub use network::{Network, NotANetwork};
 pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
@@ -56,7 +63,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let bind = wildcard(MQTT_PORT);
+        let bind = wildcard(MQTT_PORT).into_iter().map(Bind::Address).collect();
         Self {
             node: NodeConfig::default(),
             listeners: BTreeMap::from([(
@@ -118,21 +125,6 @@ pub enum Workers {
     Auto,
     /// This many.
     Count(u16),
-}
-
-/// One listener.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ListenerConfig {
-    /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6 address of this
-    /// machine. `"localhost:1883"` is both loopback addresses. Port 0 takes a free port, printed at start. Has no
-    /// default: a listener needs an address.
-    #[serde(with = "units::bind")]
-    #[schemars(with = "units::BindSchema")]
-    pub bind: Vec<SocketAddr>,
-    /// Most connections through this listener; 0 is no limit of its own. Default `0`: `limits.connections` bounds
-    /// them all.
-    pub max_connections: u32,
 }
 
 /// Settings of authentication.

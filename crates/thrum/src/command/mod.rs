@@ -17,6 +17,7 @@ mod shown;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+mod users;
 mod version;
 
 use std::process::ExitCode;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Sessions(sessions::SessionsArgs),
     /// List, export and import the retained messages in a data directory.
     Retained(retained::RetainedArgs),
+    /// Add, change, list, remove and import users, roles and groups.
+    Users(users::UsersArgs),
     /// Copy a data directory while its broker runs, and restore it.
     Backup(backup::BackupArgs),
     /// Print a completion script for a shell.
@@ -97,6 +100,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),
+        Command::Users(args) => users::run(args),
         Command::Backup(args) => backup::run(&args),
         Command::Completion(args) => completion::run(&args),
         Command::Man => man::run(),

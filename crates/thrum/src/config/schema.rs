@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
-use thrum_broker::Config;
+use super::Config;
 use thrum_broker::config::units;
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 

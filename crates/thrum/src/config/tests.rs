@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use thrum_broker::config::{Anonymous, LogFormat, QueuePolicy, Rate, Workers};
+use thrum_auth::config::Anonymous;
+use thrum_broker::config::{LogFormat, QueuePolicy, Rate, Workers};
 
 use super::*;
 
 const FILE: &str = "thrum.toml";
 
 fn source(path: &str, text: &str) -> Rc<Source> {
-    Rc::new(Source {
-        path: PathBuf::from(path),
-        text: text.to_owned(),
-    })
+    Rc::new(Source::new(PathBuf::from(path), text.to_owned()))
 }
 
 fn variables(list: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -2,9 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authority;
+mod both_ends;
+mod clients;
 mod connector;
+mod duplex;
+mod listener;
 mod pair;
+mod raw_client;
+mod resuming;
 mod server;
 mod stacks;
 mod tls;
+mod upgrading;
 mod websocket;

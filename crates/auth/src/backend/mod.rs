@@ -1,0 +1,128 @@
+//! Where users are looked up: one file or folder for each kind.
+
+mod build;
+mod gate;
+mod grants;
+mod http;
+mod jwt;
+mod ldap;
+mod password_file;
+mod pool;
+mod record;
+mod redis;
+mod settings;
+mod sql;
+mod users;
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+
+use thiserror::Error;
+use thrum_access::{Identity, Login, Question, Rules};
+
+pub(crate) use build::{Built, build};
+pub use http::{ContentType, HttpConfig, HttpMethod};
+pub use ldap::{LdapConfig, LdapMethod};
+pub use redis::RedisConfig;
+pub use settings::ServerUrl;
+pub use sql::SqlConfig;
+pub(crate) use password_file::parse_password_file;
+pub(crate) use users::{Users, found};
+
+/// What a backend is about to say.
+pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send + 'a>>;
+
+/// One backend of the chain. Every call ends within the backend's own time limit.
+pub(crate) trait Backend: Send + Sync + Debug {
+    /// Its name in the configuration.
+    fn name(&self) -> &str;
+
+    /// Verifies what a client shows.
+    fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict>;
+
+    /// The client's own rules anew; none if they did not change.
+    fn refresh<'a>(&'a self, _identity: &'a Identity) -> Asked<'a, Option<Rules>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are
+    /// not asked: they would look for a password.
+    fn takes_verified(&self) -> bool {
+        false
+    }
+
+    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time must not tell who
+    /// exists. Nothing to do for a backend that answers at once, or that does so by itself.
+    fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Reads files that have changed: true if the answers may be others now. Called every second; may block.
+    ///
+    /// # Errors
+    /// A file is bad; the answers stay.
+    fn reread(&self) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// Whether [`Backend::authorize`] has opinions.
+    fn is_authorizer(&self) -> bool {
+        false
+    }
+
+    /// May the client do this? None without an opinion.
+    fn authorize<'a>(&'a self, _question: &'a Question) -> Asked<'a, Option<bool>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// What a backend says of a client.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It is who it claims to be.
+    Allow(Box<Found>),
+    /// It is not; the text is for the log and holds no secret.
+    Deny(Cow<'static, str>),
+    /// Not known here: the next one is asked.
+    Ignore,
+}
+
+/// What is known of a client that was verified.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Its user name if that is another than the one it claims.
+    pub(crate) username: Option<Box<str>>,
+    /// Its roles, those of its groups included.
+    pub(crate) roles: Vec<Box<str>>,
+    /// Its groups.
+    pub(crate) groups: Vec<Box<str>>,
+    /// Rules of its own.
+    pub(crate) rules: Option<Rules>,
+    /// May do everything.
+    pub(crate) is_superuser: bool,
+    /// When it has to go, in seconds of the Unix epoch.
+    pub(crate) expires_at: Option<u64>,
+    /// Claims for placeholders, by name.
+    pub(crate) claims: Vec<(Box<str>, Box<str>)>,
+    /// Seconds after which [`Backend::refresh`] should be asked for its rules.
+    pub(crate) refresh_secs: Option<u32>,
+}
+
+/// Why a backend has no verdict. Texts never hold a secret.
+#[derive(Debug, Error)]
+pub(crate) enum BackendError {
+    /// No answer in time.
+    #[error("no answer in time")]
+    TimedOut,
+    /// The other system cannot be reached.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// The other system answered something that makes no sense.
+    #[error("bad answer: {0}")]
+    BadAnswer(String),
+    /// Too many requests are waiting.
+    #[error("too many requests are waiting")]
+    Overloaded,
+}

@@ -1,0 +1,20 @@
+//! The only place of this crate that reads clocks.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "everything else takes the time as an argument"
+)]
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Seconds of the Unix epoch.
+pub(crate) fn wall_secs() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// Time since this was asked for the first time; never goes back.
+pub(crate) fn uptime() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
+}

@@ -1,0 +1,139 @@
+//! Settings of authentication and authorization: plain data with defaults and the reason for each, no I/O.
+//!
+//! Every doc comment of a field is the reference text of its key; it ends with its default and says why. No key holds
+//! a secret: secrets are in files that keys name.
+
+mod acl;
+mod jwt;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use crate::backend::{
+    ContentType, HttpConfig, HttpMethod, LdapConfig, LdapMethod, RedisConfig, ServerUrl, SqlConfig,
+};
+pub use acl::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
+pub use jwt::{JwtConfig, TokenField};
+pub(crate) use units::duration;
+pub use units::{AnonymousSchema, DurationSchema, TextsSchema};
+
+/// The name of the built-in user store in a chain.
+pub const USERS: &str = "users";
+/// The name of the built-in user store in the data directory.
+pub const USERS_FILE: &str = "users.jsonl";
+
+/// Settings of authentication.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true` (everyone) or `false`
+    /// (nobody). What such a client may do is up to `acl`. Default `"loopback"`: works out of the box and is open to no
+    /// stranger.
+    #[serde(with = "units::anonymous")]
+    #[schemars(with = "AnonymousSchema")]
+    pub anonymous: Anonymous,
+    /// Backends that are asked, in this order, until one knows the client: `"users"` and the names of the tables below.
+    /// Default `[]`: `"users"`, then all tables in the order of their names.
+    #[schemars(with = "TextsSchema")]
+    pub chain: Vec<String>,
+    /// File of the built-in user store, kept by `thrum users`; read again when it changes. Default `""`: `users.jsonl`
+    /// in `node.data_dir`; no store without data directory.
+    #[schemars(with = "String")]
+    pub users: PathBuf,
+    /// Passwords that are remembered as right, 0 to 10,000,000, at about 100 bytes each: a mass reconnect then costs a
+    /// look instead of 20 ms each. They are remembered together with the hash they fit, by a keyed hash of
+    /// both, so a changed password is never found. Default `100000`: more than most nodes have clients.
+    #[schemars(range(max = 10_000_000))]
+    pub cache: u32,
+    /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored hash ends it anyway.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "DurationSchema")]
+    pub cache_ttl: Duration,
+    /// Time for all backends together to answer a login, 100 ms to 1 min; then the client is denied with
+    /// `server unavailable`. Default `"10s"`: longer than a backend needs, shorter than clients wait.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "DurationSchema", range(max = 60))]
+    pub timeout: Duration,
+    /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with `server busy`. Default `10000`:
+    /// what bounds the memory of a flood of logins.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub pending: u32,
+    /// Password files of Mosquitto: a table for each, with a name of your choice.
+    pub password_file: BTreeMap<String, PasswordFileConfig>,
+    /// Who signs tokens (JWT): a table for each, with a name of your choice.
+    pub jwt: BTreeMap<String, JwtConfig>,
+    /// HTTP services that know users: a table for each, with a name of your choice.
+    pub http: BTreeMap<String, HttpConfig>,
+    /// Directories (LDAP) with users: a table for each, with a name of your choice.
+    pub ldap: BTreeMap<String, LdapConfig>,
+    /// Redis servers with users: a table for each, with a name of your choice.
+    pub redis: BTreeMap<String, RedisConfig>,
+    /// Databases with users, PostgreSQL, MySQL, MariaDB or SQLite: a table for each, with a name of your choice.
+    pub sql: BTreeMap<String, SqlConfig>,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self {
+            anonymous: Anonymous::Loopback,
+            chain: Vec::new(),
+            users: PathBuf::new(),
+            cache: 100_000,
+            cache_ttl: Duration::from_hours(24),
+            timeout: Duration::from_secs(10),
+            pending: 10_000,
+            password_file: BTreeMap::new(),
+            jwt: BTreeMap::new(),
+            http: BTreeMap::new(),
+            ldap: BTreeMap::new(),
+            redis: BTreeMap::new(),
+            sql: BTreeMap::new(),
+        }
+    }
+}
+
+impl AuthConfig {
+    /// Names of all backends that are set up, without the user store.
+    pub fn backend_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self
+            .password_file
+            .keys()
+            .chain(self.jwt.keys())
+            .chain(self.http.keys())
+            .chain(self.ldap.keys())
+            .chain(self.redis.keys())
+            .chain(self.sql.keys())
+            .map(String::as_str)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Who may connect without credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Anonymous {
+    /// Clients whose address is a loopback address, or that came through a Unix socket.
+    #[default]
+    Loopback,
+    /// Everyone who can reach a listener.
+    Everyone,
+    /// Nobody.
+    Nobody,
+}
+
+/// A password file of Mosquitto.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PasswordFileConfig {
+    /// The file, lines of `user:hash` as `mosquitto_passwd` writes them; read again when it changes. Has no default.
+    #[schemars(with = "String")]
+    pub path: PathBuf,
+}

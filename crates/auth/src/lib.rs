@@ -1,0 +1,26 @@
+//! Who may come in, and what they may do: the chain of authentication backends, the user store, passwords, tokens and SCRAM.
+//!
+//! ```text
+//!   broker --Login--> AuthService --chain--> users | password file | JWT | HTTP | SQL | Redis | LDAP
+//!          <-Answer--              Verdict: allow, deny, ignore (the next one is asked)
+//! ```
+//!
+//! Invariant: whoever asks gets one answer, within a time limit; an error of a backend is a denial, never an admission.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod clock;
+pub mod config;
+pub mod hash;
+mod metrics;
+mod policy;
+mod scram;
+mod service;
+mod template;
+pub mod users;
+mod watched;
+
+pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
+pub use policy::Policy;
+pub use scram::Credential;
+pub use service::{AuthService, ListenerSettings, OnChange, Settings, StartError};

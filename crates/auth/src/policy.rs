@@ -1,0 +1,127 @@
+//! Rules for everybody: from the configuration, from a file of ours and from one of Mosquitto.
+
+use std::fmt::{Debug, Display};
+use std::path::Path;
+use std::sync::Arc;
+
+use thrum_access::Rules;
+
+use crate::config::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
+use crate::watched::Watched;
+
+/// Most bytes of a file with rules.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What holds for everybody now.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Rules for everybody, in their order.
+    pub rules: Arc<Rules>,
+    /// Whether what nothing decides is allowed.
+    pub allows_by_default: bool,
+    /// Who is asked first.
+    pub order: Vec<RuleOrder>,
+    /// What a client that publishes what it may not is told.
+    pub denied_publish: DeniedPublish,
+    /// What happens to a subscription of which only a part is allowed.
+    pub partial: PartialSubscription,
+}
+
+/// Where the rules for everybody come from.
+#[derive(Debug)]
+pub(crate) struct PolicySource {
+    config: AclConfig,
+    listed: Rules,
+    files: Vec<Watched<Rules>>,
+}
+
+impl PolicySource {
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// Every rule that is wrong, and its place.
+    pub(crate) fn load(config: &AclConfig) -> Result<Self, Vec<String>> {
+        let mut problems = Vec::new();
+        let listed = Rules::parse_list(&config.rules, "acl.rules").unwrap_or_else(|errors| {
+            problems.extend(errors.iter().map(ToString::to_string));
+            Rules::new()
+        });
+        let mut files = Vec::new();
+        let mut add = |path: &Path, read: fn(&Path) -> Result<Rules, String>| {
+            if path.as_os_str().is_empty() {
+                return;
+            }
+            match Watched::load(path, read) {
+                Ok(file) => files.push(file),
+                Err(problem) => problems.push(problem),
+            }
+        };
+        add(&config.file, read);
+        add(&config.mosquitto_file, read_mosquitto);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self {
+            config: config.clone(),
+            listed,
+            files,
+        })
+    }
+
+    /// Reads again what has changed.
+    ///
+    /// # Errors
+    /// Every rule that is wrong in a changed file; the old rules stay.
+    pub(crate) fn reread(&self) -> Result<bool, String> {
+        let mut has_changed = false;
+        for file in &self.files {
+            has_changed |= file.refresh()?;
+        }
+        Ok(has_changed)
+    }
+
+    /// What holds now. `has_users`: whether anybody has set up users or backends.
+    pub(crate) fn policy(&self, has_users: bool) -> Policy {
+        let files: Vec<Arc<Rules>> = self.files.iter().map(Watched::current).collect();
+        let of_files = files.iter().flat_map(|rules| rules.iter());
+        let rules: Rules = self.listed.iter().chain(of_files).cloned().collect();
+        // An empty file of rules has been set up as well.
+        let is_set_up = has_users || !rules.is_empty() || !files.is_empty();
+        Policy {
+            rules: Arc::new(rules),
+            allows_by_default: match self.config.default {
+                DefaultAccess::Auto => !is_set_up,
+                DefaultAccess::Allow => true,
+                DefaultAccess::Deny => false,
+            },
+            order: self.config.order.clone(),
+            denied_publish: self.config.denied_publish,
+            partial: self.config.partial,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Rules, String> {
+    let text = text(path)?;
+    Rules::parse(&text, path.display().to_string()).map_err(|errors| lines(&errors))
+}
+
+fn read_mosquitto(path: &Path) -> Result<Rules, String> {
+    let text = text(path)?;
+    Rules::from_mosquitto(&text, path.display().to_string()).map_err(|errors| lines(&errors))
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let unreadable = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(format!("{shown} has more than {FILE_BYTES_MAX} bytes"));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+fn lines(errors: &[impl Display]) -> String {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    errors.join("\n")
+}

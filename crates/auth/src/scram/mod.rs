@@ -1,0 +1,16 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side: the password is never sent, and the store cannot log in with
+//! what it keeps.
+
+mod credential;
+mod exchange;
+mod message;
+#[cfg(test)]
+pub(crate) mod test_client;
+
+pub use credential::Credential;
+
+pub(crate) use credential::{CredentialRecord, Decoys};
+pub(crate) use exchange::{Started, start};
+
+/// Name of the method.
+pub(crate) const METHOD: &str = "SCRAM-SHA-256";

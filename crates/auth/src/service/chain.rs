@@ -1,0 +1,180 @@
+//! The order in which backends are asked, and what comes of it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use thrum_access::{Denial, Identity, Login, Question};
+use thrum_codec::ReasonCode;
+use tokio::time::timeout;
+
+use super::link::Link;
+use crate::backend::{BackendError, Found, Verdict};
+use crate::config::Anonymous;
+
+/// Backends of a listener.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) links: Vec<Arc<Link>>,
+    pub(super) anonymous: Anonymous,
+    pub(super) timeout: Duration,
+}
+
+/// Who was let in, and by whom.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    /// None for an anonymous client, and for one that its certificate alone let in.
+    pub(super) backend: Option<Arc<str>>,
+    pub(super) found: Found,
+}
+
+impl Chain {
+    /// Asks one backend after the other until one decides.
+    pub(super) async fn login(&self, login: &Login) -> Result<Admitted, Denial> {
+        // Which backend was asked last, should time run out.
+        let asked = AtomicUsize::new(0);
+        let decided = timeout(self.timeout, self.decide(login, &asked)).await;
+        decided.unwrap_or_else(|_| {
+            let link = self.links.get(asked.load(Ordering::Relaxed));
+            if let Some(link) = link {
+                link.timed_out();
+            }
+            Err(unavailable(link.map(|link| &*link.name), "the login took too long"))
+        })
+    }
+
+    async fn decide(&self, login: &Login, asked: &AtomicUsize) -> Result<Admitted, Denial> {
+        for (index, link) in self.links.iter().enumerate() {
+            if login.is_username_verified && !link.backend.takes_verified() {
+                continue;
+            }
+            asked.store(index, Ordering::Relaxed);
+            match link.login(login).await {
+                Ok(Verdict::Allow(found)) => {
+                    return Ok(Admitted {
+                        backend: Some(Arc::clone(&link.name)),
+                        found: *found,
+                    });
+                }
+                Ok(Verdict::Deny(why)) => {
+                    self.waste(login, Some(index)).await?;
+                    return Err(denied(&link.name, &why));
+                }
+                Ok(Verdict::Ignore) => {}
+                Err(error) => return Err(failed(&link.name, &error)),
+            }
+        }
+        if login.is_username_verified || self.admits_anonymous(login) {
+            return Ok(Admitted {
+                backend: None,
+                found: Found::default(),
+            });
+        }
+        self.waste(login, None).await?;
+        Err(unknown(login))
+    }
+
+    /// A denial takes as long for who does not exist as for who gives a wrong password: every backend that verifies
+    /// passwords verifies one. `denying` has done so.
+    async fn waste(&self, login: &Login, denying: Option<usize>) -> Result<(), Denial> {
+        let others = self.links.iter().enumerate();
+        for (_, link) in others.filter(|(index, _)| Some(*index) != denying) {
+            let wasted = link.backend.refuse(login).await;
+            wasted.map_err(|error| failed(&link.name, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether this is a client without credentials, and such may come in.
+    pub(super) fn admits_anonymous(&self, login: &Login) -> bool {
+        let is_anonymous = login.identity.username.is_none()
+            && login.password.is_none()
+            && login.method.is_none();
+        is_anonymous
+            && match self.anonymous {
+                Anonymous::Everyone => true,
+                Anonymous::Nobody => false,
+                Anonymous::Loopback => login
+                    .identity
+                    .address
+                    .is_none_or(|address| address.to_canonical().is_loopback()),
+            }
+    }
+
+    /// What the services of the chain say: the first with an opinion. None has an opinion if none has one; one that
+    /// cannot answer denies.
+    pub(super) async fn authorize(&self, question: &Question) -> Option<bool> {
+        for link in &self.links {
+            if !link.backend.is_authorizer() {
+                continue;
+            }
+            match timeout(self.timeout, link.authorize(question)).await {
+                Ok(Ok(Some(decision))) => return Some(decision),
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) => return Some(false),
+                Err(_) => {
+                    link.timed_out();
+                    return Some(false);
+                }
+            }
+        }
+        None
+    }
+
+    /// The backend that let a client in.
+    pub(super) fn link_of(&self, identity: &Identity) -> Option<&Arc<Link>> {
+        let backend = identity.backend.as_deref()?;
+        self.links.iter().find(|link| &*link.name == backend)
+    }
+}
+
+/// Wrong password, unknown user: one reason, so that a stranger does not learn who exists.
+pub(super) fn denied(backend: &str, why: &str) -> Denial {
+    Denial {
+        reason: ReasonCode::BadUserNameOrPassword,
+        what: "bad user name or password",
+        detail: format!("{backend}: {why}").into(),
+    }
+}
+
+pub(super) fn unknown(login: &Login) -> Denial {
+    let has_credentials = login.identity.username.is_some() || login.password.is_some();
+    if has_credentials {
+        return Denial {
+            reason: ReasonCode::BadUserNameOrPassword,
+            what: "bad user name or password",
+            detail: "no backend knows the client".into(),
+        };
+    }
+    Denial {
+        reason: ReasonCode::NotAuthorized,
+        what: "a user name and a password are needed",
+        detail: "no credentials, and auth.anonymous does not admit the client".into(),
+    }
+}
+
+fn failed(backend: &str, error: &BackendError) -> Denial {
+    match error {
+        BackendError::Overloaded => busy(format!("{backend}: {error}").into()),
+        BackendError::TimedOut | BackendError::Unreachable(_) | BackendError::BadAnswer(_) => {
+            unavailable(Some(backend), &error.to_string())
+        }
+    }
+}
+
+pub(super) fn busy(detail: Cow<'static, str>) -> Denial {
+    Denial {
+        reason: ReasonCode::ServerBusy,
+        what: "too many logins at once, try again later",
+        detail,
+    }
+}
+
+pub(super) fn unavailable(backend: Option<&str>, why: &str) -> Denial {
+    Denial {
+        reason: ReasonCode::ServerUnavailable,
+        what: "authentication is not available, try again later",
+        detail: format!("{}: {why}", backend.unwrap_or("chain")).into(),
+    }
+}

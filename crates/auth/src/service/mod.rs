@@ -1,0 +1,384 @@
+//! The service that the broker asks: chains of backends, on threads of their own.
+
+mod chain;
+mod enhanced;
+#[cfg(test)]
+pub(crate) mod fake;
+mod link;
+mod reply;
+mod settings;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use thiserror::Error;
+use thrum_access::{Answer, Exchange, Gatekeeper, Identity, Login, Question, Reply};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+use crate::config::USERS;
+use crate::hash::{Hasher, Verified};
+use crate::metrics::{BackendMetrics, Counters, GatekeeperMetrics, add, read};
+use crate::policy::Policy;
+use chain::{Admitted, Chain, busy, unavailable, unknown};
+use reply::{Once, Pending};
+pub use settings::{ListenerSettings, Settings};
+use state::State;
+
+/// Threads of the runtime: what waits for other systems needs no core, and tokens are verified in some 50 µs.
+const THREADS: usize = 2;
+/// Time between two looks at files.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Called when answers may be others than before.
+pub type OnChange = Box<dyn Fn() + Send + Sync>;
+
+/// Why the service does not start, or does not take new settings.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Everything that is wrong with settings and the files they name.
+    #[error("{}", .0.join("\n"))]
+    Settings(Vec<String>),
+    /// The system gives no thread.
+    #[error("cannot start a thread for authentication: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Authentication: chains of backends for each listener, on threads of its own.
+pub struct AuthService {
+    shared: Arc<Shared>,
+    /// Only none while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+struct Shared {
+    /// Guards the exchange of one pointer.
+    state: RwLock<Arc<State>>,
+    /// Guards the exchange of one pointer.
+    policy: RwLock<Arc<Policy>>,
+    hasher: Hasher,
+    /// By the names of backends, kept over reloads.
+    counters: Mutex<BTreeMap<String, Arc<Counters>>>,
+    totals: Totals,
+    /// Guards the list; held while its members are called, which must not add to it.
+    on_change: Mutex<Vec<OnChange>>,
+}
+
+#[derive(Default)]
+struct Totals {
+    admitted: AtomicU64,
+    denied: AtomicU64,
+    overloaded: AtomicU64,
+    pending: Arc<AtomicU64>,
+}
+
+impl AuthService {
+    /// Reads all files, and starts the threads. Other systems are not waited for.
+    ///
+    /// The number and the time of remembered passwords are taken once: another one needs a restart.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the settings, or no thread.
+    pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
+        let capacity = usize::try_from(settings.auth.cache).unwrap_or(usize::MAX);
+        let hasher = Hasher::start(Verified::new(capacity, settings.auth.cache_ttl))?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("auth")
+            .enable_all()
+            .build()?;
+        let counters = Mutex::default();
+        let state = {
+            let _in_runtime = runtime.enter();
+            State::build(settings, &hasher, &|name| counters_of(&counters, name))
+        };
+        let state = state.map_err(StartError::Settings)?;
+        let policy = state.policy.policy(state.has_users());
+        let shared = Arc::new(Shared {
+            state: RwLock::new(Arc::new(state)),
+            policy: RwLock::new(Arc::new(policy)),
+            hasher,
+            counters,
+            totals: Totals::default(),
+            on_change: Mutex::default(),
+        });
+        runtime.spawn(look_at_files(Arc::clone(&shared)));
+        Ok(Arc::new(Self {
+            shared,
+            runtime: Some(runtime),
+        }))
+    }
+
+    /// Takes new settings: all of them, or none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them; the old ones stay in force then.
+    pub fn reload(&self, settings: &Settings) -> Result<(), StartError> {
+        let state = {
+            let _in_runtime = self.runtime.as_ref().map(Runtime::enter);
+            let counters = |name: &str| counters_of(&self.shared.counters, name);
+            State::build(settings, &self.shared.hasher, &counters)
+        };
+        let state = Arc::new(state.map_err(StartError::Settings)?);
+        *write(&self.shared.state) = state;
+        self.shared.changed();
+        Ok(())
+    }
+
+    /// Rules for everybody and what goes with them, as they are now.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.shared.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether anybody has set up users or backends.
+    pub fn has_users(&self) -> bool {
+        self.shared.state().has_users()
+    }
+
+    /// Calls when users, files or settings have changed: the policy may be another one, and each client's
+    /// [`refresh`](Gatekeeper::refresh) may have another answer. Called on a thread of the service, or of who reloads.
+    pub fn on_change(&self, call: OnChange) {
+        let calls = &self.shared.on_change;
+        calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(call);
+    }
+
+    /// Everything that is counted.
+    pub fn metrics(&self) -> GatekeeperMetrics {
+        let totals = &self.shared.totals;
+        let counters = self.shared.counters.lock();
+        let counters = counters.unwrap_or_else(PoisonError::into_inner);
+        let backends = counters.iter().map(|(name, counters)| BackendMetrics {
+            name: name.clone(),
+            counts: counters.snapshot(),
+        });
+        GatekeeperMetrics {
+            backends: backends.collect(),
+            admitted: read(&totals.admitted),
+            denied: read(&totals.denied),
+            overloaded: read(&totals.overloaded),
+            pending: read(&totals.pending),
+        }
+    }
+
+    /// Runs something on the threads of the service. What it does not end to do is dropped when the service ends.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+
+    fn enter(&self, state: &State) -> Option<Pending> {
+        let most = u64::from(state.settings.auth.pending);
+        let pending = Pending::enter(&self.shared.totals.pending, most);
+        if pending.is_none() {
+            add(&self.shared.totals.overloaded);
+        }
+        pending
+    }
+
+    fn count(&self, answer: Answer) -> Answer {
+        self.shared.count(answer)
+    }
+}
+
+impl Gatekeeper for AuthService {
+    fn login(&self, login: Login, reply: Reply<Answer>) {
+        let once = Once::new(reply, lost);
+        let state = self.shared.state();
+        if login.method.is_some() {
+            return once.answer(self.count(enhanced::start(&state, login)));
+        }
+        let chain = Arc::clone(state.chain(&login.identity.listener));
+        if chain.links.is_empty() {
+            return once.answer(self.count(decide_alone(&state, &chain, login)));
+        }
+        let Some(pending) = self.enter(&state) else {
+            let most = state.settings.auth.pending;
+            let denial = busy(format!("{most} logins are waiting (auth.pending)").into());
+            return once.answer(self.count(Answer::Deny(denial)));
+        };
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move {
+            let answer = match chain.login(&login).await {
+                Ok(admitted) => Answer::Admit(Box::new(state.admission(login, admitted))),
+                Err(denial) => Answer::Deny(denial),
+            };
+            drop(pending);
+            once.answer(shared.count(answer));
+        });
+    }
+
+    fn step(&self, exchange: Exchange, data: Vec<u8>, reply: Reply<Answer>) {
+        let answer = enhanced::finish(&self.shared.state(), exchange, &data);
+        Once::new(reply, lost).answer(self.count(answer));
+    }
+
+    fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>) {
+        let once = Once::new(reply, || Answer::Unchanged);
+        let state = self.shared.state();
+        let chain = Arc::clone(state.chain(&identity.listener));
+        let Some(link) = chain.link_of(&identity).map(Arc::clone) else {
+            return once.answer(refresh_alone(&state, &chain, &identity));
+        };
+        if &*link.name == USERS {
+            return once.answer(refresh_user(&state, &identity));
+        }
+        let limit = chain.timeout;
+        self.spawn(async move {
+            // Who is in stays in with what it has while a backend is down: it would be cut off for nothing else.
+            let rules = tokio::time::timeout(limit, link.refresh(&identity)).await;
+            let answer = match rules {
+                Ok(Ok(Some(rules))) => Answer::Admit(Box::new(state.with_rules(&identity, rules))),
+                Ok(Ok(None) | Err(_)) | Err(_) => Answer::Unchanged,
+            };
+            once.answer(answer);
+        });
+    }
+
+    fn has_authorizers(&self) -> bool {
+        let state = self.shared.state();
+        state.links.iter().any(|link| link.backend.is_authorizer())
+    }
+
+    fn authorize(&self, question: Question, reply: Reply<Option<bool>>) {
+        let once = Once::new(reply, || Some(false));
+        let state = self.shared.state();
+        let Some(pending) = self.enter(&state) else {
+            return once.answer(Some(false));
+        };
+        let chain = Arc::clone(state.chain(&question.identity.listener));
+        self.spawn(async move {
+            let decision = chain.authorize(&question).await;
+            drop(pending);
+            once.answer(decision);
+        });
+    }
+}
+
+impl Drop for AuthService {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // The last one to drop it may be one of its own threads, which cannot wait for itself.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for AuthService {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("AuthService")
+    }
+}
+
+impl Shared {
+    fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn count(&self, answer: Answer) -> Answer {
+        match &answer {
+            Answer::Admit(_) => add(&self.totals.admitted),
+            Answer::Deny(_) => add(&self.totals.denied),
+            Answer::Challenge { .. } | Answer::Unchanged => {}
+        }
+        answer
+    }
+
+    /// Makes the policy anew and tells everybody.
+    fn changed(&self) {
+        let state = self.state();
+        let policy = state.policy.policy(state.has_users());
+        *write(&self.policy) = Arc::new(policy);
+        let calls = self.on_change.lock();
+        for call in calls.unwrap_or_else(PoisonError::into_inner).iter() {
+            call();
+        }
+    }
+
+    /// Looks at all files once.
+    fn look(&self) {
+        let has_changed = self.state().reread(|what, error| {
+            let error = error.as_str();
+            warn!(what, error, "a file was not taken over; what was read before stays in force");
+        });
+        if has_changed {
+            info!("users or rules have changed");
+            self.changed();
+        }
+    }
+}
+
+async fn look_at_files(shared: Arc<Shared>) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let shared = Arc::clone(&shared);
+        let looked = tokio::task::spawn_blocking(move || shared.look()).await;
+        if looked.is_err() {
+            // The runtime ends.
+            return;
+        }
+    }
+}
+
+/// Without any backend there is nobody to verify a name: a client is let in as an anonymous one, or not at all.
+fn decide_alone(state: &State, chain: &Chain, mut login: Login) -> Answer {
+    if !login.is_username_verified {
+        login.identity.username = None;
+        login.password = None;
+        if !chain.admits_anonymous(&login) {
+            return Answer::Deny(unknown(&login));
+        }
+    }
+    let admitted = Admitted {
+        backend: None,
+        found: crate::backend::Found::default(),
+    };
+    Answer::Admit(Box::new(state.admission(login, admitted)))
+}
+
+/// A client that no backend let in: it has nothing that could change, but the user of its certificate.
+fn refresh_alone(state: &State, chain: &Chain, identity: &Identity) -> Answer {
+    let has_store = chain.links.iter().any(|link| &*link.name == USERS);
+    let username = identity.username.as_deref();
+    let is_new = |username: &&str| {
+        let users = state.users.as_ref();
+        users.is_some_and(|users| users.loaded().store.user(username).is_some())
+    };
+    match username.filter(is_new) {
+        Some(_) if has_store && identity.backend.is_none() => refresh_user(state, identity),
+        Some(_) | None => Answer::Unchanged,
+    }
+}
+
+fn refresh_user(state: &State, identity: &Identity) -> Answer {
+    match state.user(identity.username.as_deref().unwrap_or_default()) {
+        Ok(admitted) => Answer::Admit(Box::new(state.admission_of(identity.clone(), admitted))),
+        Err(denial) => Answer::Deny(denial),
+    }
+}
+
+fn counters_of(all: &Mutex<BTreeMap<String, Arc<Counters>>>, name: &str) -> Arc<Counters> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(all.entry(name.to_owned()).or_default())
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The service ended, or broke down, before it had an answer.
+fn lost() -> Answer {
+    Answer::Deny(unavailable(None, "the answer was lost"))
+}

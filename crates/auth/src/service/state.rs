@@ -1,0 +1,201 @@
+//! One configuration, built.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use thrum_access::{Admission, Denial, Identity, Login, Rules};
+use thrum_codec::ReasonCode;
+
+use super::chain::{Admitted, Chain};
+use super::link::Link;
+use super::settings::Settings;
+use crate::backend::{Built, Users, build, found};
+use crate::config::{Anonymous, USERS};
+use crate::hash::Hasher;
+use crate::metrics::Counters;
+use crate::policy::PolicySource;
+
+/// Everything that a reload replaces.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) settings: Settings,
+    pub(super) users: Option<Arc<Users>>,
+    pub(super) links: Vec<Arc<Link>>,
+    pub(super) policy: PolicySource,
+    chains: BTreeMap<String, Arc<Chain>>,
+    default: Arc<Chain>,
+}
+
+impl State {
+    /// Builds it. Has to be called in the runtime; waits for no other system.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub(super) fn build(
+        settings: &Settings,
+        hasher: &Hasher,
+        counters: &dyn Fn(&str) -> Arc<Counters>,
+    ) -> Result<Self, Vec<String>> {
+        let mut auth = settings.auth.clone();
+        auth.users = settings.users_file().unwrap_or_default();
+        let Built { backends, users } = build(&auth, &|name| hasher.counting(&counters(name)))?;
+        let policy = PolicySource::load(&settings.acl)?;
+        let links = backends.into_iter();
+        let links = links.map(|(name, backend)| Arc::new(Link::new(backend, counters(&name))));
+        let links: Vec<Arc<Link>> = links.collect();
+        let mut problems = Vec::new();
+        let mut chain = |names: &[String], anonymous: Anonymous, key: &str| {
+            let links = names.iter().filter_map(|name| {
+                let link = links.iter().find(|link| &*link.name == name);
+                if link.is_none() {
+                    problems.push(unknown_name(name, key));
+                }
+                link.map(Arc::clone)
+            });
+            Arc::new(Chain {
+                links: links.collect(),
+                anonymous,
+                timeout: settings.auth.timeout,
+            })
+        };
+        let names = settings.chain();
+        let default = chain(&names, settings.auth.anonymous, "auth.chain");
+        let mut chains = BTreeMap::new();
+        for (listener, own) in &settings.listeners {
+            let names = own.chain.as_ref().unwrap_or(&names);
+            let anonymous = own.anonymous.unwrap_or(settings.auth.anonymous);
+            let key = format!("listeners.{listener}.auth");
+            chains.insert(listener.clone(), chain(names, anonymous, &key));
+        }
+        if !problems.is_empty() {
+            problems.dedup();
+            return Err(problems);
+        }
+        Ok(Self {
+            settings: settings.clone(),
+            users,
+            links,
+            policy,
+            chains,
+            default,
+        })
+    }
+
+    /// The chain of a listener.
+    pub(super) fn chain(&self, listener: &str) -> &Arc<Chain> {
+        self.chains.get(listener).unwrap_or(&self.default)
+    }
+
+    /// Whether anybody has set up users or backends.
+    pub(super) fn has_users(&self) -> bool {
+        let has_backends = self.links.iter().any(|link| &*link.name != USERS);
+        let users = self.users.as_ref();
+        has_backends || users.is_some_and(|users| !users.loaded().store.is_empty())
+    }
+
+    /// Rereads what has changed; true if answers may be others now. Blocks.
+    pub(super) fn reread(&self, mut bad: impl FnMut(&str, String)) -> bool {
+        let mut has_changed = false;
+        for link in &self.links {
+            match link.backend.reread() {
+                Ok(is_new) => has_changed |= is_new,
+                Err(error) => bad(&link.name, error),
+            }
+        }
+        match self.policy.reread() {
+            Ok(is_new) => has_changed | is_new,
+            Err(error) => {
+                bad("acl", error);
+                has_changed
+            }
+        }
+    }
+
+    /// Who a client is that was let in, and what is its own.
+    pub(super) fn admission(&self, login: Login, admitted: Admitted) -> Admission {
+        let mut identity = login.identity;
+        if admitted.backend.is_none() && !login.is_username_verified {
+            // A name that nobody has verified is none.
+            identity.username = None;
+        }
+        self.admission_of(identity, admitted)
+    }
+
+    /// The same for a client whose name is known to be its own.
+    pub(super) fn admission_of(&self, mut identity: Identity, admitted: Admitted) -> Admission {
+        let Admitted { backend, found } = admitted;
+        identity.username = found.username.or(identity.username);
+        identity.roles = match &self.users {
+            Some(users) => users
+                .loaded()
+                .store
+                .all_roles(&found.roles, &found.groups),
+            None => found.roles,
+        };
+        identity.groups = found.groups;
+        identity.claims = found.claims;
+        identity.is_superuser = found.is_superuser;
+        identity.backend = backend;
+        Admission {
+            rules: self.rules(found.rules, &identity),
+            identity,
+            expires_at: found.expires_at,
+            refresh_secs: found.refresh_secs,
+            data: None,
+        }
+    }
+
+    /// A client that is in, with new rules of its own.
+    pub(super) fn with_rules(&self, identity: &Identity, rules: Rules) -> Admission {
+        Admission {
+            rules: self.rules(Some(rules), identity),
+            identity: identity.clone(),
+            ..Admission::default()
+        }
+    }
+
+    /// Rules of a client: its own, then those that the store has for its groups and roles.
+    fn rules(&self, own: Option<Rules>, identity: &Identity) -> Option<Arc<Rules>> {
+        match &self.users {
+            Some(users) => users
+                .loaded()
+                .rules(own, &identity.roles, &identity.groups),
+            None => own.map(Arc::new),
+        }
+    }
+
+    /// What the user store knows of a user now.
+    ///
+    /// # Errors
+    /// The user is gone, or may not log in any more.
+    pub(super) fn user(&self, username: &str) -> Result<Admitted, Denial> {
+        let users = self.users.as_ref();
+        let loaded = users.map(|users| users.loaded());
+        let user = loaded.as_ref().and_then(|it| it.store.user(username));
+        match user {
+            Some(user) if !user.is_disabled => Ok(Admitted {
+                backend: Some(USERS.into()),
+                found: found(username, user),
+            }),
+            Some(_) => Err(withdrawn("disabled")),
+            None => Err(withdrawn("gone")),
+        }
+    }
+}
+
+fn withdrawn(why: &str) -> Denial {
+    Denial {
+        reason: ReasonCode::NotAuthorized,
+        what: "the user may not log in any more",
+        detail: format!("{USERS}: the user is {why}").into(),
+    }
+}
+
+fn unknown_name(name: &str, key: &str) -> String {
+    if name == USERS {
+        return format!(
+            "{key} names \"users\", but there is no file for it; set auth.users or node.data_dir"
+        );
+    }
+    format!("{key} names {name:?}, but there is no table such as [auth.jwt.{name}]")
+}

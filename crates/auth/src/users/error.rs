@@ -1,0 +1,37 @@
+//! What can be wrong with a user store.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a user store cannot be read or written.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is damaged.
+    #[error("{}:{line}: {what}", path.display())]
+    Line {
+        /// In which file.
+        path: PathBuf,
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it; holds no secret.
+        what: String,
+    },
+}
