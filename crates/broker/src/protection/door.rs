@@ -11,9 +11,9 @@ use super::bans::{BanBook, SubjectRef};
 use super::flapping::{Flap, Flapping};
 use super::logins::LoginGuard;
 use super::meter::{Meter, Scopes};
-use super::network::Network;
 use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 use super::settings::ProtectionSettings;
+use crate::config::Network;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

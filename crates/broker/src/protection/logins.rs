@@ -10,9 +10,8 @@ use std::time::Duration;
 use thrum_protocol::Time;
 
 use super::idle_map::IdleMap;
-use super::network::Network;
 use super::window::Window;
-use crate::config::LoginsConfig;
+use crate::config::{LoginsConfig, Network};
 use crate::hashing::HashBuilder;
 
 /// Most addresses with failed logins that are counted at a time.

@@ -32,7 +32,6 @@ mod handshakes;
 mod idle_map;
 mod logins;
 mod meter;
-mod network;
 mod overload;
 mod rate_table;
 mod settings;
@@ -51,7 +50,8 @@ pub use handshakes::Handshakes;
 pub use idle_map::IdleMap;
 pub use logins::{ADDRESSES_MAX, KNOWN_MAX, LoginGuard};
 pub use meter::{Limit, Meter, Pause, Scopes, Usage};
-pub use network::{Network, NetworkError};
 pub use overload::{Cause, Measured, MemoryGauge, Overload, OverloadLimits};
 pub use rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 pub use settings::ProtectionSettings;
+
+pub use crate::config::Network;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use hashbrown::HashMap;
 use thrum_protocol::Time;
 
-use super::super::network::Network;
 use super::list::{BanList, Subject, SubjectRef};
+use crate::config::Network;
 use crate::hashing::HashBuilder;
 
 /// Most temporary bans; one more is not made.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use hashbrown::{Equivalent, HashMap};
 
-use super::super::network::Network;
+use crate::config::Network;
 use crate::hashing::HashBuilder;
 
 /// Who is banned.
