@@ -13,7 +13,8 @@ use super::units;
 #[serde(default, deny_unknown_fields)]
 pub struct ProtectionConfig {
     /// File of those who may not connect, as `thrum bans` writes it; it is read again within a second after it changed.
-    /// Default `""`: `bans.jsonl` in `node.data_dir`, and without a data directory no such file.
+    /// Its name is read at the start only. Default `""`: `bans.jsonl` in `node.data_dir`, and without a data directory
+    /// no such file.
     #[schemars(with = "String")]
     pub bans: PathBuf,
     /// Clients that come back all the time.
