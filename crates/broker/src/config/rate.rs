@@ -38,8 +38,8 @@ impl Rate {
         burst: 0,
     };
 
-    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount of 0 is no limit, a burst of
-    /// 0 is the amount.
+    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount of 0 is no limit, a
+    /// burst of 0 is the amount.
     pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
         if amount == 0 {
             return (burst == 0).then_some(Self::NONE);

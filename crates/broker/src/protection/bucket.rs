@@ -1,9 +1,9 @@
 //! Token buckets of eight bytes: what was taken is kept as the moment until which the bucket is busy.
 //!
-//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more, so that one large message
-//! never starves; who comes next waits until the debt is paid. So single units are never more than `rate × time + burst`, and
-//! larger takes exceed that by the last of them at most. Rounding may add a sixteenth of one unit, and takes a nanosecond from
-//! each take.
+//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more, so that one large
+//! message never starves; who comes next waits until the debt is paid. So single units are never more than
+//! `rate × time + burst`, and larger takes exceed that by the last of them at most. Rounding may add a sixteenth of one
+//! unit, and takes a nanosecond from each take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -11,16 +11,17 @@ use super::bans::{BanBook, SubjectRef};
 use super::flapping::{Flap, Flapping};
 use super::logins::LoginGuard;
 use super::meter::{Meter, Scopes};
-use super::network::Network;
 use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 use super::settings::ProtectionSettings;
+use crate::config::Network;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who<'a> {
     /// Client identifier.
     pub client_id: &'a str,
-    /// User name: for a login the one that the client claims, from [`Protection::may_enter`] on the one that was verified.
+    /// User name: for a login the one that the client claims, from [`Protection::may_enter`] on the one that was
+    /// verified.
     pub username: Option<&'a str>,
     /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix socket.
     pub address: Option<IpAddr>,
@@ -114,7 +115,8 @@ impl Protection {
         &self.bans
     }
 
-    /// A connection was accepted, or the header of a trusted proxy has said where it comes from: before its TLS handshake.
+    /// A connection was accepted, or the header of a trusted proxy has said where it comes from: before its TLS
+    /// handshake.
     ///
     /// # Errors
     /// The connection is to be closed without a word.
@@ -139,8 +141,8 @@ impl Protection {
         self.flapped(SubjectRef::Network(site), settings, now)
     }
 
-    /// A CONNECT came in: before anybody looks at its password. What is banned by user name is refused after the login only, so
-    /// that strangers do not learn which users there are.
+    /// A CONNECT came in: before anybody looks at its password. What is banned by user name is refused after the login
+    /// only, so that strangers do not learn which users there are.
     ///
     /// # Errors
     /// It is to be refused.
@@ -161,8 +163,8 @@ impl Protection {
         Ok(())
     }
 
-    /// A login failed because of what the client showed (not because a backend could not be asked). True if the address, or the
-    /// user there, has to wait from now on.
+    /// A login failed because of what the client showed (not because a backend could not be asked). True if the
+    /// address, or the user there, has to wait from now on.
     pub fn login_failed(&self, who: &Who<'_>, settings: &ProtectionSettings, now: Time) -> bool {
         let username = who.username.unwrap_or("");
         who.address.is_some_and(|address| {
@@ -202,8 +204,8 @@ impl Protection {
         self.flapped(SubjectRef::ClientId(who.client_id), settings, now)
     }
 
-    /// What the client may send; none if nothing is limited. To be asked when a connection has its session, and again at its next
-    /// input after a reload.
+    /// What the client may send; none if nothing is limited. To be asked when a connection has its session, and again
+    /// at its next input after a reload.
     pub fn meter(&self, who: &Who<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
         if scopes.are_free() {
             return None;
@@ -221,7 +223,8 @@ impl Protection {
         )))
     }
 
-    /// Forgets what is over; to be called about once a second, by one worker. Accounts that were forgotten for want of room.
+    /// Forgets what is over; to be called about once a second, by one worker. Accounts that were forgotten for want of
+    /// room.
     pub fn sweep(&self, settings: &ProtectionSettings, now: Time) -> u64 {
         self.flapping.sweep(&settings.flapping, now);
         self.logins.sweep(&settings.logins, now);

@@ -1,8 +1,8 @@
 //! A map of bounded size that forgets what nobody asked for longest.
 //!
-//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is full, or after some time, it
-//! becomes the older one and what is left in the older one is forgotten. Each call takes constant time, and an entry has no
-//! links to others.
+//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is full, or after some
+//! time, it becomes the older one and what is left in the older one is forgotten. Each call takes constant time, and an
+//! entry has no links to others.
 
 use std::hash::Hash;
 

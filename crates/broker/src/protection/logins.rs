@@ -1,7 +1,8 @@
 //! Failed logins: they are slowed by the address they come from, without locking out who is known there.
 //!
-//! A user who has logged in from an address before is counted apart from it (as a browser that a site knows by a cookie):
-//! strangers who guess from the same address do not lock the user out, and the user's own wrong password locks out nobody else.
+//! A user who has logged in from an address before is counted apart from it (as a browser that a site knows by a
+//! cookie): strangers who guess from the same address do not lock the user out, and the user's own wrong password locks
+//! out nobody else.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +11,8 @@ use std::time::Duration;
 use thrum_protocol::Time;
 
 use super::idle_map::IdleMap;
-use super::network::Network;
 use super::window::Window;
-use crate::config::LoginsConfig;
+use crate::config::{LoginsConfig, Network};
 use crate::hashing::HashBuilder;
 
 /// Most addresses with failed logins that are counted at a time.
@@ -142,8 +142,8 @@ impl LoginGuard {
     }
 }
 
-/// Clients of this machine are not counted: behind a proxy that does not name its clients all of them come from here, and who
-/// is on the machine has better ways than guessing.
+/// Clients of this machine are not counted: behind a proxy that does not name its clients all of them come from here,
+/// and who is on the machine has better ways than guessing.
 fn is_counted(address: Network, settings: &LoginsConfig) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }

@@ -70,13 +70,13 @@ pub struct Account {
     pub bytes: SharedBucket,
 }
 
-/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for longest are forgotten, those
-/// without a connection first; who is forgotten begins with full buckets.
+/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for longest are
+/// forgotten, those without a connection first; who is forgotten begins with full buckets.
 #[derive(Debug)]
 pub struct RateTable<K> {
     hasher: HashBuilder,
-    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come here: a connection holds its
-    /// account.
+    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come here: a connection
+    /// holds its account.
     shards: Box<[CachePadded<Mutex<Shard<K>>>]>,
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use hashbrown::HashMap;
 use thrum_protocol::Time;
 
-use super::super::network::Network;
 use super::list::{BanList, Subject, SubjectRef};
+use crate::config::Network;
 use crate::hashing::HashBuilder;
 
 /// Most temporary bans; one more is not made.
@@ -72,8 +72,8 @@ impl BanBook {
         drop(before);
     }
 
-    /// What is new since the list that `seen` counts, which is then the present one; none if it is the same. Cheap enough for
-    /// every turn of a worker. Who is new and connected is to be disconnected (0x98).
+    /// What is new since the list that `seen` counts, which is then the present one; none if it is the same. Cheap
+    /// enough for every turn of a worker. Who is new and connected is to be disconnected (0x98).
     pub fn changes(&self, seen: &mut u64) -> Option<Changes> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
@@ -136,7 +136,8 @@ impl BanBook {
         temporary.get(&subject).is_some_and(|ban| now < ban.until)
     }
 
-    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as [`Network::of_client`] cuts them.
+    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as [`Network::of_client`] cuts
+    /// them.
     #[must_use]
     pub fn ban_for_now(&self, subject: SubjectRef<'_>, until: Time, now: Time) -> bool {
         let mut temporary = self

@@ -176,8 +176,8 @@ impl BanFile {
         fs::read_to_string(&self.path)
     }
 
-    /// Reads the bans, changes them and writes the file anew if `change` says that it changed something. Two that do so at a time
-    /// wait for each other; a reader sees the old file or the new one.
+    /// Reads the bans, changes them and writes the file anew if `change` says that it changed something. Two that do so
+    /// at a time wait for each other; a reader sees the old file or the new one.
     ///
     /// # Errors
     /// As [`BanFile::load`]; a file or a folder that cannot be written.

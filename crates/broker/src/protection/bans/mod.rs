@@ -1,6 +1,7 @@
 //! Who may not connect: by client identifier, user name, address or network, for good or for a time.
 //!
-//! [`BanList`] is what the file of `thrum bans` says, [`BanBook`] what is in force on a node: the list and the temporary bans.
+//! [`BanList`] is what the file of `thrum bans` says, [`BanBook`] what is in force on a node: the list and the
+//! temporary bans.
 
 mod book;
 mod file;
