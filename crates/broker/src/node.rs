@@ -195,8 +195,7 @@ impl Control {
         let (config, access) = &*in_force;
         let settings = Arc::new(Settings::new(config, access));
         self.node.retained.set_limits(settings.retained);
-        self.node
-            .send_all(|| Mail::Reload(Arc::clone(&settings)));
+        self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
     }
 }
 
@@ -345,7 +344,8 @@ impl Broker {
     /// A listener cannot be set up; then everything stays as it was.
     pub fn reload(&mut self, config: &Config) -> Result<Vec<String>, StartError> {
         self.listen_as(config)?;
-        self.control.change(|(in_force, _)| *in_force = config.clone());
+        self.control
+            .change(|(in_force, _)| *in_force = config.clone());
         let mut waiting = Vec::new();
         if config.node.workers != self.started.node.workers {
             waiting.push("node.workers".to_owned());

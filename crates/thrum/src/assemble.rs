@@ -55,14 +55,19 @@ impl Node {
         match self.broker.reload(&config.broker()) {
             Ok(waiting) => {
                 self.in_force = fresh;
-                self.acl.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&config.acl);
-                self.broker.access_handle().set(access(&self.auth, &config.acl));
+                self.acl
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone_from(&config.acl);
+                self.broker
+                    .access_handle()
+                    .set(access(&self.auth, &config.acl));
                 Ok(waiting)
             }
             Err(error) => {
-                self.auth
-                    .reload(&self.in_force)
-                    .with_context(|| format!("{error}; and the users and rules of before cannot be read any more"))?;
+                self.auth.reload(&self.in_force).with_context(|| {
+                    format!("{error}; and the users and rules of before cannot be read any more")
+                })?;
                 Err(error.into())
             }
         }

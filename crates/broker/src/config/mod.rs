@@ -22,12 +22,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
+pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
 pub use listener::{
     Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, TlsConfig, TlsVersion,
     Transport,
 };
 pub use network::{Network, NotANetwork};
-pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, Rate, RateSchema};

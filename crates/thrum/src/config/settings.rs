@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use thrum_auth::config::{AclConfig, Anonymous, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
-    self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, SharedConfig,
-    ProtectionConfig, StorageConfig, SysConfig,
+    self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
+    SharedConfig, StorageConfig, SysConfig,
 };
 
 /// Everything that can be set for a node.

@@ -80,7 +80,10 @@ fn configuration(args: &FileArgs) -> anyhow::Result<()> {
     write!(errors, "{}", imported.report)?;
     if let Some(output) = &args.output {
         let output = output.display();
-        writeln!(errors, "wrote {output}; next: thrum config check -c {output}")?;
+        writeln!(
+            errors,
+            "wrote {output}; next: thrum config check -c {output}"
+        )?;
     }
     Ok(())
 }

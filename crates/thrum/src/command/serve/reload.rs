@@ -1,6 +1,5 @@
 //! A configuration that is read again while the broker runs: all of it is taken over, or nothing.
 
-
 use super::host::Host;
 use crate::assemble::Node;
 use crate::config::{self, Config, Loaded, Request};
@@ -49,7 +48,9 @@ impl Reload {
         let mut waiting = match broker.reload(&fresh) {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::error!("configuration not reloaded, the old one stays in force: {error:#}");
+                tracing::error!(
+                    "configuration not reloaded, the old one stays in force: {error:#}"
+                );
                 return;
             }
         };

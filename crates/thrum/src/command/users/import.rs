@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
-use thrum_auth::users::import::{Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto};
+use thrum_auth::users::import::{
+    Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto,
+};
 use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read, read_from};
 
 use super::place::Place;
@@ -143,7 +145,9 @@ fn hash(user: &Imported) -> anyhow::Result<PasswordHash> {
 fn dynamic_security(args: &ImportArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
     let found = dynsec::users(&text(&args.file)?).map_err(|error| {
-        Failure::usage(format!("{shown} is no file of the dynamic security plugin: {error}"))
+        Failure::usage(format!(
+            "{shown} is no file of the dynamic security plugin: {error}"
+        ))
     })?;
     let lines = found.lines.join("\n");
     let other = read_from(lines.as_bytes(), &args.file).map_err(Failure::usage)?;
