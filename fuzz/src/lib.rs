@@ -5,8 +5,8 @@
 
 pub mod decode;
 pub mod filter_match;
-pub mod rule_text;
 pub mod proxy_header;
+pub mod rule_text;
 pub mod session_input;
 pub mod tls_records;
 pub mod websocket_server;

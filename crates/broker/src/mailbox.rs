@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
-use thrum_access::Admission;
+use thrum_access::{Admission, Certificate};
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
@@ -30,6 +30,8 @@ pub(crate) enum Mail {
     Shared(SharedDelivery),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
+    /// A connection that came in where no worker listens.
+    Arrived(Box<Arrived>),
     /// Let clients in there from now on.
     Listen(Vec<Change>),
     /// The gatekeeper has judged a client.
@@ -57,6 +59,16 @@ pub(crate) struct SharedDelivery {
     pub(crate) origin: Option<Origin>,
 }
 
+/// A connection that came in where no worker listens.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
+    pub(crate) gate: u16,
+    /// The client's, verified.
+    pub(crate) certificate: Option<Arc<Certificate>>,
+}
+
 /// A connection on its way to the worker that owns the session.
 #[derive(Debug)]
 pub(crate) struct Handover {
@@ -79,6 +91,7 @@ impl Mail {
             Self::Adopt(handover) => handover.unread.len(),
             Self::Answered(_)
             | Self::Decided(_)
+            | Self::Arrived(_)
             | Self::Listen(_)
             | Self::Reload(_)
             | Self::StopWills

@@ -322,9 +322,8 @@ impl Broker {
     /// Opens and closes ports until they are those of the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
         let workers = self.node.workers();
-        let plan = Plan::new(config, &self.standing, (&self.node.gates, workers))?;
-        let (standing, changes) = plan.carry_out(workers);
-        self.standing = standing;
+        let plan = Plan::new(config, &self.standing, &self.node)?;
+        let changes = plan.carry_out(&mut self.standing, workers);
         for (number, changes) in changes.into_iter().enumerate() {
             let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             self.node.mailbox(worker).push(Mail::Listen(changes));

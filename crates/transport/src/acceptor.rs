@@ -123,6 +123,12 @@ impl Acceptor {
         self.shared.clone().map(ServerLayers::new)
     }
 
+    /// What TLS begins from, for a transport that has TLS inside itself (QUIC); none without TLS.
+    pub fn tls_config(&self) -> Option<&rustls::ServerConfig> {
+        let tls = self.shared.as_ref()?.tls.as_ref()?;
+        Some(&tls.config)
+    }
+
     /// What works but will not be liked, a line each: a certificate that is out of date.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -31,6 +31,7 @@ mod tls;
 mod websocket;
 
 pub use acceptor::{Acceptor, AcceptorError};
+pub use certificate::describe as describe_certificate;
 pub use client_fault::ClientFault;
 pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use thrum_transport::Acceptor;
 
 use super::mount::MountTemplate;
-use crate::config::{Anonymous, CertificateName, ListenerConfig, Network};
+use crate::config::{Anonymous, CertificateName, ListenerConfig, Network, Transport};
 use crate::peer::Peer;
 
 /// One listener as its connections see it. A reload makes another one of the same name, and connections keep theirs.
@@ -22,6 +22,8 @@ pub(crate) struct Gate {
     pub(crate) anonymous: Option<Anonymous>,
     /// TLS and WebSocket of its connections.
     pub(crate) acceptor: Acceptor,
+    /// TLS of its connections ends before they come here.
+    pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
     pub(crate) username: CertificateName,
     /// What stands before the topics of its clients.
@@ -43,6 +45,7 @@ impl Gate {
             connections_max: config.max_connections,
             anonymous: config.anonymous,
             acceptor,
+            is_quic: config.transport == Transport::Quic,
             username,
             mount: MountTemplate::new(&config.mount_point),
             proxies: config

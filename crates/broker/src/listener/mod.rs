@@ -4,6 +4,7 @@ mod gate;
 mod layers;
 mod mount;
 mod plan;
+mod quic;
 mod tcp;
 mod unix;
 

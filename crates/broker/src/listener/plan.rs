@@ -3,8 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::quic::QuicPlace;
 use super::{Gate, Gates, Listener, Listening, StartError, layers};
-use crate::config::{Bind, CertificateName, Config, ListenerConfig};
+use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
+use crate::node::Node;
 
 /// An address that is listened on.
 #[derive(Clone, Debug)]
@@ -25,6 +27,11 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     places: Vec<Place>,
+    /// The gate of each listener.
+    gates: Vec<(String, (u16, Arc<Gate>))>,
+    quic: Vec<QuicPlace>,
+    /// They take nobody new, and some who came through them are here.
+    closed_quic: Vec<QuicPlace>,
     configs: Vec<(String, ListenerConfig)>,
     numbers: u32,
 }
@@ -47,6 +54,8 @@ pub(crate) struct Plan {
     opened: Vec<(u32, u16, Vec<OwnedFd>)>,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
+    /// QUIC listeners that stay, by name, with their gates.
+    renewed_quic: Vec<(String, u16, Arc<Gate>)>,
 }
 
 impl Standing {
@@ -56,19 +65,27 @@ impl Standing {
             let config = self.configs.iter().find(|(name, _)| *name == place.name);
             config.map(|(name, config)| Listening::new(name, config, &place.real))
         };
-        self.places.iter().filter_map(address).collect()
+        let of_quic = self.quic.iter().filter_map(|place| {
+            let config = self.configs.iter().find(|(name, _)| *name == place.name)?;
+            Some(place.addresses(&config.1))
+        });
+        let streams = self.places.iter().filter_map(address);
+        streams.chain(of_quic.flatten()).collect()
     }
 
-    /// Takes the files of Unix sockets away, once nobody listens any more.
-    pub(crate) fn clean_up(&self) {
+    /// Takes the files of Unix sockets away, and ends QUIC, once nobody listens any more.
+    pub(crate) fn clean_up(&mut self) {
         for place in &self.places {
             remove_socket_file(place);
+        }
+        for place in self.quic.drain(..).chain(self.closed_quic.drain(..)) {
+            place.stop();
         }
     }
 
     fn gate(&self, name: &str) -> Option<&(u16, Arc<Gate>)> {
-        let place = self.places.iter().find(|place| place.name == name)?;
-        Some(&place.gate)
+        let (_, gate) = self.gates.iter().find(|(known, _)| known == name)?;
+        Some(gate)
     }
 
     /// The gate of a listener: the one it has, if nothing has changed.
@@ -111,21 +128,31 @@ impl Plan {
     pub(crate) fn new(
         config: &Config,
         standing: &Standing,
-        (gates, workers): (&Gates, usize),
+        node: &Arc<Node>,
     ) -> Result<Self, StartError> {
+        let workers = node.workers();
         let mut left = standing.places.clone();
         let mut plan = Self {
             standing: Standing {
                 places: Vec::new(),
+                gates: Vec::new(),
+                quic: Vec::new(),
+                closed_quic: Vec::new(),
                 configs: config.listeners.clone().into_iter().collect(),
                 numbers: standing.numbers,
             },
             opened: Vec::new(),
             regated: Vec::new(),
             closed: Vec::new(),
+            renewed_quic: Vec::new(),
         };
         for (name, listener) in &config.listeners {
-            let gate = standing.gate_for(config, (name, listener), gates)?;
+            let gate = standing.gate_for(config, (name, listener), &node.gates)?;
+            plan.standing.gates.push((name.clone(), gate.clone()));
+            if listener.transport == Transport::Quic {
+                plan.open_quic(config, standing, (node, name, listener), &gate)?;
+                continue;
+            }
             for address in &listener.bind {
                 let known = left.iter().position(|place| place.asked == *address);
                 let place = match known {
@@ -137,6 +164,24 @@ impl Plan {
         }
         plan.closed = left;
         Ok(plan)
+    }
+
+    fn open_quic(
+        &mut self,
+        config: &Config,
+        standing: &Standing,
+        (node, name, listener): (&Arc<Node>, &str, &ListenerConfig),
+        (number, gate): &(u16, Arc<Gate>),
+    ) -> Result<(), StartError> {
+        let is_same = |place: &&QuicPlace| place.name == name && place.asked == listener.bind;
+        if standing.quic.iter().any(|place| is_same(&place)) {
+            let renewed = (name.to_owned(), *number, Arc::clone(gate));
+            self.renewed_quic.push(renewed);
+            return Ok(());
+        }
+        let place = QuicPlace::open(node, config, (name, listener), (*number, gate))?;
+        self.standing.quic.push(place);
+        Ok(())
     }
 
     fn keep(&mut self, before: Place, name: &str, gate: &(u16, Arc<Gate>)) -> Place {
@@ -174,8 +219,8 @@ impl Plan {
         })
     }
 
-    /// What stands from now on, and what each worker has to do for it.
-    pub(crate) fn carry_out(self, workers: usize) -> (Standing, Vec<Vec<Change>>) {
+    /// What stands from now on takes the place of what stood; what each worker has to do for it.
+    pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
         let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
         for (number, gate, sockets) in self.opened {
             for (socket, changes) in sockets.into_iter().zip(&mut changes) {
@@ -191,7 +236,28 @@ impl Plan {
         for place in &self.closed {
             remove_socket_file(place);
         }
-        (self.standing, changes)
+        self.standing.closed_quic.append(&mut standing.closed_quic);
+        for place in standing.quic.drain(..) {
+            let renewed = self
+                .renewed_quic
+                .iter()
+                .find(|(name, ..)| *name == place.name);
+            let Some((name, number, gate)) = renewed else {
+                place.close();
+                self.standing.closed_quic.push(place);
+                continue;
+            };
+            if let Err(error) = place.renew(*number, gate) {
+                tracing::error!(
+                    listener = name,
+                    error,
+                    "new certificates are not in force for QUIC"
+                );
+            }
+            self.standing.quic.push(place);
+        }
+        *standing = self.standing;
+        changes
     }
 }
 

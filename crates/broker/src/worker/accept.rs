@@ -1,13 +1,16 @@
 //! New connections: accepted in batches, within the connect rate and the limit of connections.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Interest, Token};
+use thrum_access::Certificate;
 
 use super::{Target, Worker};
 use crate::connection::{Connection, Phase};
 use crate::layered::Layered;
+use crate::mailbox::Arrived;
 use crate::metrics::Counter;
 use crate::peer::Peer;
 use crate::socket::Socket;
@@ -37,7 +40,7 @@ impl Worker {
             match listener.accept() {
                 Ok((socket, peer)) => {
                     self.connects_saved = self.connects_saved.saturating_sub(THOUSANDTHS);
-                    self.open(socket, peer, gate);
+                    self.open(socket, peer, gate, None);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -100,8 +103,25 @@ impl Worker {
         true
     }
 
+    /// A connection that came in where no worker listens.
+    pub(super) fn take_in_arrived(&mut self, arrived: Arrived) {
+        let Arrived {
+            socket,
+            peer,
+            gate,
+            certificate,
+        } = arrived;
+        self.open(socket, peer, gate, certificate);
+    }
+
     /// A connection that came in.
-    pub(super) fn open(&mut self, socket: Socket, peer: Peer, gate: u16) {
+    pub(super) fn open(
+        &mut self,
+        socket: Socket,
+        peer: Peer,
+        gate: u16,
+        certificate: Option<Arc<Certificate>>,
+    ) {
         let sockets_max = self
             .local
             .settings
@@ -130,12 +150,15 @@ impl Worker {
             }
             connection.phase = Phase::Proxy;
         }
-        connection.layered = gate
-            .acceptor
-            .layers()
-            .map(|layers| Box::new(Layered::new(layers)));
+        if !gate.is_quic {
+            let layers = gate.acceptor.layers();
+            connection.layered = layers.map(|layers| Box::new(Layered::new(layers)));
+        }
         if let Some(key) = self.register(connection) {
             self.local.row().add(Counter::ConnectionsOpened, 1);
+            if let Some(certificate) = certificate {
+                self.certificates.insert(key, certificate);
+            }
             self.crowd_grew();
             let deadline = self.local.now.plus(self.local.settings.connect_timeout);
             self.timers

@@ -5,9 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_access::{
-    Admission, Answer, Certificate, Denial, Exchange, Identity, Login, Method, Secret,
-};
+use thrum_access::{Admission, Answer, Denial, Exchange, Identity, Login, Method, Secret};
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::{Connect, Packet};
 use thrum_protocol::server::{AuthenticationStep, Handshake};
@@ -85,14 +83,9 @@ impl Worker {
     fn login(&mut self, key: u32, connect: &Connect<'_>, handshake: &Handshake) -> Login {
         let connection = &self.local.connections[key as usize];
         let (number, address) = (connection.gate, connection.peer.address());
-        let of_proxy = self.proxied_names.get(&key).map(|name| {
-            Arc::new(Certificate {
-                common_name: Some(name.clone()),
-                ..Certificate::default()
-            })
-        });
+        let known = self.certificates.get(&key).cloned();
         let of_layers = || connection.layered.as_ref()?.certificate();
-        let certificate = of_proxy.or_else(of_layers);
+        let certificate = known.or_else(of_layers);
         let gate = self.local.gate(number);
         let named = certificate
             .as_deref()

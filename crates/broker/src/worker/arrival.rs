@@ -1,5 +1,8 @@
 //! From the bytes of a socket to those of MQTT: through the layers of the connection, if it has any.
 
+use std::sync::Arc;
+
+use thrum_access::Certificate;
 use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
@@ -95,7 +98,11 @@ impl Worker {
         if let Header::Proxied(proxied) = header {
             connection.peer = proxied.source.map_or(connection.peer, Peer::Address);
             if let Some(name) = proxied.tls.and_then(|tls| tls.common_name) {
-                self.proxied_names.insert(key, name);
+                let certificate = Certificate {
+                    common_name: Some(name),
+                    ..Certificate::default()
+                };
+                self.certificates.insert(key, Arc::new(certificate));
             }
         }
         let connection = &self.local.connections[key as usize];

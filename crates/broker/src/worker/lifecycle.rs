@@ -185,7 +185,7 @@ impl Worker {
     fn close(&mut self, key: u32) {
         let connection = self.local.connections.remove(key as usize);
         self.admissions.remove(&key);
-        self.proxied_names.remove(&key);
+        self.certificates.remove(&key);
         self.local.gate(connection.gate).leave();
         let mut out = connection.out;
         out.clear();

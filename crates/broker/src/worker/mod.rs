@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
-use thrum_access::Exchange;
+use thrum_access::{Certificate, Exchange};
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
@@ -128,8 +128,8 @@ pub(crate) struct Worker {
     wire_buffer: Vec<u8>,
     /// Connections that wait for the gatekeeper before they are in.
     admissions: HashMap<u32, Pending>,
-    /// Common names that trusted proxies vouch for, by connection.
-    proxied_names: HashMap<u32, Box<str>>,
+    /// Certificates that were verified before the connection came here, by connection.
+    certificates: HashMap<u32, Arc<Certificate>>,
     /// Enhanced authentication of sessions that prove themselves again, by slot.
     exchanges: HashMap<u32, (u64, Exchange)>,
     /// The next session to look at, since rules have changed.
@@ -182,7 +182,7 @@ impl Worker {
             plain_buffer: Vec::new(),
             wire_buffer: Vec::new(),
             admissions: HashMap::new(),
-            proxied_names: HashMap::new(),
+            certificates: HashMap::new(),
             exchanges: HashMap::new(),
             recheck: None,
             again: Vec::new(),
@@ -326,6 +326,7 @@ impl Worker {
             Mail::Publish(message, origin) => self.publish_from_worker(&message, origin),
             Mail::Shared(delivery) => self.shared_from_worker(&delivery),
             Mail::Adopt(handover) => self.adopt(*handover),
+            Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),
             Mail::Answered(answered) => self.take_answer(*answered),
             Mail::Decided(decided) => self.take_decision(&decided),

@@ -17,7 +17,7 @@ const SUBJECT_CHARS_MAX: usize = 200;
 
 /// A client certificate as rules, placeholders and logs see it; none if it cannot be read or holds
 /// a name that no honest authority signs.
-pub(crate) fn describe(der: &CertificateDer<'_>) -> Option<Certificate> {
+pub fn describe(der: &CertificateDer<'_>) -> Option<Certificate> {
     let parsed = parse(der)?;
     let mut certificate = Certificate {
         common_name: common_name(parsed.subject()).map(Into::into),

@@ -95,7 +95,7 @@ impl Seat {
         worker.take_in(events, mail, fired);
         let had_work = !events.is_empty() || !self.arriving.is_empty();
         for stream in self.arriving.drain(..) {
-            self.worker.open(stream, Peer::Local, 0);
+            self.worker.open(stream, Peer::Local, 0, None);
         }
         had_work
     }
