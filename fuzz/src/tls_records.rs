@@ -1,15 +1,17 @@
 //! Bytes of a TLS client that somebody between has changed: the server reads what the client wrote, or nothing.
 //!
 //! An input whose first byte is even is the client's stream itself. Otherwise a client shakes hands and sends messages,
-//! and the input says what becomes of its bytes on the way: a step is what to do, where, and with which byte.
+//! and the input says what becomes of its bytes on the way: a step is what to do, where, and with which byte. The second
+//! bit of the first byte puts a WebSocket into the TLS.
 //! Keys and random numbers of the handshake are new in every process; nothing that is asserted depends on them.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use thrum_transport::{
-    Acceptor, Connector, Endpoint, LayerError, ServerLayers, ServerTlsOptions, TlsOptions,
+    Acceptor, Connector, Endpoint, LayerError, Layers, ServerLayers, ServerTlsOptions, TlsOptions,
+    WebSocketOptions,
 };
 
 use crate::{Sight, sight};
@@ -31,14 +33,14 @@ pub fn target(input: &[u8]) -> Sight {
     match input.split_first() {
         None => 0,
         Some((choice, stream)) if choice % 2 == 0 => hear_raw(stream),
-        Some((_, steps)) => hear_changed(steps),
+        Some((choice, steps)) => hear_changed(if choice & 2 == 0 { &MQTTS } else { &WSS }, steps),
     }
 }
 
 /// What the server says of bytes that no client has made.
 fn hear_raw(stream: &[u8]) -> Sight {
     let hear = |piece_bytes: usize| {
-        let mut server = accept();
+        let mut server = accept(&MQTTS);
         let (mut plain, mut wire) = (Vec::new(), Vec::new());
         let mut bytes = stream.to_vec();
         let mut pieces = bytes.chunks_mut(piece_bytes);
@@ -52,16 +54,15 @@ fn hear_raw(stream: &[u8]) -> Sight {
     sight(&whole)
 }
 
-fn hear_changed(steps: &[u8]) -> Sight {
-    let mut client = connector().layers().expect("TLS is a layer");
-    let mut server = accept();
+fn hear_changed(ends: &Ends, steps: &[u8]) -> Sight {
+    let (mut client, mut server) = (connect(ends), accept(ends));
     let (mut wire, mut sent) = (Vec::new(), Vec::new());
     let (mut plain, mut answers, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
     client.start(&mut wire).expect("there are random numbers");
     let is_alone = steps.is_empty();
     let mut steps = steps.chunks_exact(STEP_BYTES);
     let mut fault = None;
-    for round in 0..MESSAGES + 2 {
+    for round in 0..MESSAGES + 3 {
         if let Some(step) = steps.next() {
             change(&mut wire, step);
         }
@@ -118,47 +119,53 @@ fn change(wire: &mut Vec<u8>, step: &[u8]) {
 /// If the system gives no random numbers.
 pub fn hello() -> Vec<u8> {
     let mut wire = Vec::new();
-    let mut client = connector().layers().expect("TLS is a layer");
-    client.start(&mut wire).expect("there are random numbers");
+    let started = connect(&MQTTS).start(&mut wire);
+    started.expect("there are random numbers");
     wire
 }
 
-fn accept() -> ServerLayers {
-    static ACCEPTOR: OnceLock<Acceptor> = OnceLock::new();
-    let acceptor = ACCEPTOR.get_or_init(|| {
-        let key = rcgen::KeyPair::generate().expect("a key can be made");
-        let params = rcgen::CertificateParams::new(["localhost".to_owned()]);
-        let params = params.expect("it is a name");
-        let certificate = params.self_signed(&key).expect("it can be signed");
-        let folder = std::env::temp_dir();
-        let path = |end| folder.join(format!("thrum-fuzz-{}.{end}", std::process::id()));
-        let (cert_file, key_file) = (path("crt"), path("key"));
-        for (file, label, der) in [
-            (&cert_file, "CERTIFICATE", certificate.der().as_ref()),
-            (&key_file, "PRIVATE KEY", key.serialized_der()),
-        ] {
-            let text = STANDARD.encode(der);
-            let pem = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
-            std::fs::write(file, pem).expect("a file can be written");
-        }
-        let options = ServerTlsOptions::new(cert_file.clone(), key_file.clone());
-        let acceptor = Acceptor::new(Some(&options), None).expect("the files are good");
-        for file in [cert_file, key_file] {
-            std::fs::remove_file(file).expect("it was written");
-        }
-        acceptor
-    });
-    acceptor.layers().expect("TLS is a layer")
+/// What the connections of one scheme begin from, made when they are first needed.
+type Ends = LazyLock<(Connector, Acceptor)>;
+
+static MQTTS: Ends = LazyLock::new(|| make("mqtts"));
+static WSS: Ends = LazyLock::new(|| make("wss"));
+
+fn connect(ends: &Ends) -> Layers {
+    ends.0.layers().expect("TLS is a layer")
 }
 
-fn connector() -> &'static Connector {
-    static CONNECTOR: OnceLock<Connector> = OnceLock::new();
-    CONNECTOR.get_or_init(|| {
-        let endpoint = Endpoint::parse("mqtts://localhost").expect("it is an endpoint");
-        let options = TlsOptions {
-            insecure: true,
-            ..TlsOptions::default()
-        };
-        Connector::new(&endpoint, &options).expect("the options are good")
-    })
+fn accept(ends: &Ends) -> ServerLayers {
+    ends.1.layers().expect("TLS is a layer")
+}
+
+fn make(scheme: &str) -> (Connector, Acceptor) {
+    let key = rcgen::KeyPair::generate().expect("a key can be made");
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]);
+    let params = params.expect("it is a name");
+    let certificate = params.self_signed(&key).expect("it can be signed");
+    let folder = std::env::temp_dir();
+    let path = |end| folder.join(format!("thrum-fuzz-{}-{scheme}.{end}", std::process::id()));
+    let tls = ServerTlsOptions::new(path("crt"), path("key"));
+    let files = [&tls.files.cert_file, &tls.files.key_file];
+    let contents = [
+        ("CERTIFICATE", certificate.der().as_ref()),
+        ("PRIVATE KEY", key.serialized_der()),
+    ];
+    for (file, (label, der)) in files.into_iter().zip(contents) {
+        let text = STANDARD.encode(der);
+        let pem = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+        std::fs::write(file, pem).expect("a file can be written");
+    }
+    let websocket = (scheme == "wss").then(WebSocketOptions::default);
+    let acceptor = Acceptor::new(Some(&tls), websocket.as_ref()).expect("the files are good");
+    for file in files {
+        std::fs::remove_file(file).expect("it was written");
+    }
+    let endpoint = Endpoint::parse(&format!("{scheme}://localhost")).expect("it is an endpoint");
+    let options = TlsOptions {
+        insecure: true,
+        ..TlsOptions::default()
+    };
+    let connector = Connector::new(&endpoint, &options).expect("the options are good");
+    (connector, acceptor)
 }

@@ -251,6 +251,7 @@ fn tls_records() {
     use thrum_fuzz::tls_records::{hello, target};
     // A way that nothing happens on.
     target(&[1]);
+    target(&[3]);
     drive("tls_records", target, |random| match random.below(4) {
         0 => [vec![0], hello()].concat(),
         1 => {
@@ -265,7 +266,7 @@ fn tls_records() {
             input
         }
         _ => {
-            let mut input = vec![1];
+            let mut input = vec![[1, 3][random.below(2)]];
             for _ in 0..random.below(7) {
                 // Most of the way is left alone, so that later messages are reached.
                 let what = if random.below(3) == 0 {

@@ -51,6 +51,9 @@ pub enum AcceptorError {
         "client certificates are asked for, but no ca is given: name the file of who signs them"
     )]
     NoAuthority,
+    /// A revocation list of a kind that is not understood.
+    #[error("a revocation list of crl cannot be used: {0}; use complete lists of version 2")]
+    RevocationList(String),
     /// Not an origin.
     #[error("'{0}' is no origin: write it as browsers do, such as https://app.example.org")]
     Origin(String),

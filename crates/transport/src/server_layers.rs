@@ -86,8 +86,14 @@ impl ServerLayers {
         if self.failed {
             return Err(LayerError::NotOpen);
         }
+        let before = plain.len();
         let result = self.pass_up(wire_in, plain, wire_out);
         self.failed = result.is_err();
+        if let Err(LayerError::Client(ClientFault::CertificateOutOfDate { .. })) = result {
+            // Of a resumed session that is found out only once the handshake is done, and what a
+            // client says right behind it is not to be listened to.
+            plain.truncate(before);
+        }
         result
     }
 

@@ -89,6 +89,11 @@ pub(crate) fn out_of_date(der: &CertificateDer<'_>, now: UnixTime) -> Option<Str
     }
 }
 
+/// The bytes are a revocation list in DER.
+pub(crate) fn is_revocation_list(der: &[u8]) -> bool {
+    x509_parser::parse_x509_crl(der).is_ok_and(|(rest, _)| rest.is_empty())
+}
+
 /// When the next revocation list was due, if that is over.
 pub(crate) fn list_overdue(der: &[u8], now: UnixTime) -> Option<String> {
     let (_, list) = x509_parser::parse_x509_crl(der).ok()?;

@@ -12,7 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
 use crate::acceptor::AcceptorError;
-use crate::certificate::{list_overdue, out_of_date};
+use crate::certificate::{is_revocation_list, list_overdue, out_of_date};
 use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::pem::{FileError, authorities, certificates, private_key, revocation_lists};
 use crate::tls::resumption::{Resumption, Trust};
@@ -162,6 +162,10 @@ fn revocation_list(
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, AcceptorError> {
     let lists = revocation_lists(path)?;
     for list in &lists {
+        if !is_revocation_list(list) {
+            let cause = "it holds a revocation list that cannot be read";
+            return Err(FileError::new(path, &cause).into());
+        }
         if let Some(due) = list_overdue(list, UnixTime::now()) {
             warnings.push(format!(
                 "clients of the authority of '{}' are refused: the next revocation list was due \
@@ -194,9 +198,7 @@ fn verifier(
     };
     let verifier = builder.build().map_err(|error| match error {
         VerifierBuilderError::InvalidCrl(cause) => {
-            let path = options.crl_files.first().cloned().unwrap_or_default();
-            let cause = format!("a revocation list cannot be read: {cause:?}");
-            AcceptorError::from(FileError { path, cause })
+            AcceptorError::RevocationList(format!("{cause:?}"))
         }
         error => AcceptorError::Tls(rustls::Error::General(error.to_string())),
     })?;

@@ -28,6 +28,9 @@ pub(crate) struct Session<S> {
     incoming: Incoming,
     peer_closed: bool,
     closed: bool,
+    /// rustls has refused something of the peer: it must not be asked again, for it would go on in
+    /// bytes that are no longer there.
+    refused: bool,
 }
 
 /// Takes the payload of one record.
@@ -49,6 +52,7 @@ impl<S: Side> Session<S> {
             incoming: Incoming::default(),
             peer_closed: false,
             closed: false,
+            refused: false,
         }
     }
 
@@ -82,6 +86,9 @@ impl<S: Side> Session<S> {
         wire_out: &mut Vec<u8>,
         sink: &mut Sink<'_>,
     ) -> Result<(), LayerError> {
+        if self.refused {
+            return Err(LayerError::NotOpen);
+        }
         let mut rest = wire_in;
         while !rest.is_empty() && !self.peer_closed {
             if self.incoming.is_empty() {
@@ -221,17 +228,17 @@ impl<S: Side> Session<S> {
                 }
                 // Blocked in the handshake, or closed.
                 Ok(_) => break task.is_read().then_some(()).ok_or(LayerError::NotOpen),
-                Err(error) => Err(S::fault(error)),
+                Err(error) => {
+                    self.refused = true;
+                    Err(S::fault(error))
+                }
             };
             if step.is_err() {
                 break step;
             }
         };
         if result.is_err() {
-            // What is not encrypted must not leave.
-            if let Task::Seal(start) = task {
-                wire_out.truncate(*start);
-            }
+            task.take_back(wire_out);
             self.append_alerts(wire_out);
         }
         (done, result)
@@ -282,6 +289,13 @@ impl<S: Side> Session<S> {
 impl Task<'_, '_> {
     const fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
+    }
+
+    /// What is not encrypted must not leave.
+    fn take_back(&self, wire_out: &mut Vec<u8>) {
+        if let Self::Seal(start) = self {
+            wire_out.truncate(*start);
+        }
     }
 
     /// A message of rustls was appended at `message_start`: it goes before what is to be sealed.

@@ -169,3 +169,28 @@ fn other_protocols_are_named() {
         }
     }
 }
+
+/// An answer of WebSocket waits to be encrypted when TLS fails.
+#[test]
+fn a_record_that_somebody_changed_ends_the_connection() {
+    for scheme in ["mqtts", "wss"] {
+        let mut duplex = opened(scheme, WHOLE);
+        let mut wire = Vec::new();
+        duplex.client.send(b"good", &mut wire).unwrap();
+        // In a WebSocket the close frame is answered, but TLS is over when the answer is there.
+        duplex.client.close(&mut wire);
+        *wire.last_mut().unwrap() ^= 1;
+        let (mut plain, mut out) = (Vec::new(), Vec::new());
+        let result = duplex.server.receive(&mut wire, &mut plain, &mut out);
+        let message = result.unwrap_err().to_string();
+        assert!(
+            message.contains("cannot decrypt peer's message"),
+            "{message}"
+        );
+        assert_eq!(plain, b"good");
+        // An alert, encrypted.
+        assert!(out.starts_with(&[23, 3, 3]));
+        let sent = duplex.server.send([b"x".as_slice()], &mut out);
+        assert_eq!(sent, Err(LayerError::NotOpen));
+    }
+}

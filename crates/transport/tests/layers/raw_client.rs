@@ -100,6 +100,7 @@ impl RawConnection {
 
     /// A word each way.
     pub(crate) fn exchange(&mut self) {
+        self.to_server.clear();
         self.tls.writer().write_all(b"to").unwrap();
         self.carry();
         assert_eq!(self.to_server, b"to");
