@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 20] = [
+const DOCUMENTS: [&str; 21] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
@@ -25,6 +25,7 @@ const DOCUMENTS: [&str; 20] = [
     "docs/results/2026-11-22-catalogue.md",
     "docs/performance.md",
     "docs/guide/sys-topics.md",
+    "docs/guide/users.md",
     "docs/spec/README.md",
 ];
 

@@ -75,5 +75,5 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     } else {
         text.to_owned()
     };
-    Rule::parse(&whole, source).map_err(|error| format!("rule \"{text}\" of {source}: {error}"))
+    Rule::parse(&whole, source).map_err(|error| format!("rule \"{text}\": {error}"))
 }

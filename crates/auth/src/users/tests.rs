@@ -150,7 +150,7 @@ fn a_damaged_line_is_named_and_no_hash_is_shown() {
         ),
         (
             r#"{"user":"a","rules":["allow everything"]}"#,
-            "rule \"allow everything\" of user a",
+            "rule \"allow everything\": user a: ",
         ),
         (
             r#"{"user":"a","scram":{"salt":"","iterations":4096,"stored_key":"","server_key":""}}"#,
@@ -189,4 +189,20 @@ fn secrets_of_a_user_are_not_printed() {
         !text.contains("c2VjcmV0") && !text.contains("stored_key"),
         "{text}"
     );
+}
+
+#[test]
+fn a_hundred_thousand_users_are_read() {
+    let folder = Folder::new("many");
+    let mut text = String::new();
+    for number in 0..100_000 {
+        text.push_str(&format!(
+            "{{\"user\":\"device-{number}\",\"password\":\"{HASH}\",\"roles\":[\"device\"],\
+             \"rules\":[\"allow pubsub devices/%c/#\"]}}\n"
+        ));
+    }
+    fs::write(folder.file(), text).unwrap();
+    let store = read(&folder.file()).unwrap();
+    assert_eq!(store.users().len(), 100_000);
+    assert!(store.user("device-99999").is_some());
 }

@@ -52,6 +52,14 @@ fn every_command_and_flag_parses() {
         "thrum backup create --data-dir d b.tar --force --json",
         "thrum backup check b.tar",
         "thrum backup restore b.tar --data-dir d --force",
+        "thrum users add a --users f --password-stdin --role r --group g --allow sub --deny pub --superuser --scram",
+        "thrum users change a -c f --role r --no-rules --superuser false --disabled true",
+        "thrum users passwd a --data-dir d --password-file f --scram",
+        "thrum users rm a b --users f",
+        "thrum users ls --users f --filter x --json",
+        "thrum users import f --format emqx-csv --algorithm pbkdf2-sha256 --salt-position prefix --iterations 9",
+        "thrum users roles set r --allow sub --users f",
+        "thrum users groups ls --json",
         "thrum completion bash",
         "thrum man",
         "thrum version",
@@ -128,6 +136,9 @@ fn help_is_as_it_was_reviewed() {
         ("thrum sessions purge -h", "sessions-purge.txt"),
         ("thrum retained -h", "retained.txt"),
         ("thrum backup -h", "backup.txt"),
+        ("thrum users -h", "users.txt"),
+        ("thrum users add -h", "users-add.txt"),
+        ("thrum users import -h", "users-import.txt"),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/help")
