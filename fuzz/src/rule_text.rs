@@ -1,8 +1,8 @@
 //! Any text as rules, in either syntax: what is accepted is printed and read again as the same rules; decisions are
 //! those of the rules they name, and messages agree with what a subscription was granted.
 //!
-//! An input is a byte that chooses the syntax, then the rules, a client identifier, a filter and a topic, divided by the
-//! byte FF, which is in no UTF-8 text.
+//! An input is a byte that chooses the syntax, then the rules, a client identifier, a filter and a topic, divided by
+//! the byte FF, which is in no UTF-8 text.
 
 use thrum_access::{Coverage, Identity, Resolved, Rule, Rules};
 use thrum_codec::topic::{is_valid_name, matches};

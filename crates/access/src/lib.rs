@@ -20,7 +20,7 @@ pub use gatekeeper::{Gatekeeper, Question, Reply};
 pub use identity::{Certificate, Identity};
 pub use login::{Admission, Answer, Denial, Exchange, Login, Method};
 pub use rules::{
-    Actions, Coverage, Decision, Network, Part, QosSet, Resolved, Rule, RuleError, RuleId, Rules,
-    Source, TooManyRules, Who,
+    Actions, Coverage, Decision, Network, QosSet, Resolved, Rule, RuleError, RuleId, Rules, Source,
+    TooManyRules, Who,
 };
 pub use secret::Secret;

@@ -253,6 +253,23 @@ fn a_table_of_another_broker_becomes_rules() {
     }
 }
 
+#[test]
+fn every_rule_of_the_guide_is_one() {
+    let guide = include_str!("../../../docs/guide/authorization.md");
+    let mut blocks = guide.split("```").skip(1).step_by(2).flat_map(str::lines);
+    let mut count = 0;
+    let is_rule = |line: &&str| line.starts_with("allow ") || line.starts_with("deny ");
+    for line in blocks
+        .by_ref()
+        .map(|line| line.trim().trim_matches(['"', ',']))
+        .filter(is_rule)
+    {
+        Rule::parse(line, "guide").expect(line);
+        count += 1;
+    }
+    assert!(count > 12, "{count}");
+}
+
 fn name() -> impl Strategy<Value = Box<str>> {
     proptest::string::string_regex("[a-c \"\\\\*%$#:(){}\u{7}\u{a0}\n]{1,5}")
         .expect("an expression")

@@ -47,6 +47,44 @@ pub(crate) enum Counter {
     LimitTopicAlias,
     LimitOutput,
     LimitMemory,
+    /// Pauses of a connection because of a rate, by the limit that made it wait longest.
+    LimitClientMessages,
+    LimitClientBytes,
+    LimitUserMessages,
+    LimitUserBytes,
+    LimitAddressMessages,
+    LimitAddressBytes,
+    LimitListenerMessages,
+    LimitListenerBytes,
+    LimitUserConnects,
+    LimitAddressConnects,
+    /// Times that accepting waited for the rate of one listener.
+    LimitListenerConnects,
+    RateAccountsForgotten,
+    HandshakeTimeouts,
+    /// CONNECT packets and connections refused because of a ban, by what is banned.
+    BannedClientIds,
+    BannedUsernames,
+    BannedAddresses,
+    /// Clients that were connected when they were banned.
+    BannedDisconnected,
+    FlappingBans,
+    /// Bans that were not made because there are too many temporary ones.
+    FlappingForgotten,
+    LoginsFailed,
+    LoginWaits,
+    LoginsRefused,
+    /// Times that a worker began to put something off, by cause.
+    OverloadLag,
+    OverloadLongLag,
+    OverloadMemory,
+    OverloadHandshakes,
+    /// Gauge: workers that leave new connections in the backlog.
+    OverloadDeferring,
+    /// Gauge: workers that read publishers less.
+    OverloadSlowing,
+    OverloadDeferred,
+    OverloadPaused,
     DroppedQueueFull,
     DroppedQueueOldest,
     DroppedQueueAge,
@@ -54,10 +92,19 @@ pub(crate) enum Counter {
     DroppedSlowConsumer,
     DroppedTooLarge,
     DroppedExpired,
+    DroppedOutsideMount,
     DroppedNoSharedMember,
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.
     StorageRefused,
+    /// TLS or WebSocket of a connection failed.
+    LayersFailed,
+    /// Connections without a proper header of a trusted proxy.
+    ProxyRefused,
+    PublishDenied,
+    SubscribeDenied,
+    /// Subscriptions that ended because the rules changed.
+    SubscriptionsRevoked,
     SharedRedispatched,
     PublishersPaused,
     MailboxFull,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thrum_protocol::Limits;
 
+use crate::access::Shared;
 use crate::config::{Anonymous, Config};
 use crate::retained::RetainedLimits;
 
@@ -13,6 +14,7 @@ use crate::retained::RetainedLimits;
 pub(crate) struct Settings {
     pub(crate) session: Arc<Limits>,
     pub(crate) anonymous: Anonymous,
+    pub(crate) access: Arc<Shared>,
     pub(crate) connections_max: u64,
     pub(crate) connect_rate: u32,
     pub(crate) connect_timeout: Duration,
@@ -27,11 +29,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, access: &Arc<Shared>) -> Self {
         let limits = &config.limits;
         Self {
             session: Arc::new(limits.session_limits()),
             anonymous: config.auth.anonymous,
+            access: Arc::clone(access),
             connections_max: u64::from(limits.connections),
             connect_rate: limits.connect_rate,
             connect_timeout: limits.connect_timeout,

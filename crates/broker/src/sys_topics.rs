@@ -10,6 +10,7 @@ use thrum_protocol::{Message, Publication, Time};
 use thrum_storage::{Health, MetricsSnapshot};
 
 use crate::metrics::{Counter, Metrics};
+use crate::protection;
 use crate::worker::Worker;
 
 /// Shown at `$SYS/broker/version`.
@@ -75,7 +76,7 @@ const LIMITS: [(&str, Counter); 19] = [
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 9] = [
+const DROPS: [(&str, Counter); 10] = [
     ("queue_full", Counter::DroppedQueueFull),
     ("queue_oldest", Counter::DroppedQueueOldest),
     ("queue_age", Counter::DroppedQueueAge),
@@ -83,6 +84,7 @@ const DROPS: [(&str, Counter); 9] = [
     ("slow_consumer", Counter::DroppedSlowConsumer),
     ("too_large", Counter::DroppedTooLarge),
     ("expired", Counter::DroppedExpired),
+    ("outside_mount", Counter::DroppedOutsideMount),
     ("no_shared_member", Counter::DroppedNoSharedMember),
     ("retained_refused", Counter::RetainedRefused),
 ];
@@ -161,7 +163,7 @@ impl SysTopics {
         put("version", VERSION.to_owned());
         let uptime = now.since(self.started).as_secs();
         put("uptime", format!("{uptime} seconds"));
-        for (topic, counter) in COUNTS {
+        for (topic, counter) in COUNTS.into_iter().chain(protection::TOPICS) {
             put(topic, metrics.total(counter).to_string());
         }
         for (limit, counter) in LIMITS {

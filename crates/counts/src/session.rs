@@ -88,10 +88,7 @@ fn session(id: u64) -> Session {
     };
     let handshake = Handshake::new(&connect, "", &limits).expect("within the limits");
     let mut session = Session::new(id, &handshake, &limits);
-    let welcome = Welcome {
-        session_present: false,
-        response_information: None,
-    };
+    let welcome = Welcome::default();
     session.connect(handshake, welcome, NOW, &mut Output::new());
     session
 }

@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod client;
 pub mod limits;
 pub mod message;
+pub mod mount;
 pub mod output;
 mod packet_ids;
 pub mod server;
@@ -25,6 +26,7 @@ pub mod violation;
 
 pub use limits::Limits;
 pub use message::{Message, MessageParts, Outgoing, Publication};
+pub use mount::{MountPoint, MountPointError};
 pub use output::Output;
 pub use time::Time;
 pub use violation::Violation;

@@ -281,7 +281,7 @@ impl World {
         let handshake = Handshake::new(connect, "assigned", &self.limits).unwrap();
         let welcome = Welcome {
             session_present: self.session.is_some(),
-            response_information: None,
+            ..Welcome::default()
         };
         let limits = &self.limits;
         let session = self

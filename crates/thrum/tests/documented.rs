@@ -5,10 +5,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 20] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
+    "docs/guide/protection.md",
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
     "docs/guide/bench.md",

@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 
 use crate::endpoint::Endpoint;
 use crate::layers::Layers;
-use crate::tls::{TlsOptions, client_config};
+use crate::tls::{FileError, TlsOptions, client_config};
 use crate::websocket::Request;
 
 /// Makes the layers of connections to one target; a clone shares everything with its original.
@@ -16,6 +16,8 @@ use crate::websocket::Request;
 pub struct Connector {
     /// None over plain TCP.
     shared: Option<Arc<Shared>>,
+    /// TLS is a part of QUIC, and no layer in here.
+    is_quic: bool,
 }
 
 /// What the layers of a connection begin from.
@@ -35,7 +37,7 @@ pub(crate) struct Tls {
 #[non_exhaustive]
 pub enum ConnectorError {
     /// Options that would silently do nothing.
-    #[error("{0} has no TLS: use mqtts:// or wss://, or leave the TLS options out")]
+    #[error("{0} has no TLS: use mqtts://, wss:// or quic://, or leave the TLS options out")]
     NoTls(String),
     /// A file of certificates or keys.
     #[error("cannot use '{}': {cause}", path.display())]
@@ -72,6 +74,15 @@ pub enum ConnectorError {
     Tls(rustls::Error),
 }
 
+impl From<FileError> for ConnectorError {
+    fn from(error: FileError) -> Self {
+        Self::File {
+            path: error.path,
+            cause: error.cause,
+        }
+    }
+}
+
 impl Connector {
     /// Reads what the connections to a target need, the files of the options among it.
     ///
@@ -97,11 +108,23 @@ impl Connector {
             .then(|| Request::new(endpoint));
         let shared =
             (tls.is_some() || request.is_some()).then(|| Arc::new(Shared { tls, request }));
-        Ok(Self { shared })
+        Ok(Self {
+            shared,
+            is_quic: endpoint.scheme.is_quic(),
+        })
     }
 
-    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has.
+    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has, and over QUIC, which
+    /// has TLS inside.
     pub fn layers(&self) -> Option<Layers> {
-        self.shared.clone().map(Layers::new)
+        let shared = self.shared.clone().filter(|_| !self.is_quic);
+        shared.map(Layers::new)
+    }
+
+    /// The trust and the server name that a connection over QUIC begins with; none for the other schemes.
+    pub fn quic(&self) -> Option<(&ClientConfig, &ServerName<'static>)> {
+        let tls = self.shared.as_ref()?.tls.as_ref();
+        let tls = tls.filter(|_| self.is_quic)?;
+        Some((&tls.config, &tls.server_name))
     }
 }

@@ -17,6 +17,8 @@ pub enum Scheme {
     Ws,
     /// In WebSocket frames over TLS.
     Wss,
+    /// Over QUIC, one bidirectional stream with TLS inside.
+    Quic,
 }
 
 /// A broker's address.
@@ -26,7 +28,7 @@ pub struct Endpoint {
     pub scheme: Scheme,
     /// Name or address of the host, an IPv6 address without brackets.
     pub host: String,
-    /// TCP port.
+    /// TCP port, or UDP port of QUIC.
     pub port: u16,
     /// Path and query of a WebSocket endpoint, from its first slash; empty for the others.
     pub path: String,
@@ -40,7 +42,7 @@ pub struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// A scheme that no layer is known for.
-    #[error("cannot connect to '{0}': use mqtt://, mqtts://, ws:// or wss://")]
+    #[error("cannot connect to '{0}': use mqtt://, mqtts://, ws://, wss:// or quic://")]
     Scheme(String),
     /// Not SCHEME://HOST:PORT.
     #[error("'{target}' is no target, {why}: write mqtt://HOST:PORT")]
@@ -61,9 +63,14 @@ pub enum EndpointError {
 }
 
 impl Scheme {
-    /// Below MQTT or its WebSocket frames is TLS.
+    /// TLS protects it, as a layer of its own or as a part of QUIC.
     pub const fn is_tls(self) -> bool {
-        matches!(self, Self::Mqtts | Self::Wss)
+        matches!(self, Self::Mqtts | Self::Wss | Self::Quic)
+    }
+
+    /// It goes over UDP, in QUIC.
+    pub const fn is_quic(self) -> bool {
+        matches!(self, Self::Quic)
     }
 
     /// MQTT travels in WebSocket frames.
@@ -71,13 +78,15 @@ impl Scheme {
         matches!(self, Self::Ws | Self::Wss)
     }
 
-    /// The port where none is named: the registered ones of MQTT, and those of HTTP for WebSocket.
+    /// The port where none is named: the registered ones of MQTT, those of HTTP for WebSocket, and that of EMQX for
+    /// QUIC, which has none registered.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Mqtt => 1883,
             Self::Mqtts => 8883,
             Self::Ws => 80,
             Self::Wss => 443,
+            Self::Quic => 14_567,
         }
     }
 
@@ -88,6 +97,7 @@ impl Scheme {
             Self::Mqtts => "mqtts",
             Self::Ws => "ws",
             Self::Wss => "wss",
+            Self::Quic => "quic",
         }
     }
 
@@ -98,6 +108,7 @@ impl Scheme {
             "mqtts" | "ssl" | "tls" => Self::Mqtts,
             "ws" => Self::Ws,
             "wss" => Self::Wss,
+            "quic" | "mqtt-quic" => Self::Quic,
             _ => return None,
         })
     }
@@ -106,8 +117,8 @@ impl Scheme {
 impl Endpoint {
     /// Reads `[SCHEME://][USER[:PASSWORD]@]HOST[:PORT][/PATH]`.
     ///
-    /// The scheme is `mqtt` (also `tcp`), `mqtts` (also `ssl`, `tls`), `ws` or `wss`, without one
-    /// `mqtt`. User name and password may be percent-encoded.
+    /// The scheme is `mqtt` (also `tcp`), `mqtts` (also `ssl`, `tls`), `ws`, `wss` or `quic` (also
+    /// `mqtt-quic`), without one `mqtt`. User name and password may be percent-encoded.
     ///
     /// # Errors
     /// Another scheme, no host, a port that is none, a path where there can be none.
@@ -317,6 +328,9 @@ mod tests {
         for scheme in ["mqtts", "ssl", "tls", "MQTTS"] {
             check(&format!("{scheme}://broker"), "mqtts://broker:8883");
         }
+        for scheme in ["quic", "mqtt-quic"] {
+            check(&format!("{scheme}://broker"), "quic://broker:14567");
+        }
     }
 
     #[test]
@@ -356,7 +370,10 @@ mod tests {
         for user in ["%", "%4", "%+4", "%FF"] {
             refused(&format!("{user}@host"), "is not percent-encoded UTF-8");
         }
-        refused("http://host", "use mqtt://, mqtts://, ws:// or wss://");
+        refused(
+            "http://host",
+            "use mqtt://, mqtts://, ws://, wss:// or quic://",
+        );
     }
 
     #[test]

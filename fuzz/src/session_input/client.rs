@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use thrum_codec::packet::{Ack, Publish};
+use thrum_codec::packet::{Ack, Auth, Publish};
 use thrum_codec::{Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
 
 /// One connection as its client sees it.
@@ -14,6 +14,8 @@ pub(super) struct Client {
     topic_alias_maximum: u16,
     is_accepted: bool,
     is_ended: bool,
+    /// Of enhanced authentication.
+    method: Option<String>,
     /// Identifiers of the server's messages that this client has not acknowledged to the end.
     unacknowledged: BTreeSet<PacketId>,
     /// Identifiers that this client has used for its own messages and requests.
@@ -34,6 +36,7 @@ impl Client {
             topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
             is_accepted: false,
             is_ended: false,
+            method: properties.authentication_method.map(str::to_owned),
             unacknowledged: BTreeSet::new(),
             used: BTreeSet::new(),
             aliases: BTreeSet::new(),
@@ -75,12 +78,18 @@ impl Client {
     /// [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1] by way of the flags.
     fn check(&mut self, packet: &Packet<'_>) {
         assert!(!self.is_ended, "{packet:?} behind the last packet");
+        if let Packet::Auth(auth) = packet {
+            self.check_auth(auth);
+            return;
+        }
         if !self.is_accepted {
             let Packet::ConnAck(connack) = packet else {
                 panic!("{packet:?} before CONNACK")
             };
             self.is_accepted = connack.reason == ReasonCode::Success;
             self.is_ended = !self.is_accepted;
+            let method = self.method.as_deref().filter(|_| self.is_accepted);
+            assert_eq!(connack.properties.authentication_method, method);
             return;
         }
         match packet {
@@ -97,7 +106,7 @@ impl Client {
                     "{packet:?} answers nothing"
                 );
             }
-            Packet::PubRel(_) | Packet::PingResp => {}
+            Packet::PubRel(_) | Packet::PingResp | Packet::Auth(_) => {}
             Packet::Disconnect(_) => {
                 assert_eq!(
                     self.version,
@@ -110,9 +119,18 @@ impl Client {
             | Packet::ConnAck(_)
             | Packet::Subscribe(_)
             | Packet::Unsubscribe(_)
-            | Packet::PingReq
-            | Packet::Auth(_) => panic!("{packet:?} from the server"),
+            | Packet::PingReq => panic!("{packet:?} from the server"),
         }
+    }
+
+    /// [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.0-6] by way of the names.
+    fn check_auth(&self, auth: &Auth<'_>) {
+        assert!(self.method.is_some(), "AUTH to a client without method");
+        let method = auth.properties.authentication_method;
+        assert_eq!(method, self.method.as_deref());
+        let is_done = auth.reason == ReasonCode::Success;
+        assert!(is_done || auth.reason == ReasonCode::ContinueAuthentication);
+        assert!(self.is_accepted || !is_done, "done before CONNACK");
     }
 
     fn check_publish(&mut self, publish: &Publish<'_>) {
@@ -138,5 +156,26 @@ impl Client {
             count <= usize::from(self.receive_maximum),
             "{count} unacknowledged messages"
         );
+    }
+}
+
+/// The number of a packet's kind on the wire.
+pub(super) fn kind(packet: &Packet<'_>) -> u8 {
+    match packet {
+        Packet::Connect(_) => 1,
+        Packet::ConnAck(_) => 2,
+        Packet::Publish(_) => 3,
+        Packet::PubAck(_) => 4,
+        Packet::PubRec(_) => 5,
+        Packet::PubRel(_) => 6,
+        Packet::PubComp(_) => 7,
+        Packet::Subscribe(_) => 8,
+        Packet::SubAck(_) => 9,
+        Packet::Unsubscribe(_) => 10,
+        Packet::UnsubAck(_) => 11,
+        Packet::PingReq => 12,
+        Packet::PingResp => 13,
+        Packet::Disconnect(_) => 14,
+        Packet::Auth(_) => 15,
     }
 }

@@ -9,11 +9,15 @@ use thrum_codec::testing::Choices;
 use thrum_codec::{DecodeError, Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{
-    Action, DeliveryOptions, Handshake, Session, Timeout, Welcome, refuse_connect,
+    Action, AuthenticationStep, DeliveryOptions, Handshake, Session, Timeout, Welcome,
+    refuse_connect,
 };
-use thrum_protocol::{Limits, Outgoing, Output, Publication, Time, Violation};
+use thrum_protocol::{Limits, MountPoint, Outgoing, Output, Publication, Time, Violation};
 
-use super::client::Client;
+use super::client::{Client, kind};
+
+/// Where every client with a user name lives, and everything is published.
+const MOUNT: &str = "m/";
 
 /// Small, so that every limit is met.
 fn limits() -> Limits {
@@ -42,6 +46,8 @@ pub(super) struct Node {
     frames: FrameCache,
     session: Option<Session>,
     client: Option<Client>,
+    /// Between CONNECT and CONNACK.
+    arriving: Option<(Handshake, Client)>,
     /// Messages on their way through the node.
     routing: VecDeque<(QoS, Option<PacketId>)>,
     shown: Shown,
@@ -68,6 +74,7 @@ impl Default for Node {
             frames: FrameCache::default(),
             session: None,
             client: None,
+            arriving: None,
             routing: VecDeque::new(),
             shown: Shown::default(),
         }
@@ -88,7 +95,7 @@ impl Node {
             at += len;
         }
         // A violation has ended the connection and dropped what it had.
-        if self.client.is_some() || self.session.is_none() {
+        if self.has_connection() || self.session.is_none() {
             input.drain(..at);
             self.input = input;
         }
@@ -103,12 +110,19 @@ impl Node {
                 return None;
             }
         };
-        let version = self.session.as_ref().map_or(Version::V5, Session::version);
+        let version = match (&self.arriving, &self.session) {
+            (Some((handshake, _)), _) => handshake.version(),
+            (None, session) => session.as_ref().map_or(Version::V5, Session::version),
+        };
         match decode(frame, version) {
             Ok(packet) => self.handle(packet),
             Err(error) => self.refuse(error),
         }
-        self.client.is_some().then_some(frame.len)
+        self.has_connection().then_some(frame.len)
+    }
+
+    fn has_connection(&self) -> bool {
+        self.client.is_some() || self.arriving.is_some()
     }
 
     #[expect(
@@ -117,6 +131,10 @@ impl Node {
     )]
     fn handle(&mut self, packet: Packet<'_>) {
         self.shown.kinds_received |= 1 << kind(&packet);
+        if let Some((handshake, client)) = self.arriving.take() {
+            self.go_on(handshake, client, &packet);
+            return;
+        }
         if self.client.is_none() {
             if let Packet::Connect(connect) = packet {
                 self.connect(&connect);
@@ -129,7 +147,17 @@ impl Node {
         };
         client.sends(&packet);
         match session.handle_packet(packet, self.now, &mut self.out) {
-            Ok(Action::None | Action::Authenticate(_)) => {}
+            Ok(Action::None) => {}
+            Ok(Action::Authenticate(auth)) => {
+                // Who has nothing to say any more is known.
+                let step = auth.properties.authentication_data.unwrap_or_default();
+                let answered = if step.is_empty() {
+                    session.authenticate_done(None, &mut self.out)
+                } else {
+                    session.authenticate_continue(step, &mut self.out)
+                };
+                answered.unwrap_or_else(|violation| self.end(violation));
+            }
             Ok(Action::Publish { publish, alias }) => {
                 assert!(!publish.topic.is_empty() || alias.is_some_and(|topic| !topic.is_empty()));
                 self.routing.push_back((publish.qos, publish.packet_id));
@@ -152,17 +180,64 @@ impl Node {
     }
 
     fn connect(&mut self, connect: &Connect<'_>) {
-        let mut client = Client::new(connect, self.limits.inflight_max);
-        let handshake = match Handshake::new(connect, "assigned", &self.limits) {
-            Ok(handshake) => handshake,
-            Err(violation) => {
-                self.shown.violation = Some(violation.what);
-                refuse_connect(connect, &violation, &mut self.out);
-                client.reads(&self.out.to_vec());
-                self.out.clear();
-                return;
+        let client = Client::new(connect, self.limits.inflight_max);
+        let handshake =
+            Handshake::new(connect, "assigned", &self.limits).and_then(|mut handshake| {
+                if connect.username.is_some() {
+                    handshake.mount(MountPoint::parse(MOUNT).expect("a mount point"))?;
+                }
+                Ok(handshake)
+            });
+        match handshake {
+            Ok(handshake) => {
+                let step = connect.properties.authentication_data.unwrap_or_default();
+                self.answer_step(handshake, client, step);
             }
-        };
+            Err(violation) => {
+                refuse_connect(connect, &violation, &mut self.out);
+                self.turned_away(client, violation);
+            }
+        }
+    }
+
+    /// A packet before CONNACK.
+    fn go_on(&mut self, mut handshake: Handshake, client: Client, packet: &Packet<'_>) {
+        match handshake.authentication_step(packet) {
+            Ok(AuthenticationStep::Data(step)) => self.answer_step(handshake, client, step),
+            Ok(AuthenticationStep::Disconnected) => self.lose_connection(),
+            Err(violation) => {
+                handshake.refuse(&violation, &mut self.out);
+                self.turned_away(client, violation);
+            }
+        }
+    }
+
+    /// Whoever has nothing to say any more comes in.
+    fn answer_step(&mut self, mut handshake: Handshake, mut client: Client, step: &[u8]) {
+        if step.is_empty() {
+            self.welcome(handshake, client);
+            return;
+        }
+        match handshake.challenge(step, &mut self.out) {
+            Ok(()) => {
+                self.shown.kinds_sent |= client.reads(&self.out.to_vec());
+                self.out.clear();
+                self.arriving = Some((handshake, client));
+            }
+            Err(violation) => {
+                handshake.refuse(&violation, &mut self.out);
+                self.turned_away(client, violation);
+            }
+        }
+    }
+
+    fn turned_away(&mut self, mut client: Client, violation: Violation) {
+        self.shown.violation = Some(violation.what);
+        client.reads(&self.out.to_vec());
+        self.out.clear();
+    }
+
+    fn welcome(&mut self, handshake: Handshake, client: Client) {
         let kept = self.session.take().filter(|session| {
             !handshake.clean_start() && session.client_id() == handshake.client_id()
         });
@@ -174,6 +249,7 @@ impl Node {
         let welcome = Welcome {
             session_present,
             response_information: Some("answers/"),
+            ..Welcome::default()
         };
         session.connect(handshake, welcome, self.now, &mut self.out);
         self.session = Some(session);
@@ -198,6 +274,7 @@ impl Node {
     pub(super) fn lose_connection(&mut self) {
         self.read_out();
         self.client = None;
+        self.arriving = None;
         self.input.clear();
         let Some(session) = &mut self.session else {
             return;
@@ -233,7 +310,7 @@ impl Node {
         let Some(session) = &mut self.session else {
             return;
         };
-        let topic = choices.topic();
+        let topic = format!("{MOUNT}{}", choices.topic());
         let qos = choices.one_of(&[QoS::AtLeastOnce, QoS::ExactlyOnce, QoS::AtMostOnce]);
         // Some small, some too large to be copied.
         let payload = vec![0x55; usize::from(choices.byte()) * 12];
@@ -266,6 +343,10 @@ impl Node {
             Timeout::KeepAlive => {
                 let reason = ReasonCode::KeepAliveTimeout;
                 self.end(Violation::new(reason, "keep alive"));
+            }
+            Timeout::NotAuthorized => {
+                let reason = ReasonCode::NotAuthorized;
+                self.end(Violation::new(reason, "admission over"));
             }
             Timeout::Expired(_) => {
                 self.shown.expired = true;
@@ -315,25 +396,5 @@ impl Node {
             None => assert!(self.out.is_empty(), "written without a connection"),
         }
         self.out.clear();
-    }
-}
-
-fn kind(packet: &Packet<'_>) -> u8 {
-    match packet {
-        Packet::Connect(_) => 1,
-        Packet::ConnAck(_) => 2,
-        Packet::Publish(_) => 3,
-        Packet::PubAck(_) => 4,
-        Packet::PubRec(_) => 5,
-        Packet::PubRel(_) => 6,
-        Packet::PubComp(_) => 7,
-        Packet::Subscribe(_) => 8,
-        Packet::SubAck(_) => 9,
-        Packet::Unsubscribe(_) => 10,
-        Packet::UnsubAck(_) => 11,
-        Packet::PingReq => 12,
-        Packet::PingResp => 13,
-        Packet::Disconnect(_) => 14,
-        Packet::Auth(_) => 15,
     }
 }

@@ -3,15 +3,15 @@
 //! What mosquitto 2.0 and 2.1 do with one, and how it is kept:
 //! - `topic` lines before the first `user` line are for clients without user name, not for all; those behind a `user`
 //!   line for that user; `pattern` lines for everybody, wherever they stand.
-//! - A client's `topic` lines come first, among them those that deny; then the patterns, again those that deny first. So
-//!   a `topic` line that allows beats a `pattern` that denies. What no line allows is denied; here it is left to the rules
-//!   behind and to the default.
-//! - `read` is about messages on their way to the client. Mosquitto grants every subscription and leaves out what may not
-//!   be read; here a subscription of which nothing may be read is refused.
+//! - A client's `topic` lines come first, among them those that deny; then the patterns, again those that deny first.
+//!   So a `topic` line that allows beats a `pattern` that denies. What no line allows is denied; here it is left to
+//!   the rules behind and to the default.
+//! - `read` is about messages on their way to the client. Mosquitto grants every subscription and leaves out what may
+//!   not be read; here a subscription of which nothing may be read is refused.
 //! - `%c` and `%u` count in patterns only; a pattern with `%u` means nothing to clients without user name.
 //!
-//! Stricter than mosquitto: a `/` in a client identifier or user name never fits a placeholder. Less strict: a client whose
-//! name or identifier holds `+` or `#` keeps the patterns without placeholders.
+//! Stricter than mosquitto: a `/` in a client identifier or user name never fits a placeholder. Less strict: a client
+//! whose name or identifier holds `+` or `#` keeps the patterns without placeholders.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -139,8 +139,8 @@ impl Resolved {
         self.decide(topic, flag::PUBLISH | kept | flag_of(qos))
     }
 
-    /// May a message with this topic go to it, through a subscription that asked for this quality of service? None if no
-    /// rule decides and there is no default.
+    /// May a message with this topic go to it, through a subscription that asked for this quality of service? None if
+    /// no rule decides and there is no default.
     ///
     /// Needed where [`Resolved::subscribe`] said [`Coverage::Mixed`](super::Coverage::Mixed); where it said `Allowed`,
     /// every topic of the filter is allowed here too.
@@ -251,8 +251,8 @@ impl Rules {
     ///
     /// Superusers are the caller's affair: see [`Resolved::everything`].
     ///
-    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each about another user costs
-    /// some comparisons of names.
+    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each about another user
+    /// costs some comparisons of names.
     ///
     /// # Errors
     /// If more than [`FITTING_MAX`] rules fit. What is resolved then denies everything.

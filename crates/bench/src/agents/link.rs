@@ -111,6 +111,10 @@ impl Link {
             endpoint: setup.endpoint.to_string(),
             cause,
         };
+        if setup.endpoint.scheme.is_quic() {
+            let cause = "the control channel does not go over QUIC, name a TCP port of it (mqtt://, mqtts://)";
+            return Err(unreachable(cause.to_owned()));
+        }
         let connector = Connector::new(setup.endpoint, &TlsOptions::default())?;
         let address = setup.endpoint.resolve()?;
         let stream = StdStream::connect_timeout(&address, REACH_TIMEOUT)

@@ -198,7 +198,13 @@ impl WireTarget {
 
     /// The target; none if its scheme is unknown here.
     pub(super) fn target(self) -> Option<Target> {
-        let schemes = [Scheme::Mqtt, Scheme::Mqtts, Scheme::Ws, Scheme::Wss];
+        let schemes = [
+            Scheme::Mqtt,
+            Scheme::Mqtts,
+            Scheme::Ws,
+            Scheme::Wss,
+            Scheme::Quic,
+        ];
         let scheme = schemes
             .into_iter()
             .find(|scheme| scheme.as_str() == self.scheme)?;

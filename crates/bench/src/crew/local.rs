@@ -46,6 +46,7 @@ pub(crate) struct Posts {
 pub(crate) struct LocalCrew {
     control: Arc<Control>,
     threads: Vec<JoinHandle<io::Result<ThreadReport>>>,
+    targets: Arc<[TargetWiring]>,
     inlets: Vec<Inlet>,
     before: Vec<(u64, ThreadTime)>,
     hold_began_ns: u64,
@@ -68,6 +69,7 @@ impl LocalCrew {
         let mut crew = Self {
             control: Arc::clone(&control),
             threads: Vec::new(),
+            targets: Arc::clone(&posts.targets),
             inlets: Vec::new(),
             before: Vec::new(),
             hold_began_ns: 0,
@@ -99,8 +101,15 @@ impl LocalCrew {
     }
 
     fn thread_times(&self) -> Vec<(u64, ThreadTime)> {
+        let carriers = self
+            .targets
+            .iter()
+            .filter_map(|target| target.quic.as_ref());
+        let carriers = carriers.flat_map(|quic| quic.dialer.thread_ids());
         let threads = self.control.thread_ids().into_iter();
         threads
+            // Those that carry QUIC can be the limit as well.
+            .chain(carriers.map(u64::from))
             .filter_map(|thread| Some((thread, thread_time(thread)?)))
             .collect()
     }

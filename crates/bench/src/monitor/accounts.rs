@@ -109,9 +109,14 @@ pub(super) fn number_of(text: &str, key: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The socket numbers that listen on a port, in `/proc/net/tcp` or `tcp6`.
-pub(super) fn listening_sockets(text: &str, port: u16) -> Vec<u64> {
-    const LISTEN: &str = "0A";
+/// State of a TCP socket that listens, in the tables of the kernel.
+pub(super) const LISTENS: &str = "0A";
+
+/// State of a UDP socket that takes packets from anybody.
+pub(super) const UNCONNECTED: &str = "07";
+
+/// The socket numbers in this state on a port, in `/proc/net/tcp`, `tcp6`, `udp` or `udp6`.
+pub(super) fn listening_sockets(text: &str, port: u16, wanted: &str) -> Vec<u64> {
     let mut sockets = Vec::new();
     for line in text.lines().skip(1) {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -123,7 +128,7 @@ pub(super) fn listening_sockets(text: &str, port: u16) -> Vec<u64> {
         let local_port = local
             .rsplit_once(':')
             .and_then(|(_, hex)| u16::from_str_radix(hex, 16).ok());
-        if state == LISTEN && local_port == Some(port) {
+        if state == wanted && local_port == Some(port) {
             sockets.extend(socket.parse::<u64>());
         }
     }
@@ -219,6 +224,6 @@ Inter-|   Receive                                                |  Transmit
    1: 0100007F:075B 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0
    2: 0100007F:075C 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0
 ";
-        assert_eq!(listening_sockets(text, 1883), [4711]);
+        assert_eq!(listening_sockets(text, 1883, LISTENS), [4711]);
     }
 }

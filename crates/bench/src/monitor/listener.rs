@@ -9,14 +9,24 @@ use crate::kernel_text;
 /// The kernel lists listening sockets first, 150 bytes each: this is room for 7 000 of them.
 const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The process that listens on a TCP port; of a parent and its children the parent.
+/// The process that listens on a TCP port, or on a UDP port if none does; of a parent and its children the parent.
 ///
 /// Reads the open files of every process: tens of milliseconds on a machine with many connections.
 pub fn listening_process(port: u16) -> Option<u32> {
+    holder(port, ["/proc/net/tcp", "/proc/net/tcp6"], accounts::LISTENS).or_else(|| {
+        holder(
+            port,
+            ["/proc/net/udp", "/proc/net/udp6"],
+            accounts::UNCONNECTED,
+        )
+    })
+}
+
+fn holder(port: u16, tables: [&str; 2], state: &str) -> Option<u32> {
     let mut sockets = Vec::new();
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+    for table in tables {
         let text = kernel_text::read_up_to(table, TABLE_BYTES_MAX).unwrap_or_default();
-        sockets.extend(accounts::listening_sockets(&text, port));
+        sockets.extend(accounts::listening_sockets(&text, port, state));
     }
     let wanted: Vec<String> = sockets
         .iter()
@@ -52,5 +62,12 @@ mod tests {
         assert_eq!(listening_process(port), Some(std::process::id()));
         drop(listener);
         assert_eq!(listening_process(port), None);
+    }
+
+    #[test]
+    fn who_takes_packets_of_udp_is_found_as_well() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert_eq!(listening_process(port), Some(std::process::id()));
     }
 }

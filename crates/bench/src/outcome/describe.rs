@@ -193,6 +193,7 @@ const fn transport_name(scheme: Scheme) -> &'static str {
         Scheme::Mqtts => "tls",
         Scheme::Ws => "ws",
         Scheme::Wss => "wss",
+        Scheme::Quic => "quic",
     }
 }
 

@@ -69,7 +69,9 @@ fn advise(needs: &Needs<'_>, cores: usize, read: impl Fn(&str) -> Option<String>
         if number("/proc/sys/kernel/sched_autogroup_enabled") == Some(1) {
             advice.push(Advice::Autogroup);
         }
-        let somaxconn = number("/proc/sys/net/core/somaxconn");
+        // Over QUIC connections wait in no queue of the kernel.
+        let has_tcp = needs.targets.iter().any(|target| !target.is_quic());
+        let somaxconn = number("/proc/sys/net/core/somaxconn").filter(|_| has_tcp);
         let somaxconn = somaxconn.and_then(|somaxconn| u32::try_from(somaxconn).ok());
         advice.extend(somaxconn.and_then(|somaxconn| backlog(needs.connect_rate, somaxconn)));
     }

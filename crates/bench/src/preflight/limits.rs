@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::sources::SourceError;
 use crate::kernel_text;
+use crate::swarm::QuicWiring;
 use crate::units::count;
 use thrum_transport::Endpoint;
 
@@ -130,6 +131,22 @@ pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightErro
         ))),
         Err(error) => Err(unreachable(error.to_string())),
     }
+}
+
+/// Makes and ends one connection over QUIC, so that a wrong certificate or port is said once and before the run.
+///
+/// # Errors
+/// Nobody answers, or it is not the broker that is meant.
+pub(crate) fn reach_quic(
+    target: &Endpoint,
+    address: SocketAddr,
+    quic: &QuicWiring,
+) -> Result<(), PreflightError> {
+    let probed = quic.dialer.probe(address, &quic.server_name, REACH_TIMEOUT);
+    probed.map_err(|error| PreflightError::Unreachable {
+        target: target.to_string(),
+        cause: error.to_string(),
+    })
 }
 
 /// Clients that fit, if so many need so many files.

@@ -7,6 +7,7 @@ mod needs;
 mod sources;
 
 pub use advice::{Advice, advice};
+pub(crate) use limits::reach_quic;
 pub use limits::{PreflightError, check_broker_files, clients_max, raise_open_files, reach};
 pub use needs::{Needs, TargetNeeds, check};
 pub(crate) use sources::own_sources;

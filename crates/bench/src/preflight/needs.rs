@@ -6,6 +6,9 @@ use super::limits::{PreflightError, check_broker_files, raise_open_files_to, rea
 use super::sources::source_addresses;
 use thrum_transport::Endpoint;
 
+/// Files that a connection over QUIC needs beyond the first: both ends of its pipe are in this process.
+const FILES_PER_PIPE: u64 = 1;
+
 /// Files that the proxy opens for one connection.
 const FILES_PER_PROXIED_CLIENT: u64 = 2;
 
@@ -44,15 +47,32 @@ impl Needs<'_> {
 
     /// Files of this process for all their connections.
     fn files(&self) -> u64 {
-        let proxied = self
-            .targets
-            .iter()
-            .map(|target| u64::from(target.proxied.min(target.clients)) * FILES_PER_PROXIED_CLIENT);
-        u64::from(self.clients()) + proxied.sum::<u64>()
+        let more = self.targets.iter().map(|target| {
+            if target.is_quic() {
+                return u64::from(target.clients) * FILES_PER_PIPE;
+            }
+            u64::from(target.proxied.min(target.clients)) * FILES_PER_PROXIED_CLIENT
+        });
+        u64::from(self.clients()) + more.sum::<u64>()
     }
 }
 
-/// Makes room for the clients and tries every broker. Returns for each of them the source addresses that its clients
+impl TargetNeeds<'_> {
+    pub(super) const fn is_quic(&self) -> bool {
+        self.target.scheme.is_quic()
+    }
+
+    /// Ports of this machine for the connections: over QUIC they share a few.
+    fn ports(&self) -> u32 {
+        if self.is_quic() {
+            self.clients.min(1)
+        } else {
+            self.clients
+        }
+    }
+}
+
+/// Makes room for the clients and tries every broker over TCP; one over QUIC is tried with [`reach_quic`]. Returns for each of them the source addresses that its clients
 /// take turns with; empty if the kernel's choice will do.
 ///
 /// # Errors
@@ -63,15 +83,16 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Vec<IpAddr>>, PreflightError> {
     for target in &needs.targets {
         sources.push(source_addresses(
             target.address.ip(),
-            target.clients,
+            target.ports(),
             &needs.source_addresses,
         )?);
     }
-    for target in &needs.targets {
+    for target in needs.targets.iter().filter(|target| !target.is_quic()) {
         reach(target.target, target.address)?;
     }
     for target in &needs.targets {
-        if let Some(pid) = target.pid {
+        // Of QUIC's connections a broker may hold as many as it likes in one file.
+        if let Some(pid) = target.pid.filter(|_| !target.is_quic()) {
             check_broker_files(pid, target.clients)?;
         }
     }
@@ -98,6 +119,23 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Endpoint::parse(&listener.local_addr().unwrap().to_string()).unwrap();
         (listener, target)
+    }
+
+    #[test]
+    fn over_quic_clients_share_ports_and_need_two_files_each() {
+        let endpoint = Endpoint::parse("quic://127.0.0.1:1").unwrap();
+        let needs = Needs {
+            targets: vec![target_needs(&endpoint, 70_000, 0)],
+            connect_rate: 1,
+            source_addresses: Vec::new(),
+        };
+        assert_eq!(needs.files(), 140_000);
+        let few = Needs {
+            targets: vec![target_needs(&endpoint, 7, 0)],
+            ..needs
+        };
+        // Nobody is there, and the check does not ask.
+        assert_eq!(check(&few), Ok(vec![Vec::new()]));
     }
 
     #[test]

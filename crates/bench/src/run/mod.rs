@@ -9,6 +9,7 @@ mod prepare;
 use std::io;
 use std::time::Duration;
 
+use thrum_quic::DialError;
 use thrum_report::result::Stage;
 use thrum_transport::{ConnectorError, EndpointError};
 
@@ -51,6 +52,23 @@ pub enum RunError {
     /// TLS or WebSocket cannot be set up.
     #[error(transparent)]
     Connector(#[from] ConnectorError),
+    /// QUIC cannot be set up.
+    #[error("cannot connect to {target}: {cause}")]
+    Quic {
+        /// As typed.
+        target: String,
+        /// What is wrong.
+        cause: DialError,
+    },
+    /// A network that is made worse is made of TCP connections.
+    #[error(
+        "group '{group}' has a network of its own, which QUIC does not go through: take its network away, or give its \
+         target by mqtt://, mqtts://, ws:// or wss://"
+    )]
+    NetworkOverQuic {
+        /// Name of the group.
+        group: String,
+    },
     /// A broker of the scenario has no address.
     #[error("the scenario needs the address of {}: give --target {name}=mqtt://HOST:PORT", if name.is_empty() { "a broker".to_owned() } else { format!("broker '{name}'") })]
     NoTarget {
@@ -113,6 +131,8 @@ impl RunError {
             | Self::NoTarget { .. }
             | Self::Target(_)
             | Self::Connector(_)
+            | Self::Quic { .. }
+            | Self::NetworkOverQuic { .. }
             | Self::Preflight(_) => 2,
             Self::Generator(_)
             | Self::ThreadDied

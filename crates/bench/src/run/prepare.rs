@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
+use thrum_quic::{DialOptions, QuicDialer};
 use thrum_transport::{Connector, Endpoint};
 
 use super::{BrokerProcess, RunError, RunOptions, THREADS_MAX, Target};
@@ -15,7 +16,7 @@ use crate::plan::Plan;
 use crate::preflight::{self, Needs, PreflightError, TargetNeeds};
 use crate::proxy::Proxy;
 use crate::scenario::{FaultKind, Scenario};
-use crate::swarm::TargetWiring;
+use crate::swarm::{QuicWiring, TargetWiring};
 use crate::units::whole;
 
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
@@ -82,7 +83,7 @@ pub(super) fn prepare(
         observer.note(advice);
     }
     let monitors = targets.iter().zip(wired.wiring.iter()).map(|(target, of)| {
-        let monitor = monitor(target.process, of.address, plan.clients())?;
+        let monitor = monitor(target, of.address, plan.clients())?;
         Ok(monitor.map(|monitor| BrokerWatch::Here(Box::new(monitor))))
     });
     let threads = options.threads.unwrap_or_else(|| default_threads(&plan));
@@ -173,9 +174,11 @@ pub(crate) fn connect(
     let sources = preflight::check(&needs)?;
     let mut wiring = Vec::with_capacity(targets.len());
     for ((connector, needs), sources) in connectors.into_iter().zip(&needs.targets).zip(sources) {
+        let quic = quic(&connector, needs, &sources)?;
         wiring.push(TargetWiring {
             address: needs.address,
             connector: Arc::new(connector),
+            quic: quic.map(Arc::new),
             sources: sources.into(),
         });
     }
@@ -187,6 +190,38 @@ pub(crate) fn connect(
         advice: advice.iter().map(ToString::to_string).collect(),
         _proxies: proxies,
     })
+}
+
+/// What carries the connections to a broker over QUIC, once it has carried one.
+fn quic(
+    connector: &Connector,
+    needs: &TargetNeeds<'_>,
+    sources: &[IpAddr],
+) -> Result<Option<QuicWiring>, RunError> {
+    let Some((tls, server_name)) = connector.quic() else {
+        return Ok(None);
+    };
+    let options = DialOptions {
+        threads: quic_threads(),
+        sources: sources.to_vec(),
+        ..DialOptions::default()
+    };
+    let dialer = QuicDialer::new(tls, options).map_err(|cause| RunError::Quic {
+        target: needs.target.to_string(),
+        cause,
+    })?;
+    let wiring = QuicWiring {
+        dialer,
+        server_name: server_name.to_str().into_owned(),
+    };
+    preflight::reach_quic(needs.target, needs.address, &wiring)?;
+    Ok(Some(wiring))
+}
+
+/// Threads that carry QUIC beside those that make the load: half of the cores, the other half is the broker's.
+fn quic_threads() -> usize {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / 2).max(1)
 }
 
 /// Brokers are watched by an agent on their host, or by this machine if they are on it: the coordinator need not
@@ -205,7 +240,7 @@ fn distant_monitors(
         let Ok(address) = target.endpoint.resolve() else {
             return Ok(None);
         };
-        let monitor = monitor(target.process, address, clients)?;
+        let monitor = monitor(target, address, clients)?;
         Ok(monitor.map(|monitor| BrokerWatch::Here(Box::new(monitor))))
     });
     monitors.collect()
@@ -248,15 +283,17 @@ fn targets(scenario: &Scenario, options: &RunOptions) -> Result<Vec<Target>, Run
 }
 
 fn monitor(
-    process: BrokerProcess,
+    target: &Target,
     address: SocketAddr,
     clients: u32,
 ) -> Result<Option<Monitor>, RunError> {
-    let Some(pid) = broker_pid(process, address) else {
+    let Some(pid) = broker_pid(target.process, address) else {
         return Ok(None);
     };
-    preflight::check_broker_files(pid, clients)?;
-    let monitor = match process {
+    if !target.endpoint.scheme.is_quic() {
+        preflight::check_broker_files(pid, clients)?;
+    }
+    let monitor = match target.process {
         // A broker that is restarted has another number, and the same port.
         BrokerProcess::Detect => Monitor::follow(address.port()),
         BrokerProcess::Pid(pid) => Some(Monitor::new(pid).ok_or(RunError::NoProcess(pid))?),
@@ -277,12 +314,18 @@ fn add_networks(
             continue;
         };
         let upstream = &wiring[group.target];
+        if upstream.quic.is_some() {
+            return Err(RunError::NetworkOverQuic {
+                group: group.name.clone(),
+            });
+        }
         let proxy = Proxy::start(upstream.address, network, number)?;
         let connector = Arc::clone(&upstream.connector);
         target_of_group.push(wiring.len());
         wiring.push(TargetWiring {
             address: proxy.address(),
             connector,
+            quic: None,
             sources: Arc::default(),
         });
         proxies.push(proxy);

@@ -19,6 +19,7 @@ mod ramp;
 mod receive;
 mod report;
 mod session;
+mod socket;
 mod sources;
 mod tally;
 mod wiring;
@@ -39,7 +40,7 @@ pub(crate) use peer::SubscriberState;
 pub(crate) use ramp::ANSWER_NS_MAX;
 pub(crate) use report::{PublisherReport, Role, SubscriberReport, ThreadReport};
 pub(crate) use tally::{Outlet, page};
-pub(crate) use wiring::{TargetWiring, Wiring};
+pub(crate) use wiring::{QuicWiring, TargetWiring, Wiring};
 
 use crate::clock;
 use crate::pacing::Ring;

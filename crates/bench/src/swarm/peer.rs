@@ -1,10 +1,11 @@
 //! One client: its connection, its protocol state and how far it is.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
-use mio::net::TcpStream;
 use thrum_codec::PacketId;
 use thrum_protocol::client::Client;
+use thrum_quic::Dialing;
 use thrum_transport::Layers;
 
 use super::outbox::Stalled;
@@ -15,7 +16,8 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A client of this thread. Idle, it owns its socket, its protocol state and nothing else.
 pub(super) struct Peer {
-    pub(super) stream: Option<TcpStream>,
+    /// Of TCP, or the end of a pipe that somebody else carries over QUIC.
+    pub(super) stream: Option<OwnedFd>,
     pub(super) client: Client,
     pub(super) stalled: Option<Box<Stalled>>,
     /// What most clients never need.
@@ -54,11 +56,13 @@ pub(super) enum Step {
     Lost,
 }
 
-/// State of clients with TLS or WebSocket, of clients that come back, and of those that suffer.
+/// State of clients with TLS, WebSocket or QUIC, of clients that come back, and of those that suffer.
 #[derive(Default)]
 pub(super) struct Extra {
     /// What lies between MQTT and the socket.
     pub(super) layers: Option<Layers>,
+    /// How its connection over QUIC fares.
+    pub(super) dialing: Option<Dialing>,
     /// Lost since, until ready again; 0 if it is not away.
     pub(super) away_since_ns: u64,
     /// Attempts to come back that failed.

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use mio::net::TcpStream;
-use mio::{Interest, Token};
 use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
@@ -14,7 +12,6 @@ use super::outbox::slot;
 use super::peer::{NONE, Peer, PublisherState, Step};
 use crate::record::enter;
 use crate::scenario::Group;
-use crate::source;
 use crate::units::SECOND_NS;
 
 /// How long a connection, a CONNACK or a SUBACK may take before the client counts as failed.
@@ -22,9 +19,6 @@ pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
 
 /// Connections opened in one turn: keeps the loop answering while it is behind the connect rate.
 const OPENINGS_PER_TURN: u32 = 64;
-
-/// Receive buffer of a slow reader: with the kernel's usual one it would be slow only after megabytes.
-const SLOW_RECEIVE_BUFFER_BYTES: usize = 8 * 1024;
 
 impl Swarm {
     /// Opens the connections that are due.
@@ -84,61 +78,14 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Opening;
         state.since_ns = now_ns;
-        let group = state.group;
-        match self.open_socket(group, Token(slot(peer))) {
-            Ok(stream) => self.peers[slot(peer)].stream = Some(stream),
-            Err(error) => self.lose(peer, &format!("connection: {}", reason_of(&error))),
+        if let Err(reason) = self.open_socket(peer) {
+            self.lose(peer, &format!("connection: {reason}"));
         }
     }
 
     fn add_publisher(&mut self, peer: u32, number: u32) -> u32 {
         self.publishers.push(PublisherState::new(peer, number));
         u32::try_from(self.publishers.len() - 1).unwrap_or(NONE)
-    }
-
-    fn open_socket(&mut self, group: u32, token: Token) -> io::Result<TcpStream> {
-        let settings = &self.groups[slot(group)];
-        let target = &self.wiring.targets[settings.target];
-        let address = target.address;
-        let socket = source::socket(address.ip())?;
-        socket.set_nonblocking(true)?;
-        socket.set_tcp_nodelay(true)?;
-        if settings.read_rate.is_some() {
-            socket.set_recv_buffer_size(SLOW_RECEIVE_BUFFER_BYTES)?;
-        }
-        if let Some(address) = self.sources.next(settings.target, &target.sources) {
-            source::bind(&socket, address)?;
-        }
-        match socket.connect(&address.into()) {
-            Ok(()) => {}
-            Err(error) if is_under_way(&error) => {}
-            Err(error) => return Err(error),
-        }
-        let mut stream = TcpStream::from_std(socket.into());
-        let interests = Interest::READABLE | Interest::WRITABLE;
-        self.poll
-            .registry()
-            .register(&mut stream, token, interests)?;
-        Ok(stream)
-    }
-
-    /// The TCP connection is up or has failed: sends CONNECT, after the handshakes below it.
-    pub(super) fn begin_session(&mut self, peer: u32) {
-        let state = &mut self.peers[slot(peer)];
-        let Some(stream) = &state.stream else { return };
-        match stream.take_error() {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => {
-                self.lose(peer, &format!("connection: {}", reason_of(&error)));
-                return;
-            }
-        }
-        if stream.peer_addr().is_err() {
-            return;
-        }
-        if !self.begin_layers(peer) {
-            self.send_connect(peer);
-        }
     }
 
     /// Everything below MQTT is up.
@@ -226,9 +173,4 @@ pub(super) fn reason_of(error: &io::Error) -> String {
         io::ErrorKind::AddrNotAvailable => "no free port for this source address".to_owned(),
         _ => error.to_string(),
     }
-}
-
-fn is_under_way(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-        || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
 }

@@ -1,8 +1,8 @@
 //! Bytes from a socket to packets to counts.
 
 use std::cmp::Reverse;
+use std::os::fd::OwnedFd;
 
-use mio::net::TcpStream;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use thrum_codec::{PacketId, ReasonCode, decode, frame};
@@ -128,7 +128,7 @@ impl Swarm {
             .extra
             .as_ref()
             .is_some_and(|extra| extra.layers.is_some());
-        let Some(stream) = &mut state.stream else {
+        let Some(stream) = &state.stream else {
             return Err(None);
         };
         let kept = match &mut state.stalled {
@@ -150,7 +150,7 @@ impl Swarm {
         }
         let is_full = kept + read == end;
         if is_layered {
-            self.handle_layered(peer, &buffer[..read])?;
+            self.handle_layered(peer, &mut buffer[..read])?;
         } else {
             self.handle_plain(peer, &buffer[..kept + read])?;
         }
@@ -158,7 +158,7 @@ impl Swarm {
     }
 
     /// Bytes of TLS or WebSocket: what is in them follows what was kept.
-    fn handle_layered(&mut self, peer: u32, bytes: &[u8]) -> Result<(), Option<String>> {
+    fn handle_layered(&mut self, peer: u32, bytes: &mut [u8]) -> Result<(), Option<String>> {
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
         if let Some(stalled) = &self.peers[slot(peer)].stalled {
@@ -289,7 +289,7 @@ impl Swarm {
 
 /// One read; `Err(None)` when there is nothing to read. A plain system call: the C library's is a point where
 /// threads may be cancelled, which costs a few percent of a fan-out.
-fn read_some(stream: &TcpStream, buffer: &mut [u8]) -> Result<usize, Option<String>> {
+fn read_some(stream: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Option<String>> {
     loop {
         match rustix::net::recv(stream, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return Err(Some("closed by the broker".to_owned())),

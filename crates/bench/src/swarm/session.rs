@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use thrum_codec::packet::ConnAck;
+use thrum_quic::Dialing;
 
 use super::outbox::slot;
 use super::peer::{NONE, Step, SubscriberState, Suffering};
@@ -25,7 +26,11 @@ pub(super) enum End {
 impl Swarm {
     /// The broker or the network ended a connection.
     pub(super) fn lose(&mut self, peer: u32, reason: &str) {
-        self.end(peer, End::Lost, reason);
+        let extra = self.peers[slot(peer)].extra.as_ref();
+        let dialing = extra.and_then(|extra| extra.dialing.as_ref());
+        // Of QUIC only the end is seen here; why is known where it is carried.
+        let failure = dialing.and_then(Dialing::failure).map(ToString::to_string);
+        self.end(peer, End::Lost, failure.as_deref().unwrap_or(reason));
     }
 
     /// Ends a connection: a failure if the client was not ready yet, else it is away or lost.
@@ -41,6 +46,7 @@ impl Swarm {
         state.stalled = None;
         if let Some(extra) = &mut state.extra {
             extra.layers = None;
+            extra.dialing = None;
             extra.answers.clear();
         }
         if was_up {

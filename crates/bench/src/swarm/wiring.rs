@@ -1,9 +1,11 @@
 //! What a thread is given: the way to the brokers, and what the clients of a group have in common.
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_quic::{DialError, Dialing, QuicDialer};
 use thrum_transport::Connector;
 
 use crate::plan::{Machines, Plan};
@@ -33,8 +35,24 @@ pub(crate) struct TargetWiring {
     pub(crate) address: SocketAddr,
     /// What lies between MQTT and the socket.
     pub(crate) connector: Arc<Connector>,
+    /// What carries the connections, if that is QUIC.
+    pub(crate) quic: Option<Arc<QuicWiring>>,
     /// Source addresses to take turns with; empty leaves it to the kernel.
     pub(crate) sources: Arc<[IpAddr]>,
+}
+
+/// How to reach a broker over QUIC.
+pub(crate) struct QuicWiring {
+    pub(crate) dialer: QuicDialer,
+    /// What its certificate has to be for.
+    pub(crate) server_name: String,
+}
+
+impl QuicWiring {
+    /// Begins a connection.
+    pub(super) fn dial(&self, address: SocketAddr) -> Result<(UnixStream, Dialing), DialError> {
+        self.dialer.dial(&[address], &self.server_name)
+    }
 }
 
 /// What the clients of a group have in common, at hand for every message.

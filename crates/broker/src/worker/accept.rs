@@ -6,8 +6,11 @@ use std::time::Duration;
 use mio::{Interest, Token};
 
 use super::{Target, Worker};
-use crate::connection::Connection;
+use crate::connection::{Connection, Phase};
+use crate::layered::Layered;
 use crate::metrics::Counter;
+use crate::peer::Peer;
+use crate::socket::Socket;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
@@ -27,11 +30,14 @@ impl Worker {
             if !self.may_accept() {
                 return;
             }
-            let gate = self.listeners[number].gate;
-            match self.listeners[number].socket.accept() {
-                Ok((stream, peer)) => {
+            let Some(listener) = self.listeners.at(number) else {
+                return;
+            };
+            let gate = listener.gate;
+            match listener.accept() {
+                Ok((socket, peer)) => {
                     self.connects_saved = self.connects_saved.saturating_sub(THOUSANDTHS);
-                    self.open(stream, peer, gate);
+                    self.open(socket, peer, gate);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -52,7 +58,7 @@ impl Worker {
     pub(super) fn accept_deferred_now(&mut self) {
         self.accept_deferred = false;
         self.accept_again = false;
-        for number in 0..self.listeners.len() {
+        for number in 0..self.listeners.count() {
             self.accept(number);
         }
     }
@@ -95,12 +101,7 @@ impl Worker {
     }
 
     /// A connection that came in.
-    pub(super) fn open(
-        &mut self,
-        stream: mio::net::TcpStream,
-        peer: std::net::SocketAddr,
-        gate: u16,
-    ) {
+    pub(super) fn open(&mut self, socket: Socket, peer: Peer, gate: u16) {
         let sockets_max = self
             .local
             .settings
@@ -110,7 +111,7 @@ impl Worker {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             return;
         }
-        if !self.node.gates[usize::from(gate)].enter() {
+        if !self.local.gate(gate).enter() {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             if self.may_log() {
                 tracing::warn!(%peer, "connection closed: its listener is full (max_connections)");
@@ -119,7 +120,21 @@ impl Worker {
         }
         let serial = self.next_serial;
         self.next_serial = self.next_serial.wrapping_add(1);
-        if let Some(key) = self.register(Connection::new(stream, peer, gate, serial)) {
+        let mut connection = Connection::new(socket, peer, gate, serial);
+        let gate = self.local.gate(gate);
+        if gate.proxies.is_some() {
+            if !gate.is_proxy(peer) {
+                gate.leave();
+                self.refuse_unproxied(peer);
+                return;
+            }
+            connection.phase = Phase::Proxy;
+        }
+        connection.layered = gate
+            .acceptor
+            .layers()
+            .map(|layers| Box::new(Layered::new(layers)));
+        if let Some(key) = self.register(connection) {
             self.local.row().add(Counter::ConnectionsOpened, 1);
             self.crowd_grew();
             let deadline = self.local.now.plus(self.local.settings.connect_timeout);
@@ -130,15 +145,22 @@ impl Worker {
         }
     }
 
+    fn refuse_unproxied(&mut self, peer: Peer) {
+        self.local.row().add(Counter::ProxyRefused, 1);
+        if self.may_log() {
+            tracing::info!(%peer, "connection closed: it comes from no proxy of this listener (proxy_from)");
+        }
+    }
+
     /// Puts the connection into the slab and the poll.
     pub(super) fn register(&mut self, connection: Connection) -> Option<u32> {
         let key = self.local.connections.insert(connection);
-        let stream = &mut self.local.connections[key].stream;
+        let socket = &mut self.local.connections[key].socket;
         let readable = Interest::READABLE;
-        if let Err(error) = self.poll.registry().register(stream, Token(key), readable) {
+        if let Err(error) = self.poll.registry().register(socket, Token(key), readable) {
             tracing::warn!(%error, "cannot watch a new connection; it is closed");
             let connection = self.local.connections.remove(key);
-            self.node.gates[usize::from(connection.gate)].leave();
+            self.local.gate(connection.gate).leave();
             return None;
         }
         u32::try_from(key).ok()

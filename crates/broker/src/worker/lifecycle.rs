@@ -91,6 +91,7 @@ impl Worker {
         match ending {
             Ending::ClosedByPeer => self.close(key),
             Ending::Disconnected => {
+                self.local.connections[key as usize].finish_layers();
                 self.write(key);
                 self.close(key);
             }
@@ -166,6 +167,7 @@ impl Worker {
     /// What was written goes out, the peer learns of the end, and what it still sends is thrown away.
     pub(super) fn drain(&mut self, key: u32) {
         self.local.connections[key as usize].phase = Phase::Draining;
+        self.local.connections[key as usize].finish_layers();
         self.write(key);
         let now = self.local.now;
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
@@ -182,7 +184,9 @@ impl Worker {
 
     fn close(&mut self, key: u32) {
         let connection = self.local.connections.remove(key as usize);
-        self.node.gates[usize::from(connection.gate)].leave();
+        self.admissions.remove(&key);
+        self.proxied_names.remove(&key);
+        self.local.gate(connection.gate).leave();
         let mut out = connection.out;
         out.clear();
         self.local.recycle(out);
@@ -201,7 +205,10 @@ impl Worker {
         match connection.phase {
             Phase::Established { .. } => {}
             Phase::Draining => self.close(key),
-            Phase::Handshake => {
+            Phase::Admission | Phase::Challenged if self.is_in_time(key) => {
+                self.wait_for_admission(key, serial);
+            }
+            Phase::Proxy | Phase::Handshake | Phase::Admission | Phase::Challenged => {
                 self.local.row().add(Counter::ConnectTimeouts, 1);
                 if self.may_log() {
                     let peer = self.local.connections[key as usize].peer;
@@ -237,6 +244,16 @@ impl Worker {
             Timeout::KeepAlive => {
                 if let Some(key) = connection {
                     self.keep_alive_due(u32::try_from(key).unwrap_or(u32::MAX), slot);
+                }
+            }
+            Timeout::NotAuthorized => {
+                if let Some(key) = connection {
+                    self.disconnect(
+                        u32::try_from(key).unwrap_or(u32::MAX),
+                        ReasonCode::NotAuthorized,
+                        "the time for which the client was admitted is over",
+                        Ending::ClosedByServer,
+                    );
                 }
             }
             Timeout::Will(will) => {

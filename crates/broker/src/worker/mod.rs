@@ -4,13 +4,20 @@
 //! then hands its own mail over and writes each connection that has output once.
 
 mod accept;
+mod admission;
+mod answers;
+mod arrival;
+mod authorize;
 mod durable;
 mod handshake;
 mod input;
 mod lifecycle;
+mod listening;
 mod local;
 mod noting;
 mod output;
+mod reauthentication;
+mod recheck;
 mod records;
 mod restore;
 #[cfg(test)]
@@ -26,6 +33,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
+use thrum_access::Exchange;
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
@@ -33,9 +41,10 @@ use thrum_protocol::server::GroupId;
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
+pub(crate) use answers::Answered;
+pub(crate) use authorize::Decided;
 pub(crate) use local::{Client, Local, Replay};
 
-use crate::listener::Listener;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
@@ -46,7 +55,9 @@ use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
 use crate::timer::TimerWheel;
+use admission::Pending;
 pub(crate) use durable::DurableTurn;
+use listening::Listeners;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -74,6 +85,8 @@ pub(crate) enum Target {
     Connection { key: u32, serial: u32 },
     /// Accept again after the connect rate was reached.
     Accept,
+    /// Ask the gatekeeper about a client again.
+    Refresh { slot: u32, id: u64 },
     /// Publish `$SYS`.
     Sys,
     /// Housekeeping.
@@ -103,12 +116,24 @@ pub(crate) struct Worker {
     pub(crate) replays: ReplayTurn,
     pub(super) timers: TimerWheel<Target>,
     poll: Poll,
-    listeners: Vec<Listener>,
+    listeners: Listeners,
     outboxes: Vec<Vec<Mail>>,
     pub(super) durable: DurableTurn,
     /// Client identifiers of the sessions that ended in this turn.
     ended: Vec<Box<str>>,
     read_buffer: Vec<u8>,
+    /// MQTT out of the layers of the connection at hand.
+    plain_buffer: Vec<u8>,
+    /// Memory to encrypt into.
+    wire_buffer: Vec<u8>,
+    /// Connections that wait for the gatekeeper before they are in.
+    admissions: HashMap<u32, Pending>,
+    /// Common names that trusted proxies vouch for, by connection.
+    proxied_names: HashMap<u32, Box<str>>,
+    /// Enhanced authentication of sessions that prove themselves again, by slot.
+    exchanges: HashMap<u32, (u64, Exchange)>,
+    /// The next session to look at, since rules have changed.
+    recheck: Option<usize>,
     /// Connections whose last read filled the buffer.
     again: Vec<u32>,
     /// Connections that are not read for now.
@@ -149,11 +174,17 @@ impl Worker {
             replays: ReplayTurn::default(),
             timers: TimerWheel::new(now),
             poll,
-            listeners: Vec::new(),
+            listeners: Listeners::default(),
             outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
             durable: DurableTurn::default(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
+            plain_buffer: Vec::new(),
+            wire_buffer: Vec::new(),
+            admissions: HashMap::new(),
+            proxied_names: HashMap::new(),
+            exchanges: HashMap::new(),
+            recheck: None,
             again: Vec::new(),
             paused: Vec::new(),
             unmuted: Vec::new(),
@@ -227,6 +258,7 @@ impl Worker {
         self.release_safe();
         self.end_lanes();
         self.replay_waiting();
+        self.recheck_some();
         self.read_again();
         if self.accept_again {
             self.accept_deferred_now();
@@ -234,7 +266,7 @@ impl Worker {
         for event in events {
             match event.token() {
                 WAKER => {}
-                Token(token) if token > FIRST_LISTENER - self.listeners.len() => {
+                Token(token) if token > FIRST_LISTENER - self.listeners.count() => {
                     self.accept(FIRST_LISTENER - token);
                 }
                 Token(token) => self.socket_ready(token, event),
@@ -272,6 +304,7 @@ impl Worker {
             || !self.unmuted.is_empty()
             || self.has_dirty()
             || self.replays.is_waiting()
+            || self.is_rechecking()
         {
             return Some(Duration::ZERO);
         }
@@ -293,11 +326,18 @@ impl Worker {
             Mail::Publish(message, origin) => self.publish_from_worker(&message, origin),
             Mail::Shared(delivery) => self.shared_from_worker(&delivery),
             Mail::Adopt(handover) => self.adopt(*handover),
-            Mail::Listen(listeners) => self.listen(listeners),
-            Mail::Reload(settings) => self.local.settings = settings.own_copy(),
+            Mail::Listen(changes) => self.listen(changes),
+            Mail::Answered(answered) => self.take_answer(*answered),
+            Mail::Decided(decided) => self.take_decision(&decided),
+            Mail::Reload(settings) => self.reload(&settings),
             Mail::StopWills => self.publish_all_wills(),
             Mail::Stop => self.stop(),
         }
+    }
+
+    fn reload(&mut self, settings: &Settings) {
+        self.local.settings = settings.own_copy();
+        self.access_changed();
     }
 
     /// Mail for another worker; it leaves at the end of the turn.
@@ -328,6 +368,7 @@ impl Worker {
             Target::Session { slot, id } => self.session_timer(slot, id),
             Target::Connection { key, serial } => self.connection_timer(key, serial),
             Target::Accept => self.accept_deferred_now(),
+            Target::Refresh { slot, id } => self.refresh_due(slot, id),
             Target::Sys => {
                 let interval = self.local.settings.sys_interval;
                 if !interval.is_zero() {

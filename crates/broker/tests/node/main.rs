@@ -1,6 +1,7 @@
 //! A node over real sockets, with one and with several workers: what needs workers to work together.
 
 mod large;
+mod listeners;
 mod peer;
 mod queue;
 
@@ -305,12 +306,13 @@ fn a_connection_over_the_limit_is_told_so() {
 
 #[test]
 fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
-    let (broker, address) = start(2, |_| {});
-    let mut config = thrum_broker::Config::default();
-    config.auth.anonymous = thrum_broker::config::Anonymous::Everyone;
+    let mut started = None;
+    let (mut broker, address) = start(2, |config| started = Some(config.clone()));
+    let mut config = started.expect("the broker was configured");
+    config.node.workers = thrum_broker::config::Workers::Count(1);
     config.limits.client.subscriptions = 1;
-    let waiting = broker.reload(&config);
-    assert_eq!(waiting, ["listeners", "node.workers"]);
+    let waiting = broker.reload(&config).expect("nothing new to listen on");
+    assert_eq!(waiting, ["node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
     assert_eq!(
@@ -407,9 +409,11 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
             .listeners
             .get_mut("mqtt")
             .expect("the test's listener");
-        listener.bind.push(six);
+        listener.bind.push(six.into());
     });
-    let six = broker.addresses()[1].1;
+    let six = broker.addresses()[1]
+        .socket_address()
+        .expect("it listens on TCP");
     let mut subscriber = Peer::connect(six, "six");
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(four, "four");
@@ -424,7 +428,7 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
 #[test]
 fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     let mut fresh = None;
-    let (broker, address) = start(1, |config| {
+    let (mut broker, address) = start(1, |config| {
         config.sys.interval = std::time::Duration::ZERO;
         fresh = Some(config.clone());
     });
@@ -433,7 +437,11 @@ fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     peer.assert_silent();
     let mut fresh = fresh.expect("the configuration of the start");
     fresh.sys.interval = std::time::Duration::from_millis(100);
-    assert!(broker.reload(&fresh).is_empty());
+    assert!(
+        broker
+            .reload(&fresh)
+            .is_ok_and(|waiting| waiting.is_empty())
+    );
     // The figure is itself a message, so it cannot stay at nothing.
     while peer.message().payload == b"0" {}
     broker.stop();

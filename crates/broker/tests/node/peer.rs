@@ -2,11 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config};
 use thrum_codec::packet::{
     Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
     SubscriptionRequests, Will,
@@ -27,17 +29,21 @@ pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, 
     config.node.workers = Workers::Count(workers);
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
-    let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.listeners.insert(
         "mqtt".to_owned(),
         ListenerConfig {
             bind,
-            max_connections: 0,
+            ..ListenerConfig::default()
         },
     );
     change(&mut config);
-    let broker = Broker::start(config).expect("a free port on loopback");
-    let address = broker.addresses()[0].1;
+    let broker = Broker::start(config, Access::default()).expect("a free port on loopback");
+    let addresses = broker.addresses();
+    let address = addresses
+        .iter()
+        .find_map(thrum_broker::Listening::socket_address);
+    let address = address.expect("it listens on TCP");
     (broker, address)
 }
 
@@ -110,6 +116,20 @@ impl Peer {
     /// Connects with a clean start and expects to be accepted.
     pub(crate) fn connect(address: SocketAddr, client_id: &str) -> Self {
         let mut peer = Self::open(address, Version::V5);
+        assert_eq!(
+            peer.handshake(&connect_packet(Version::V5, client_id)),
+            (ReasonCode::Success, false)
+        );
+        peer
+    }
+
+    /// As [`Self::connect`], over a Unix socket.
+    pub(crate) fn over(socket: UnixStream, client_id: &str) -> Self {
+        let mut peer = Self {
+            stream: TcpStream::from(OwnedFd::from(socket)),
+            version: Version::V5,
+            unread: Vec::new(),
+        };
         assert_eq!(
             peer.handshake(&connect_packet(Version::V5, client_id)),
             (ReasonCode::Success, false)

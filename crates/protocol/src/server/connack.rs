@@ -13,23 +13,23 @@ use crate::{Limits, Output, Violation};
 /// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes, and a client
 /// is told nothing for the others. [`refuse_connect`] adds the reason in words.
 pub fn refuse(version: Version, violation: &Violation, out: &mut Output) {
-    append_refusal(version, violation.reason, None, u32::MAX, out);
+    let wordless = Violation::new(violation.reason, "");
+    append_refusal(version, &wordless, u32::MAX, out);
 }
 
 /// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the client has room for it.
 pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Output) {
     let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
-    let what = Some(violation.what).filter(|what| !what.is_empty());
-    append_refusal(connect.version, violation.reason, what, bytes_max, out);
+    append_refusal(connect.version, violation, bytes_max, out);
 }
 
-fn append_refusal(
+pub(super) fn append_refusal(
     version: Version,
-    reason: ReasonCode,
-    what: Option<&str>,
+    violation: &Violation,
     bytes_max: u32,
     out: &mut Output,
 ) {
+    let reason = violation.reason;
     let reason = match version {
         // [MQTT-3.2.2-8]
         Version::V5 if reason.may_be_in(Carrier::ConnAck) && reason.is_error() => reason,
@@ -45,7 +45,7 @@ fn append_refusal(
         session_present: false,
         reason,
         properties: ConnAckProperties {
-            reason_string: what,
+            reason_string: Some(violation.what).filter(|what| !what.is_empty()),
             // [MQTT-3.2.2-20]
             ..ConnAckProperties::default()
         },
@@ -89,15 +89,16 @@ pub(super) fn append_welcome(
     if !fits(&connack, handshake.version, bytes_max) {
         connack.properties.response_information = None;
     }
+    // The client may need it to know the server, and then ends the connection; without CONNACK it would wait.
+    if !fits(&connack, handshake.version, bytes_max) {
+        connack.properties.authentication_data = None;
+    }
     append(&connack, handshake.version, bytes_max, out);
 }
 
 /// Whether the client takes packets as large as the CONNACK that it must be sent.
 pub(super) fn has_room_for_welcome(handshake: &Handshake, limits: &Limits) -> bool {
-    let welcome = Welcome {
-        session_present: false,
-        response_information: None,
-    };
+    let welcome = Welcome::default();
     let connack = welcome_packet(handshake, welcome, limits);
     fits(&connack, handshake.version, handshake.packet_bytes_max)
 }
@@ -126,6 +127,11 @@ fn welcome_packet<'a>(
         response_information: welcome
             .response_information
             .filter(|_| handshake.wants_response_information),
+        // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
+        authentication_method: handshake.authentication_method(),
+        authentication_data: welcome
+            .authentication_data
+            .filter(|_| handshake.method.is_some()),
         ..ConnAckProperties::default()
     };
     ConnAck {

@@ -1,4 +1,4 @@
-//! What the passing of time means: keep alive, will delay, session expiry.
+//! What the passing of time means: keep alive, the end of an admission, will delay, session expiry.
 
 use core::time::Duration;
 
@@ -7,11 +7,26 @@ use super::{Session, Timeout};
 use crate::Time;
 
 impl Session {
+    /// The connection may last until then and no longer (the end of a token); none for as long as the client wants.
+    ///
+    /// Holds for the connection at hand, so call it behind [`Session::connect`]: it does nothing without a connection,
+    /// and another connection begins without it. [`Session::next_deadline`] may be earlier than before.
+    pub fn set_valid_until(&mut self, at: Option<Time>) {
+        if at.is_some() && self.is_connected() {
+            self.rare.get_or_insert_default().valid_until = at;
+        } else if let Some(rare) = &mut self.rare {
+            rare.valid_until = None;
+        }
+    }
+
     /// When [`Session::handle_timeout`] wants to be called; may be earlier than needed, never later.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.link {
             Link::New | Link::Closing => None,
-            Link::Up => self.keep_alive_deadline(),
+            Link::Up => [self.keep_alive_deadline(), self.valid_until()]
+                .into_iter()
+                .flatten()
+                .min(),
             Link::Away => [self.will_deadline(), self.expiry_deadline()]
                 .into_iter()
                 .flatten()
@@ -23,6 +38,7 @@ impl Session {
     pub fn handle_timeout(&mut self, now: Time) -> Timeout {
         let is_over = |deadline: Option<Time>| deadline.is_some_and(|at| at <= now);
         match self.link {
+            Link::Up if is_over(self.valid_until()) => Timeout::NotAuthorized,
             // [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
             Link::Up if is_over(self.keep_alive_deadline()) => Timeout::KeepAlive,
             // [MQTT-4.1.0-2] [MQTT3-4.1.0-2]
@@ -35,6 +51,10 @@ impl Session {
                 .map_or(Timeout::Pending, Timeout::Will),
             Link::New | Link::Up | Link::Closing | Link::Away => Timeout::Pending,
         }
+    }
+
+    fn valid_until(&self) -> Option<Time> {
+        self.rare.as_ref()?.valid_until
     }
 
     /// One and a half keep alives after the last packet.

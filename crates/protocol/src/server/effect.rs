@@ -31,7 +31,10 @@ pub enum Action<'p> {
     /// The client said goodbye: close the connection, then call
     /// [`Session::connection_lost`](super::Session::connection_lost).
     Disconnected,
-    /// Enhanced authentication step.
+    /// The client wants to be authenticated again (0x19), or goes on with that (0x18): call
+    /// [`Session::authenticate_continue`](super::Session::authenticate_continue) or
+    /// [`Session::authenticate_done`](super::Session::authenticate_done), or
+    /// [`Session::disconnect`](super::Session::disconnect) and close. Until then what the client may do stays as it is.
     Authenticate(Auth<'p>),
 }
 
@@ -76,15 +79,20 @@ pub enum DropReason {
     TooLarge,
     /// Message expiry passed.
     Expired,
+    /// The topic is not below the connection's mount point, so the client has no name for it: the session had another
+    /// one when it subscribed.
+    OutsideMount,
 }
 
 /// Server limits plus texts that go into CONNACK.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Welcome<'a> {
     /// The node kept a session for this client.
     pub session_present: bool,
     /// Sent if the client asked for response information.
     pub response_information: Option<&'a str>,
+    /// Last step of enhanced authentication; left out without a method, and where the client has no room for it.
+    pub authentication_data: Option<&'a [u8]>,
 }
 
 /// What is left to do when a connection ended.
@@ -115,6 +123,8 @@ pub enum Timeout {
     Pending,
     /// Nothing came for one and a half keep alives: close with 0x8D.
     KeepAlive,
+    /// The time of [`Session::set_valid_until`](super::Session::set_valid_until) has come: close with 0x87.
+    NotAuthorized,
     /// The delayed will is due.
     Will(Message),
     /// The session expired (its will, if still pending, is due too).

@@ -6,9 +6,10 @@ use thrum_codec::packet::{Connect, Will as WillPacket};
 use thrum_codec::topic::level_count;
 use thrum_codec::{QoS, ReasonCode, Version};
 
-use super::connack::has_room_for_welcome;
+use super::authentication::Method;
+use super::connack::{append_refusal, has_room_for_welcome};
 use super::will::Will;
-use crate::{Limits, Violation};
+use crate::{Limits, Message, MountPoint, Output, Violation};
 
 /// A client that passed the checks of the handshake but has no session yet.
 #[derive(Debug)]
@@ -36,21 +37,20 @@ pub struct Handshake {
     pub(super) is_client_id_ours: bool,
     pub(super) client_id: Box<str>,
     pub(super) will: Option<Box<Will>>,
+    /// Of enhanced authentication.
+    pub(super) method: Option<Method>,
+    pub(super) mount: Option<MountPoint>,
 }
 
 impl Handshake {
     /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent none.
     ///
+    /// Nobody is authenticated by that: a client with an
+    /// [`authentication_method`](Handshake::authentication_method) waits for the steps of it.
+    ///
     /// # Errors
     /// The refusal to encode with [`refuse_connect`](super::refuse_connect): reason and words.
     pub fn new(connect: &Connect<'_>, assigned: &str, limits: &Limits) -> Result<Self, Violation> {
-        // [MQTT-4.12.0-1] [MQTT-4.12.0-6]
-        if connect.properties.authentication_method.is_some() {
-            return Err(Violation::new(
-                ReasonCode::BadAuthenticationMethod,
-                "enhanced authentication is not supported",
-            ));
-        }
         check_client_id(connect, limits)?;
         if let Some(will) = &connect.will {
             check_will(will, limits)?;
@@ -84,6 +84,8 @@ impl Handshake {
             client_id: client_id.into(),
             // [MQTT-3.1.2-7] [MQTT3-3.1.2-8] [MQTT3-3.1.2-12]
             will: connect.will.as_ref().map(|will| Box::new(Will::new(will))),
+            method: properties.authentication_method.map(Method::new),
+            mount: None,
         };
         // [MQTT-3.1.2-24] [MQTT-3.2.0-1]: who cannot be sent a CONNACK cannot be accepted.
         if !has_room_for_welcome(&handshake, limits) {
@@ -93,6 +95,16 @@ impl Handshake {
             ));
         }
         Ok(handshake)
+    }
+
+    /// The will's message, and its topic as the client names it.
+    pub fn will(&self) -> Option<(&Message, &str)> {
+        let message = self.will.as_deref()?.view().message;
+        let seen = match &self.mount {
+            None => message.topic(),
+            Some(mount) => mount.seen_topic(message.topic())?,
+        };
+        Some((message, seen))
     }
 
     /// Client identifier.
@@ -113,6 +125,29 @@ impl Handshake {
     /// Clean start.
     pub fn clean_start(&self) -> bool {
         self.clean_start
+    }
+
+    /// Puts the client behind a mount point, for this connection: its will gets the prefix now, and what it is sent will
+    /// lose it. The node adds it to what the client publishes and filters. To be called at most once.
+    ///
+    /// # Errors
+    /// The will's topic is too long behind it: the refusal to encode with [`Handshake::refuse`].
+    pub fn mount(&mut self, mount: MountPoint) -> Result<(), Violation> {
+        if let Some(will) = &mut self.will {
+            will.mount(&mount).ok_or_else(|| {
+                Violation::new(
+                    ReasonCode::TopicNameInvalid,
+                    "topic name of the will too long behind the listener's mount point",
+                )
+            })?;
+        }
+        self.mount = Some(mount);
+        Ok(())
+    }
+
+    /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect). [MQTT-4.12.0-4]
+    pub fn refuse(&self, violation: &Violation, out: &mut Output) {
+        append_refusal(self.version, violation, self.packet_bytes_max, out);
     }
 }
 

@@ -11,6 +11,7 @@
 //! Invariant: a client makes the session answer, wait or fail with a [`Violation`](crate::Violation); what it
 //! holds for a client is bounded by [`Limits`](crate::Limits) at every moment.
 
+mod authentication;
 mod connack;
 mod deadlines;
 mod effect;
@@ -21,7 +22,9 @@ mod inflight;
 mod journal;
 mod lane;
 mod outbound;
+mod published;
 mod queue;
+mod rare;
 mod received;
 mod restore;
 mod session;
@@ -32,6 +35,7 @@ mod will;
 #[cfg(test)]
 mod tests;
 
+pub use authentication::AuthenticationStep;
 pub use connack::{refuse, refuse_connect};
 pub use effect::{
     Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Taken, Timeout, Welcome,

@@ -160,10 +160,9 @@ impl Session {
         }
         // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
         let form = self.first_form(options, None);
-        if self.send(outgoing, form, now, out) {
-            Delivered::Sent
-        } else {
-            Delivered::Dropped(DropReason::TooLarge)
+        match self.send(outgoing, form, now, out) {
+            Ok(()) => Delivered::Sent,
+            Err(reason) => Delivered::Dropped(reason),
         }
     }
 
@@ -184,8 +183,8 @@ impl Session {
             // Once it is owned, it is sent without a copy.
             outgoing.message();
         }
-        if !self.send(outgoing, form, now, out) {
-            return Delivered::Dropped(DropReason::TooLarge);
+        if let Err(reason) = self.send(outgoing, form, now, out) {
+            return Delivered::Dropped(reason);
         }
         if must_keep {
             let held = self.hold(outgoing.message(), options, now);
@@ -213,19 +212,41 @@ impl Session {
         }
     }
 
-    /// Appends a PUBLISH; false if the client does not take a packet that large.
+    /// Appends a PUBLISH, if the client takes a packet that large.
     fn send(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        form: Form<'_>,
+        now: Time,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        if !self.sends_plain_topics {
+            return self.send_renamed(outgoing, form, now, out);
+        }
+        let sent = outgoing.append(&form, self.packet_bytes_max, now, out);
+        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
+    }
+
+    /// As [`Self::send`], with an alias for the topic or without the mount point.
+    #[inline(never)]
+    fn send_renamed(
         &mut self,
         outgoing: &mut Outgoing<'_>,
         mut form: Form<'_>,
         now: Time,
         out: &mut Output,
-    ) -> bool {
-        let topic = outgoing.publication().topic;
+    ) -> Result<(), DropReason> {
+        let whole = outgoing.publication().topic;
+        let topic = self.seen(whole).ok_or(DropReason::OutsideMount)?;
         form.alias = self.outbound_aliases.choose(topic);
-        let sent = outgoing.append(&form, self.packet_bytes_max, now, out);
+        let cut = whole.len() - topic.len();
+        let sent = if cut == 0 {
+            outgoing.append(&form, self.packet_bytes_max, now, out)
+        } else {
+            outgoing.append_behind((cut, &form), self.packet_bytes_max, now, out)
+        };
         self.outbound_aliases.sent(topic, form.alias, sent.is_ok());
-        sent.is_ok()
+        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
 
     /// Appends a message that the session held; as [`Self::send`].
@@ -235,8 +256,13 @@ impl Session {
         (packet_id, dup): (Option<PacketId>, bool),
         now: Time,
         out: &mut Output,
-    ) -> bool {
-        let publication = held.message.publication();
+    ) -> Result<(), Cause> {
+        let mut publication = held.message.publication();
+        let mut alias = None;
+        if !self.sends_plain_topics {
+            publication.topic = self.seen(publication.topic).ok_or(Cause::OutsideMount)?;
+            alias = self.outbound_aliases.choose(publication.topic);
+        }
         let form = Form {
             version: self.version,
             qos: held.qos,
@@ -244,17 +270,26 @@ impl Session {
             dup,
             packet_id,
             identifiers: held.identifiers.as_slice(),
-            alias: self.outbound_aliases.choose(publication.topic),
+            alias,
         };
         let owned = (&held.message, &publication);
         let sent = form.append_owned(owned, self.packet_bytes_max, now, out);
         self.outbound_aliases
-            .sent(publication.topic, form.alias, sent.is_ok());
-        if sent.is_ok() {
-            self.sent_later.messages += 1;
-            self.sent_later.payload_bytes += publication.payload.len() as u64;
+            .sent(publication.topic, alias, sent.is_ok());
+        if sent.is_err() {
+            return Err(Cause::TooLarge);
         }
-        sent.is_ok()
+        self.sent_later.messages += 1;
+        self.sent_later.payload_bytes += publication.payload.len() as u64;
+        Ok(())
+    }
+
+    /// What the client calls a topic.
+    fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
+        match self.mount_point() {
+            None => Some(topic),
+            Some(mount) => mount.seen_topic(topic),
+        }
     }
 
     /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
@@ -298,13 +333,14 @@ impl Session {
         // Its expiry no longer matters. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
-        if self.send_held(&held, (Some(packet_id), true), now, out) {
-            self.inflight.put_back(place, held);
-        } else {
+        match self.send_held(&held, (Some(packet_id), true), now, out) {
+            Ok(()) => self.inflight.put_back(place, held),
             // [MQTT-3.1.2-25]
-            self.inflight.finish(place);
-            self.inflight.trim();
-            self.drop_held(&held, Cause::TooLarge);
+            Err(cause) => {
+                self.inflight.finish(place);
+                self.inflight.trim();
+                self.drop_held(&held, cause);
+            }
         }
         Some(())
     }

@@ -13,13 +13,14 @@ use super::inflight::Inflight;
 use super::journal::Journal;
 use super::outbound::SentLater;
 use super::queue::Queue;
+use super::rare::Rare;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
 use super::waiting::Dropped;
 use super::will::Will;
 use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, WillView, connack};
 use crate::packet_ids::PacketIds;
-use crate::{Limits, Message, Output, Time};
+use crate::{Limits, Message, MountPoint, Output, Time};
 
 /// Protocol state of one client; outlives connections. Small when idle: at most 250 bytes without queue.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Session {
     pub(super) link: Link,
     pub(super) version: Version,
     pub(super) is_congested: bool,
+    /// The client is sent every topic as it is: without alias and without mount point.
+    pub(super) sends_plain_topics: bool,
     /// The client is another broker's bridge.
     pub(super) is_bridge: bool,
     /// Seconds; 0 turns it off.
@@ -62,6 +65,8 @@ pub struct Session {
     pub(super) sent_later: SentLater,
     /// None in a session that was never durable.
     pub(super) journal: Option<Box<Journal>>,
+    /// None without a connection, and in most connections.
+    pub(super) rare: Option<Box<Rare>>,
 }
 
 /// State of the connection.
@@ -96,6 +101,7 @@ impl Session {
             link: Link::New,
             version: Version::V5,
             is_congested: false,
+            sends_plain_topics: true,
             is_bridge: false,
             keep_alive: 0,
             session_expiry: 0,
@@ -115,6 +121,7 @@ impl Session {
             will: None,
             sent_later: SentLater::default(),
             journal: None,
+            rare: None,
         }
     }
 
@@ -150,6 +157,11 @@ impl Session {
     /// The session can outlive its connection (expiry above 0).
     pub fn is_persistent(&self) -> bool {
         self.session_expiry > 0
+    }
+
+    /// What the client of this connection does not see of its topics: to be put before what it publishes and filters.
+    pub fn mount_point(&self) -> Option<&MountPoint> {
+        self.rare.as_ref()?.mount.as_ref()
     }
 
     /// How long the session outlives its connection: seconds, `u32::MAX` for ever.
@@ -191,9 +203,12 @@ impl Session {
             .min(self.limits.inflight_max)
             .max(1);
         // [MQTT-3.1.2-26] [MQTT-3.1.2-27] [MQTT-3.3.2-11]
-        let alias_maximum = handshake.topic_alias_maximum;
-        self.outbound_aliases =
-            OutboundAliases::new(alias_maximum.min(self.limits.topic_alias_outbound_max));
+        let alias_maximum = handshake
+            .topic_alias_maximum
+            .min(self.limits.topic_alias_outbound_max);
+        self.outbound_aliases = OutboundAliases::new(alias_maximum);
+        self.sends_plain_topics = alias_maximum == 0 && handshake.mount.is_none();
+        self.rare = Rare::new(handshake.mount, handshake.method);
         // A pending will of the last connection ends here, and this connection's takes its place. [MQTT-3.1.3-9]
         self.will = handshake.will;
         self.redeliver(now, out);
@@ -341,5 +356,6 @@ impl Session {
         // [MQTT-3.3.2-7]
         self.inbound_aliases.clear();
         self.outbound_aliases = OutboundAliases::default();
+        self.rare = None;
     }
 }

@@ -59,6 +59,12 @@ impl InboundAliases {
         Ok(None)
     }
 
+    /// The topic that the alias stands for.
+    pub(super) fn topic(&self, alias: NonZeroU16) -> Option<&str> {
+        let topics = self.0.as_ref()?;
+        topics.get(usize::from(alias.get()) - 1)?.as_deref()
+    }
+
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }

@@ -17,6 +17,7 @@ pub(super) struct Dropped {
     too_large: u32,
     made_room: u32,
     too_old: u32,
+    outside_mount: u32,
 }
 
 impl Dropped {
@@ -26,6 +27,7 @@ impl Dropped {
             (DropReason::TooLarge, self.too_large),
             (DropReason::QueueDropped, self.made_room),
             (DropReason::QueueAge, self.too_old),
+            (DropReason::OutsideMount, self.outside_mount),
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -39,6 +41,7 @@ pub(super) enum Cause {
     TooLarge,
     MadeRoom,
     TooOld,
+    OutsideMount,
 }
 
 impl Session {
@@ -78,8 +81,8 @@ impl Session {
             // The window is open, so fewer identifiers are in use than there are.
             QoS::AtLeastOnce | QoS::ExactlyOnce => Some(self.next_packet_id()?),
         };
-        if !self.send_held(&held, (packet_id, false), now, out) {
-            self.drop_held(&held, Cause::TooLarge);
+        if let Err(cause) = self.send_held(&held, (packet_id, false), now, out) {
+            self.drop_held(&held, cause);
             return Some(());
         }
         match packet_id {
@@ -101,6 +104,7 @@ impl Session {
             Cause::TooLarge => &mut dropped.too_large,
             Cause::MadeRoom => &mut dropped.made_room,
             Cause::TooOld => &mut dropped.too_old,
+            Cause::OutsideMount => &mut dropped.outside_mount,
         };
         *count += 1;
     }

@@ -1,5 +1,6 @@
 //! The will: taken from CONNECT, kept with the session, published by the node when it is due.
 
+use alloc::string::String;
 use core::time::Duration;
 
 use thrum_codec::packet::Will as WillPacket;
@@ -7,7 +8,7 @@ use thrum_codec::properties::PublishProperties;
 
 use super::{StoredWill, WillView};
 use crate::message::PublisherId;
-use crate::{Message, Publication, Time};
+use crate::{Message, MountPoint, Publication, Time};
 
 /// A will that may still have to be published.
 #[derive(Debug)]
@@ -43,6 +44,17 @@ impl Will {
             delay_secs: will.properties.will_delay.unwrap_or(0),
             message_expiry: will.properties.message_expiry,
         }
+    }
+
+    /// Puts the prefix before its topic; none if that is longer than a topic may be.
+    pub(super) fn mount(&mut self, mount: &MountPoint) -> Option<()> {
+        let mut scratch = String::new();
+        let topic = mount.mounted_topic(self.message.topic(), &mut scratch)?;
+        self.message = Message::new(&Publication {
+            topic,
+            ..self.message.publication()
+        });
+        Some(())
     }
 
     pub(super) fn restore(stored: StoredWill) -> Self {

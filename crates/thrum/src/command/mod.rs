@@ -1,6 +1,7 @@
 //! The commands: one file each, and the tree that leads to them.
 
 mod backup;
+mod bans;
 mod bench;
 mod completion;
 mod config;
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
+    /// List, add and lift bans of clients, users and addresses.
+    Bans(bans::BansArgs),
     /// List, show and remove the sessions in a data directory.
     Sessions(sessions::SessionsArgs),
     /// List, export and import the retained messages in a data directory.
@@ -94,6 +97,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Subscribe(args) => subscribe::run(&args),
         Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
+        Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),
         Command::Users(args) => users::run(args),

@@ -240,7 +240,8 @@ impl FileReader<'_, '_> {
             .map_or(key, |span| Place::new(self.source, span));
         match leaf.check(path, &value) {
             Ok(()) => {
-                let origin = Origin::File(place.path().clone(), place.line());
+                let (file, line) = place.written_at();
+                let origin = Origin::File(file.clone(), line);
                 let path = path.to_vec();
                 self.reader.settings.push(Setting {
                     path,

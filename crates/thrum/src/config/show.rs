@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use thrum_broker::Config;
+use super::Config;
 use toml_edit::{Item, TableLike, Value};
 
 use super::Loaded;

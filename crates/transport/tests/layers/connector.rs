@@ -24,6 +24,21 @@ fn plain_tcp_has_no_layers() {
 }
 
 #[test]
+fn quic_has_its_trust_and_server_name_and_no_layers() {
+    let options = TlsOptions {
+        insecure: true,
+        server_name: Some("broker".to_owned()),
+        ..TlsOptions::default()
+    };
+    let over_quic = connector("quic://10.0.0.1", &options).unwrap();
+    assert!(over_quic.layers().is_none());
+    let (_, name) = over_quic.quic().unwrap();
+    assert_eq!(name.to_str(), "broker");
+    let over_tcp = connector("mqtts://10.0.0.1", &options).unwrap();
+    assert!(over_tcp.quic().is_none() && over_tcp.layers().is_some());
+}
+
+#[test]
 fn tls_options_without_tls_are_refused() {
     let options = TlsOptions {
         insecure: true,
@@ -34,7 +49,7 @@ fn tls_options_without_tls_are_refused() {
         &options,
         "mqtt://host:1883 has no TLS",
     );
-    refused("ws://host", &options, "use mqtts:// or wss://");
+    refused("ws://host", &options, "use mqtts://, wss:// or quic://");
 }
 
 #[test]

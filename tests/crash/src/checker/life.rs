@@ -43,7 +43,7 @@ pub(super) struct Subscription {
     pub(super) qos: u8,
     /// How often SUBSCRIBE was sent.
     pub(super) requests: u32,
-    /// Event of the first SUBSCRIBE.
+    /// Event a moment before the first SUBSCRIBE: what was accepted after it may still be on its way within the broker.
     asked: u64,
     /// Event of the first SUBACK.
     acknowledged: Option<u64>,

@@ -20,6 +20,7 @@ mod retained;
 mod wills;
 
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fmt;
 
 use crate::event::{ClientEvent, ClientIndex, Event, MessageNumber, Millis, Observed};
@@ -98,7 +99,13 @@ pub struct Checker {
     retained: Retained,
     violations: Vec<Violation>,
     counts: Counts,
+    /// Times and events of the last [`PASSING_MILLIS`], oldest first, one for each time.
+    recent: VecDeque<(Millis, u64)>,
 }
+
+/// A message that is safe is acknowledged before all workers have seen it: for this long it may come to a subscription that was asked
+/// for after that.
+const PASSING_MILLIS: Millis = 500;
 
 /// Where in the run an event is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,6 +133,7 @@ impl Checker {
             retained: Retained::default(),
             violations: Vec::new(),
             counts: Counts::default(),
+            recent: VecDeque::new(),
         }
     }
 
@@ -133,6 +141,7 @@ impl Checker {
     pub fn observe(&mut self, observed: &Observed) {
         self.clock.event += 1;
         self.clock.at = observed.at;
+        self.remember();
         match &observed.event {
             Event::Started => {
                 self.clock.run += 1;
@@ -258,9 +267,8 @@ impl Checker {
                 self.refused(client, None, text);
             }
             ClientEvent::Subscribing(filter, qos) => {
-                self.clients[client]
-                    .life
-                    .subscribing(filter, *qos, self.clock.event);
+                let passing = self.recent.front().map_or(0, |(_, event)| *event);
+                self.clients[client].life.subscribing(filter, *qos, passing);
             }
             ClientEvent::Subscribed(filter) => {
                 let life = &mut self.clients[client].life;
@@ -330,6 +338,20 @@ impl Checker {
             self.counts.refused += 1;
         } else {
             self.blame(Some(client), message, text);
+        }
+    }
+
+    fn remember(&mut self) {
+        let Clock { at, event, .. } = self.clock;
+        if self.recent.back().is_none_or(|(last, _)| *last < at) {
+            self.recent.push_back((at, event));
+        }
+        while self
+            .recent
+            .front()
+            .is_some_and(|(first, _)| first + PASSING_MILLIS < at)
+        {
+            self.recent.pop_front();
         }
     }
 

@@ -70,6 +70,20 @@ fn nothing_is_owed_before_suback_and_after_unsubscribe() {
 }
 
 #[test]
+fn message_from_before_the_subscription_comes_at_once_or_never() {
+    let after = |millis| {
+        let mut story = Story::new();
+        story.meet(ANNA, false).publish(5, "t/a", 2).wait(millis);
+        story.subscribe(ANNA, "t/#", 2);
+        story
+    };
+    after(100).complete(ANNA, &delivery(5, "t/a", 2)).check(&[]);
+    after(2_000)
+        .complete(ANNA, &delivery(5, "t/a", 2))
+        .check(&["no subscription brings it with QoS 2"]);
+}
+
+#[test]
 fn message_after_unsuback_must_not_come() {
     subscribed("t/#", 1)
         .unsubscribe(ANNA, "t/#")

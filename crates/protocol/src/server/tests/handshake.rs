@@ -21,8 +21,8 @@ fn check_welcome(
     let mut session = Session::new(1, &handshake, &limits);
     let mut out = Output::new();
     let welcome = Welcome {
-        session_present: false,
         response_information,
+        ..Welcome::default()
     };
     session.connect(handshake, welcome, Time::default(), &mut out);
     let out = out.to_vec();
@@ -330,7 +330,7 @@ fn session_present_tells_whether_the_session_was_kept() {
             let mut session = Session::new(1, &handshake, &limits);
             let welcome = Welcome {
                 session_present: is_kept,
-                response_information: None,
+                ..Welcome::default()
             };
             let mut out = Output::new();
             session.connect(handshake, welcome, Time::default(), &mut out);

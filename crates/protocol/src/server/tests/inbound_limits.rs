@@ -254,3 +254,36 @@ fn a_repeated_qos2_publish_still_sets_its_alias() {
     send(&mut peer, aliased(4, "", "b")).unwrap();
     assert_eq!(peer.routed, ["t=a", "t=b"]);
 }
+
+#[test]
+fn the_topic_of_a_publish_is_known_before_the_session_takes_it() {
+    let mut peer = peer(Limits::default());
+    let set = aliased(2, "first", "");
+    let used = aliased(2, "", "");
+    let unknown = aliased(1, "", "");
+    let above = aliased(65, "", "");
+    assert_eq!(peer.session.topic_of(&set), Some("first"));
+    assert_eq!(
+        peer.session.topic_of(&used),
+        None,
+        "to look changes nothing"
+    );
+    send(&mut peer, set).unwrap();
+    assert_eq!(peer.session.topic_of(&used), Some("first"));
+    let again = aliased(2, "second", "");
+    assert_eq!(peer.session.topic_of(&again), Some("second"));
+    assert_eq!(peer.session.topic_of(&used), Some("first"));
+    let nameless = publish(QOS0, 0, "", "");
+    for broken in [unknown, above, nameless] {
+        assert_eq!(peer.session.topic_of(&broken), None);
+        assert!(
+            peer.session
+                .handle_packet(Packet::Publish(broken), peer.now, &mut Output::new())
+                .is_err()
+        );
+    }
+    // [MQTT-3.3.2-7]
+    peer.lose();
+    peer.reconnect(&persistent(Version::V5));
+    assert_eq!(peer.session.topic_of(&used), None);
+}

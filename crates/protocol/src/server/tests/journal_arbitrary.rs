@@ -316,6 +316,7 @@ impl Subject {
             frames: FrameCache::default(),
             routed: Vec::new(),
             outcome: None,
+            authentications: Vec::new(),
         };
         self.peer.lose();
         self.peer.steps();

@@ -43,6 +43,12 @@ pub(super) fn line(packet: &Packet<'_>) -> String {
             let what = disconnect.properties.reason_string.unwrap_or_default();
             format!("DISCONNECT {:#04x} {what}", disconnect.reason.as_u8())
         }
+        Packet::Auth(auth) => {
+            let method = auth.properties.authentication_method.unwrap_or_default();
+            let step = auth.properties.authentication_data.unwrap_or_default();
+            let step = String::from_utf8_lossy(step);
+            format!("AUTH {:#04x} {method} {step}", auth.reason.as_u8())
+        }
         other => panic!("a server does not send {other:?}"),
     }
 }

@@ -2,6 +2,8 @@
 
 mod aliases;
 mod arbitrary;
+mod authentication;
+mod denied;
 mod exchange;
 mod fan_out;
 mod handshake;
@@ -11,6 +13,7 @@ mod journal;
 mod journal_arbitrary;
 mod journal_model;
 mod lines;
+mod mounts;
 mod outbound;
 mod queue;
 mod queue_policies;
@@ -59,6 +62,8 @@ struct Peer {
     routed: Vec<String>,
     /// What the node says of a publish; none leaves it open.
     outcome: Option<ReasonCode>,
+    /// Data of the authentication steps handed to the node.
+    authentications: Vec<String>,
 }
 
 impl Peer {
@@ -72,12 +77,10 @@ impl Peer {
             frames: FrameCache::default(),
             routed: Vec::new(),
             outcome: Some(ReasonCode::Success),
+            authentications: Vec::new(),
         };
         let mut out = Output::new();
-        let welcome = Welcome {
-            session_present: false,
-            response_information: None,
-        };
+        let welcome = Welcome::default();
         peer.session.connect(handshake, welcome, peer.now, &mut out);
         (peer, lines(&out.to_vec(), connect.version))
     }
@@ -106,7 +109,7 @@ impl Peer {
         let handshake = Handshake::new(connect, "assigned-1", &self.session.limits).unwrap();
         let welcome = Welcome {
             session_present: true,
-            response_information: None,
+            ..Welcome::default()
         };
         self.session.connect(handshake, welcome, self.now, out);
     }
@@ -119,6 +122,11 @@ impl Peer {
     fn steps(&mut self) -> Vec<String> {
         let steps = self.session.take_steps().unwrap_or_default();
         steps.iter().map(step_line).collect()
+    }
+
+    /// The authentication steps since the last call.
+    fn authentications(&mut self) -> Vec<String> {
+        core::mem::take(&mut self.authentications)
     }
 
     /// What the session dropped by itself since the last call.
@@ -170,7 +178,12 @@ impl Peer {
                 let codes: Vec<_> = filters.iter().map(|_| ReasonCode::Success).collect();
                 self.session.unsuback(packet_id, &codes, out);
             }
-            Action::None | Action::Disconnected | Action::Authenticate(_) => {}
+            Action::Authenticate(auth) => {
+                let step = auth.properties.authentication_data.unwrap_or_default();
+                let step = String::from_utf8_lossy(step);
+                self.authentications.push(step.to_string());
+            }
+            Action::None | Action::Disconnected => {}
         }
         Ok(())
     }

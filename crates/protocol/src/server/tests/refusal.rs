@@ -92,15 +92,6 @@ fn a_client_identifier_over_the_limit_is_refused() {
     assert_eq!(refusal(Version::V5, reason), [0x20, 3, 0, 0x85, 0]);
 }
 
-// [MQTT-4.12.0-1] [MQTT-3.1.4-2]
-#[test]
-fn an_authentication_method_is_refused() {
-    let mut connect = connect(Version::V5);
-    connect.properties.authentication_method = Some("SCRAM-SHA-256");
-    let reason = refused(&Limits::default(), &connect);
-    assert_eq!(reason, ReasonCode::BadAuthenticationMethod);
-}
-
 // [MQTT-3.2.2-12]
 #[test]
 fn a_will_above_the_maximum_qos_is_refused() {

@@ -56,6 +56,7 @@ fn restored(stored: Stored) -> Peer {
         frames: FrameCache::default(),
         routed: Vec::new(),
         outcome: Some(ReasonCode::Success),
+        authentications: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keep alive and session expiry.
+//! Keep alive, the end of an admission, and session expiry.
 
 use super::*;
 
@@ -162,4 +162,66 @@ fn a_goodbye_cannot_make_a_clean_session_last() {
     let mut peer = Peer::new(&connect(Version::V5));
     peer.send(&goodbye_with(0)).unwrap();
     assert!(peer.lose().session_ended);
+}
+
+#[test]
+fn an_admission_that_ends_is_told_once_its_time_has_come() {
+    let mut peer = peer(60);
+    let end = peer.now.plus_secs(20);
+    peer.session.set_valid_until(Some(end));
+    assert_eq!(peer.session.next_deadline(), Some(end));
+    peer.advance_millis(19_999);
+    // Signs of life keep the connection, not the admission.
+    peer.send(&Packet::PingReq).unwrap();
+    assert_eq!(peer.session.next_deadline(), Some(end));
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+    peer.advance_millis(1);
+    assert!(matches!(timeout(&mut peer), Timeout::NotAuthorized));
+    let told = peer.disconnect(ReasonCode::NotAuthorized, Some("token expired"));
+    assert_eq!(told, ["DISCONNECT 0x87 token expired"]);
+    assert_eq!(peer.session.next_deadline(), None);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+}
+
+#[test]
+fn an_admission_that_was_renewed_ends_later_or_never() {
+    let mut peer = peer(0);
+    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    let later = peer.now.plus_secs(90);
+    peer.session.set_valid_until(Some(later));
+    assert_eq!(peer.session.next_deadline(), Some(later));
+    peer.advance_millis(20_000);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+    peer.session.set_valid_until(None);
+    assert_eq!(peer.session.next_deadline(), None);
+    peer.advance_millis(u64::from(u32::MAX));
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
+}
+
+#[test]
+fn the_earlier_one_of_keep_alive_and_admission_comes_first() {
+    let mut peer = peer(2);
+    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3)));
+    peer.advance_millis(3000);
+    assert!(matches!(timeout(&mut peer), Timeout::KeepAlive));
+}
+
+#[test]
+fn the_end_of_an_admission_belongs_to_its_connection() {
+    let mut peer = peer(0);
+    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    peer.lose();
+    // The session lives as long as ever.
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
+    // Nobody is there whom it could be set for.
+    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
+    peer.reconnect(&Connect {
+        keep_alive: 0,
+        ..persistent(Version::V5)
+    });
+    assert_eq!(peer.session.next_deadline(), None);
+    peer.advance_millis(20_000);
+    assert!(matches!(timeout(&mut peer), Timeout::Pending));
 }

@@ -9,11 +9,12 @@ use thrum_auth::hash::{Algorithm, SaltPosition, Scheme};
 use thrum_auth::users::import::{
     Imported, ImportedPassword, emqx_csv, emqx_json, merge, mosquitto,
 };
-use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read};
+use thrum_auth::users::{LockedStore, PasswordHash, UserStore, read, read_from};
 
 use super::place::Place;
 use crate::command::Failure;
 use crate::command::shown::counted;
+use crate::config::mosquitto::dynsec;
 
 /// Most bytes of a file.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -51,6 +52,8 @@ pub(super) struct ImportArgs {
 enum Format {
     /// Password file of Mosquitto.
     Mosquitto,
+    /// File of Mosquitto's dynamic security plugin: users, groups and roles.
+    MosquittoDynsec,
     /// Users of EMQX's built-in database, as CSV.
     EmqxCsv,
     /// Users of EMQX's built-in database, as JSON.
@@ -87,6 +90,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             let other = read(&args.file).map_err(Failure::usage)?;
             return merge_store(args.place.open()?, &other);
         }
+        Format::MosquittoDynsec => return dynamic_security(args),
         Format::Mosquitto => mosquitto(&text(&args.file)?),
         Format::EmqxCsv => emqx_csv(&text(&args.file)?, &scheme),
         Format::EmqxJson => emqx_json(&text(&args.file)?, &scheme),
@@ -135,6 +139,24 @@ fn hash(user: &Imported) -> anyhow::Result<PasswordHash> {
         ImportedPassword::Hash(hash) => Ok(hash.clone()),
         ImportedPassword::Plain(password) => Ok(PasswordHash::of(password.expose())?),
     }
+}
+
+/// Groups and roles come with the users, and what is different from now on is said.
+fn dynamic_security(args: &ImportArgs) -> anyhow::Result<()> {
+    let shown = args.file.display();
+    let found = dynsec::users(&text(&args.file)?).map_err(|error| {
+        Failure::usage(format!(
+            "{shown} is no file of the dynamic security plugin: {error}"
+        ))
+    })?;
+    let lines = found.lines.join("\n");
+    let other = read_from(lines.as_bytes(), &args.file).map_err(Failure::usage)?;
+    merge_store(args.place.open()?, &other)?;
+    let mut errors = std::io::stderr().lock();
+    for note in &found.notes {
+        writeln!(errors, "note: {note}")?;
+    }
+    Ok(())
 }
 
 /// Everything of the other store replaces what has the same name here.

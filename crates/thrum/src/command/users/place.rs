@@ -19,7 +19,7 @@ pub(super) struct Place {
     /// Data directory of the broker, as node.data_dir names it: the store is users.jsonl in it.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Configuration of the broker, which names the data directory; without it /etc/thrum/thrum.toml.
+    /// Configuration of the broker, which names the store or the data directory; without it /etc/thrum/thrum.toml.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -38,14 +38,12 @@ impl Place {
             ..Request::default()
         };
         let loaded = config::load(&request).map_err(Failure::usage)?;
-        let folder = loaded.config.node.data_dir;
-        if folder.as_os_str().is_empty() {
-            return Err(Failure::usage(
+        loaded.config.access().users_file().ok_or_else(|| {
+            Failure::usage(
                 "where is the user store? name it with --users FILE, name the broker's data directory with \
                  --data-dir DIR, or its configuration with -c FILE",
-            ));
-        }
-        Ok(folder.join(USERS_FILE))
+            )
+        })
     }
 
     /// Reads the store.

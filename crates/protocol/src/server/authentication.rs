@@ -1,0 +1,236 @@
+//! Enhanced authentication of 5.0: steps between CONNECT and CONNACK, and again while the connection is in use.
+//!
+//! ```text
+//!   CONNECT with a method -> Handshake -> the node asks its authority -> challenge -> AUTH -> authentication_step -> …
+//!                                      -> Session::connect, or Handshake::refuse
+//!   AUTH 0x19 -> Action::Authenticate  -> authenticate_continue -> AUTH -> Action::Authenticate -> …
+//!                                      -> authenticate_done, or disconnect
+//! ```
+
+use alloc::boxed::Box;
+
+use thrum_codec::packet::{Auth, Packet};
+use thrum_codec::properties::AuthProperties;
+use thrum_codec::{ReasonCode, Version, encode, encoded_len};
+
+use super::inbound::protocol_error;
+use super::session::Link;
+use super::{Action, Handshake, Session};
+use crate::{Output, Violation};
+
+/// The method that a client named in CONNECT, and how far it is.
+#[derive(Debug)]
+pub(super) struct Method {
+    pub(super) name: Box<str>,
+    turn: Turn,
+}
+
+/// Whose step is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Nobody's: the client is authenticated.
+    Over,
+    /// The client has to answer a challenge.
+    Client,
+    /// The node has to say what comes of the client's step.
+    Node,
+}
+
+/// What a client said between CONNECT and CONNACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthenticationStep<'p> {
+    /// Its answer to the challenge: the authentication data, empty if it sent none.
+    Data(&'p [u8]),
+    /// It gave up: close the connection; nothing is left to do.
+    Disconnected,
+}
+
+impl Method {
+    /// As CONNECT names it, with the first step of the client.
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            turn: Turn::Node,
+        }
+    }
+
+    /// The client is authenticated.
+    pub(super) fn finished(self) -> Self {
+        Self {
+            turn: Turn::Over,
+            ..self
+        }
+    }
+
+    fn is_that_of(&self, auth: &Auth<'_>) -> bool {
+        auth.properties.authentication_method == Some(&*self.name)
+    }
+
+    /// An AUTH of the server. It has neither reason string nor user properties. [MQTT-3.15.2-2] [MQTT-3.15.2-3]
+    /// [MQTT-3.1.2-29]
+    fn packet<'a>(&'a self, reason: ReasonCode, data: Option<&'a [u8]>) -> Packet<'a> {
+        // [MQTT-3.15.2-1] [MQTT-4.12.0-5]
+        Packet::Auth(Auth {
+            reason,
+            properties: AuthProperties {
+                authentication_method: Some(&self.name),
+                authentication_data: data,
+                ..AuthProperties::default()
+            },
+        })
+    }
+}
+
+impl Handshake {
+    /// The method of enhanced authentication that the client asks for. Who does not support it refuses the client with
+    /// [`ReasonCode::BadAuthenticationMethod`] and never connects a session with it. [MQTT-4.12.0-1]
+    pub fn authentication_method(&self) -> Option<&str> {
+        self.method.as_ref().map(|method| &*method.name)
+    }
+
+    /// Asks the client for another step: AUTH with this data. Nothing is written for a client that named no method.
+    ///
+    /// # Errors
+    /// The client takes no packets of that size: refuse it.
+    // [MQTT-4.12.0-6]
+    pub fn challenge(&mut self, data: &[u8], out: &mut Output) -> Result<(), Violation> {
+        let Some(method) = &mut self.method else {
+            return Ok(());
+        };
+        // [MQTT-4.12.0-2]
+        let packet = method.packet(ReasonCode::ContinueAuthentication, Some(data));
+        let len = encoded_len(&packet, Version::V5).ok();
+        // [MQTT-3.1.2-24]
+        if len.is_none_or(|len| u32::try_from(len).is_ok_and(|len| len > self.packet_bytes_max)) {
+            return Err(no_room());
+        }
+        // It has a length, so it can be encoded.
+        encode(&packet, Version::V5, out.own()).ok();
+        method.turn = Turn::Client;
+        Ok(())
+    }
+
+    /// A packet that came before CONNACK was sent.
+    ///
+    /// # Errors
+    /// The refusal to encode with [`Handshake::refuse`]: it is no answer to a challenge. [MQTT-3.1.2-30]
+    pub fn authentication_step<'p>(
+        &mut self,
+        packet: &Packet<'p>,
+    ) -> Result<AuthenticationStep<'p>, Violation> {
+        let auth = match (packet, &mut self.method) {
+            (Packet::Disconnect(_), Some(_)) => return Ok(AuthenticationStep::Disconnected),
+            (Packet::Auth(auth), Some(method)) => {
+                // [MQTT-4.12.0-5]
+                if !method.is_that_of(auth) {
+                    return Err(Violation::new(
+                        ReasonCode::BadAuthenticationMethod,
+                        "AUTH with another authentication method than CONNECT",
+                    ));
+                }
+                // [MQTT-4.12.0-3]
+                if auth.reason != ReasonCode::ContinueAuthentication || method.turn != Turn::Client
+                {
+                    return Err(protocol_error("AUTH that answers no challenge"));
+                }
+                method.turn = Turn::Node;
+                auth
+            }
+            // [MQTT-4.12.0-7]
+            (_, None) => return Err(protocol_error("packet before CONNACK")),
+            (_, Some(_)) => return Err(protocol_error("packet other than AUTH before CONNACK")),
+        };
+        let data = auth.properties.authentication_data;
+        Ok(AuthenticationStep::Data(data.unwrap_or_default()))
+    }
+}
+
+impl Session {
+    /// The method of enhanced authentication of this connection.
+    pub fn authentication_method(&self) -> Option<&str> {
+        self.method().map(|method| &*method.name)
+    }
+
+    /// Answers [`Action::Authenticate`]: the client has to take another step. Nothing is written if no answer is due.
+    ///
+    /// # Errors
+    /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    pub fn authenticate_continue(
+        &mut self,
+        data: &[u8],
+        out: &mut Output,
+    ) -> Result<(), Violation> {
+        // [MQTT-4.12.0-2]
+        let reason = ReasonCode::ContinueAuthentication;
+        self.answer_auth((reason, Some(data)), Turn::Client, out)
+    }
+
+    /// Answers [`Action::Authenticate`]: the client is authenticated again. Nothing is written if no answer is due.
+    ///
+    /// If it is not, call [`Session::disconnect`] with the reason and close. [MQTT-4.12.1-2]
+    ///
+    /// # Errors
+    /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    pub fn authenticate_done(
+        &mut self,
+        data: Option<&[u8]>,
+        out: &mut Output,
+    ) -> Result<(), Violation> {
+        self.answer_auth((ReasonCode::Success, data), Turn::Over, out)
+    }
+
+    /// AUTH of the client, who may send anything else meanwhile.
+    pub(super) fn handle_auth<'p>(&mut self, auth: Auth<'p>) -> Result<Action<'p>, Violation> {
+        let method = self.rare.as_mut().and_then(|rare| rare.method.as_mut());
+        // [MQTT-4.12.0-6] [MQTT-4.12.0-7]
+        let Some(method) = method else {
+            return Err(protocol_error("AUTH without authentication method"));
+        };
+        // [MQTT-4.12.0-5] [MQTT-4.12.1-1]
+        if !method.is_that_of(&auth) {
+            return Err(protocol_error(
+                "AUTH with another authentication method than CONNECT",
+            ));
+        }
+        match (auth.reason, method.turn) {
+            // [MQTT-4.12.0-3]
+            (ReasonCode::ReAuthenticate, Turn::Over)
+            | (ReasonCode::ContinueAuthentication, Turn::Client) => method.turn = Turn::Node,
+            _ => return Err(protocol_error("AUTH out of turn")),
+        }
+        Ok(Action::Authenticate(auth))
+    }
+
+    fn answer_auth(
+        &mut self,
+        (reason, data): (ReasonCode, Option<&[u8]>),
+        next: Turn,
+        out: &mut Output,
+    ) -> Result<(), Violation> {
+        let is_due = |method: &&Method| method.turn == Turn::Node;
+        let Some(method) = self.method().filter(is_due) else {
+            return Ok(());
+        };
+        if self.link != Link::Up {
+            return Ok(());
+        }
+        if !self.append(&method.packet(reason, data), out) {
+            return Err(no_room());
+        }
+        if let Some(method) = self.rare.as_mut().and_then(|rare| rare.method.as_mut()) {
+            method.turn = next;
+        }
+        Ok(())
+    }
+
+    fn method(&self) -> Option<&Method> {
+        self.rare.as_ref()?.method.as_ref()
+    }
+}
+
+fn no_room() -> Violation {
+    Violation::new(
+        ReasonCode::PacketTooLarge,
+        "the maximum packet size leaves no room for AUTH",
+    )
+}

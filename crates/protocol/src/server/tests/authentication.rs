@@ -1,0 +1,385 @@
+//! Enhanced authentication: challenges before CONNACK, and again on a connection that is in use.
+
+use thrum_codec::packet::Auth;
+use thrum_codec::properties::AuthProperties;
+
+use super::*;
+
+const METHOD: &str = "SCRAM-SHA-256";
+
+fn with_method(method: &str) -> Connect<'_> {
+    let mut connect = persistent(Version::V5);
+    connect.properties.authentication_method = Some(method);
+    connect.properties.authentication_data = Some(b"first");
+    connect
+}
+
+fn shake(connect: &Connect<'_>) -> Handshake {
+    Handshake::new(connect, "assigned-1", &Limits::default()).unwrap()
+}
+
+fn auth<'a>(reason: ReasonCode, method: &'a str, step: &'a [u8]) -> Packet<'a> {
+    Packet::Auth(Auth {
+        reason,
+        properties: AuthProperties {
+            authentication_method: Some(method),
+            authentication_data: Some(step),
+            ..AuthProperties::default()
+        },
+    })
+}
+
+fn answer(step: &[u8]) -> Packet<'_> {
+    auth(ReasonCode::ContinueAuthentication, METHOD, step)
+}
+
+fn challenged(handshake: &mut Handshake, step: &[u8]) -> Vec<String> {
+    let mut out = Output::new();
+    handshake.challenge(step, &mut out).unwrap();
+    lines(&out.to_vec(), Version::V5)
+}
+
+// [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-3.2.0-1] [MQTT-3.15.2-1]
+#[test]
+fn a_client_is_challenged_until_it_is_known_and_then_welcomed() {
+    let connect = with_method(METHOD);
+    let mut handshake = shake(&connect);
+    assert_eq!(handshake.authentication_method(), Some(METHOD));
+    for step in [&b"one"[..], b"", b"three"] {
+        let text = String::from_utf8_lossy(step);
+        let expected = format!("AUTH 0x18 {METHOD} {text}");
+        assert_eq!(challenged(&mut handshake, step), [expected]);
+        assert_eq!(
+            handshake.authentication_step(&answer(step)),
+            Ok(AuthenticationStep::Data(step))
+        );
+    }
+    let limits = Arc::new(Limits::default());
+    let mut session = Session::new(1, &handshake, &limits);
+    let welcome = Welcome {
+        authentication_data: Some(b"last"),
+        ..Welcome::default()
+    };
+    let mut out = Output::new();
+    session.connect(handshake, welcome, Time::default(), &mut out);
+    let out = out.to_vec();
+    let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
+        panic!("one CONNACK expected");
+    };
+    assert_eq!(connack.properties.authentication_method, Some(METHOD));
+    assert_eq!(connack.properties.authentication_data, Some(&b"last"[..]));
+    assert_eq!(session.authentication_method(), Some(METHOD));
+}
+
+// [MQTT-4.12.0-6]
+#[test]
+fn a_client_without_method_is_neither_challenged_nor_told_of_one() {
+    let mut handshake = shake(&persistent(Version::V5));
+    assert_eq!(handshake.authentication_method(), None);
+    assert!(challenged(&mut handshake, b"step").is_empty());
+    // [MQTT-4.12.0-7]
+    let step = handshake.authentication_step(&answer(b""));
+    assert_eq!(reason(step), ReasonCode::ProtocolError);
+    let limits = Arc::new(Limits::default());
+    let mut session = Session::new(1, &handshake, &limits);
+    let welcome = Welcome {
+        authentication_data: Some(b"last"),
+        ..Welcome::default()
+    };
+    let mut out = Output::new();
+    session.connect(handshake, welcome, Time::default(), &mut out);
+    let out = out.to_vec();
+    let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
+        panic!("one CONNACK expected");
+    };
+    assert_eq!(connack.properties.authentication_method, None);
+    assert_eq!(connack.properties.authentication_data, None);
+}
+
+// [MQTT-4.12.0-3] [MQTT-4.12.0-5]
+#[test]
+fn what_answers_no_challenge_is_refused_before_connack() {
+    let connect = with_method(METHOD);
+    let refused = |packet: &Packet<'_>| {
+        let mut handshake = shake(&connect);
+        challenged(&mut handshake, b"step");
+        reason(handshake.authentication_step(packet))
+    };
+    let other_method = auth(ReasonCode::ContinueAuthentication, "SCRAM-SHA-1", b"");
+    assert_eq!(refused(&other_method), ReasonCode::BadAuthenticationMethod);
+    for packet in [
+        auth(ReasonCode::ReAuthenticate, METHOD, b""),
+        auth(ReasonCode::Success, METHOD, b""),
+        Packet::PingReq,
+        Packet::Connect(connect),
+        Packet::Publish(publish(QOS0, 0, "t", "")),
+    ] {
+        assert_eq!(refused(&packet), ReasonCode::ProtocolError);
+    }
+    // Nobody asked yet, or asked again.
+    let mut handshake = shake(&connect);
+    let step = handshake.authentication_step(&answer(b"early"));
+    assert_eq!(reason(step), ReasonCode::ProtocolError);
+    challenged(&mut handshake, b"step");
+    assert!(handshake.authentication_step(&answer(b"once")).is_ok());
+    let step = handshake.authentication_step(&answer(b"twice"));
+    assert_eq!(reason(step), ReasonCode::ProtocolError);
+}
+
+// [MQTT-3.15.2-2] [MQTT-3.15.2-3] [MQTT-3.1.2-29]
+#[test]
+fn a_challenge_has_neither_reason_string_nor_user_properties() {
+    let mut out = Output::new();
+    let mut handshake = shake(&with_method(METHOD));
+    handshake.challenge(b"step", &mut out).unwrap();
+    let out = out.to_vec();
+    let expected = auth(ReasonCode::ContinueAuthentication, METHOD, b"step");
+    assert_eq!(packets(&out, Version::V5), [expected]);
+}
+
+// [MQTT-3.1.2-30]
+#[test]
+fn a_client_may_give_up_before_connack() {
+    let mut handshake = shake(&with_method(METHOD));
+    assert_eq!(
+        handshake.authentication_step(&goodbye(ReasonCode::Success)),
+        Ok(AuthenticationStep::Disconnected)
+    );
+}
+
+#[test]
+fn an_answer_without_data_is_empty() {
+    let mut handshake = shake(&with_method(METHOD));
+    challenged(&mut handshake, b"step");
+    let bare = Packet::Auth(Auth {
+        reason: ReasonCode::ContinueAuthentication,
+        properties: AuthProperties {
+            authentication_method: Some(METHOD),
+            ..AuthProperties::default()
+        },
+    });
+    assert_eq!(
+        handshake.authentication_step(&bare),
+        Ok(AuthenticationStep::Data(b""))
+    );
+}
+
+// [MQTT-4.12.0-1] [MQTT-4.12.0-4] [MQTT-3.1.4-2] [MQTT-3.2.2-19]
+#[test]
+fn a_client_that_fails_midway_is_told_in_connack() {
+    let mut connect = with_method(METHOD);
+    let told = |connect: &Connect<'_>, reason, what| {
+        let mut out = Output::new();
+        shake(connect).refuse(&Violation::new(reason, what), &mut out);
+        let out = out.to_vec();
+        let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
+            panic!("one CONNACK expected");
+        };
+        assert_eq!(connack.properties.authentication_method, None);
+        let words = connack.properties.reason_string.map(ToString::to_string);
+        (connack.reason, words)
+    };
+    for reason in [
+        ReasonCode::NotAuthorized,
+        ReasonCode::BadAuthenticationMethod,
+        ReasonCode::BadUserNameOrPassword,
+    ] {
+        let (found, words) = told(&connect, reason, "no such luck");
+        assert_eq!((found, words.as_deref()), (reason, Some("no such luck")));
+        assert_eq!(told(&connect, reason, ""), (reason, None));
+    }
+    connect.properties.maximum_packet_size = Some(50);
+    let long = "a reason that is longer than what the client takes at once";
+    let (_, words) = told(&connect, ReasonCode::NotAuthorized, long);
+    assert_eq!(words, None);
+}
+
+// [MQTT-3.1.2-24]
+#[test]
+fn a_challenge_over_the_clients_packet_size_is_not_sent() {
+    let mut connect = with_method("M");
+    connect.properties.maximum_packet_size = Some(40);
+    let mut out = Output::new();
+    let fits = [7; 40 - 11];
+    assert_eq!(shake(&connect).challenge(&fits, &mut out), Ok(()));
+    assert_eq!(out.len(), 40);
+    out.clear();
+    let result = shake(&connect).challenge(&[7; 40 - 10], &mut out);
+    assert_eq!(reason(result), ReasonCode::PacketTooLarge);
+    assert!(out.is_empty());
+    // Longer than any property.
+    let long = [7].repeat(65_536);
+    let result = shake(&with_method("M")).challenge(&long, &mut out);
+    assert_eq!(reason(result), ReasonCode::PacketTooLarge);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a_client_without_room_for_the_last_step_is_welcomed_without_it() {
+    let mut connect = with_method("M");
+    connect.properties.maximum_packet_size = Some(40);
+    let last = [7; 100];
+    let limits = Arc::new(Limits::default());
+    let handshake = shake(&connect);
+    let mut session = Session::new(1, &handshake, &limits);
+    let welcome = Welcome {
+        authentication_data: Some(&last),
+        ..Welcome::default()
+    };
+    let mut out = Output::new();
+    session.connect(handshake, welcome, Time::default(), &mut out);
+    let out = out.to_vec();
+    let [Packet::ConnAck(connack)] = packets(&out, Version::V5)[..] else {
+        panic!("one CONNACK expected");
+    };
+    assert_eq!(connack.properties.authentication_method, Some("M"));
+    assert_eq!(connack.properties.authentication_data, None);
+}
+
+// [MQTT-3.1.2-24]
+#[test]
+fn a_method_that_makes_connack_too_large_is_refused_at_once() {
+    let name = "m".repeat(100);
+    let mut connect = with_method(&name);
+    connect.properties.maximum_packet_size = Some(100);
+    let handshake = Handshake::new(&connect, "", &Limits::default());
+    assert_eq!(reason(handshake), ReasonCode::PacketTooLarge);
+}
+
+/// A connection that was authenticated.
+fn peer() -> Peer {
+    Peer::new(&with_method(METHOD))
+}
+
+fn go_on(peer: &mut Peer, step: &[u8]) -> Vec<String> {
+    let mut out = Output::new();
+    peer.session.authenticate_continue(step, &mut out).unwrap();
+    lines(&out.to_vec(), Version::V5)
+}
+
+fn done(peer: &mut Peer, step: Option<&[u8]>) -> Vec<String> {
+    let mut out = Output::new();
+    peer.session.authenticate_done(step, &mut out).unwrap();
+    lines(&out.to_vec(), Version::V5)
+}
+
+fn again() -> Packet<'static> {
+    auth(ReasonCode::ReAuthenticate, METHOD, b"again")
+}
+
+// [MQTT-4.12.1-1] [MQTT-4.12.0-2] [MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-3.15.2-1]
+#[test]
+fn a_client_can_prove_itself_again_while_it_goes_on() {
+    let mut peer = peer();
+    for _ in 0..2 {
+        assert!(peer.send(&again()).unwrap().is_empty());
+        assert_eq!(peer.authentications(), ["again"]);
+        // What it may do stays as it is meanwhile.
+        let sent = peer.send(&Packet::Publish(publish(QOS1, 1, "t", "x")));
+        assert_eq!(sent.unwrap(), ["PUBACK #1"]);
+        assert_eq!(peer.sent(QOS0, "y"), "PUBLISH 0 t=y");
+        assert_eq!(
+            go_on(&mut peer, b"prove it"),
+            ["AUTH 0x18 SCRAM-SHA-256 prove it"]
+        );
+        assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
+        peer.send(&answer(b"proof")).unwrap();
+        assert_eq!(peer.authentications(), ["proof"]);
+        assert_eq!(
+            done(&mut peer, Some(b"well")),
+            ["AUTH 0x00 SCRAM-SHA-256 well"]
+        );
+    }
+    peer.send(&again()).unwrap();
+    assert_eq!(done(&mut peer, None), ["AUTH 0x00 SCRAM-SHA-256 "]);
+}
+
+// [MQTT-4.12.1-1] [MQTT-4.12.0-5]
+#[test]
+fn authentication_out_of_turn_breaks_the_protocol() {
+    type Prepare = fn(&mut Peer);
+    let asked: Prepare = |peer| {
+        peer.send(&again()).unwrap();
+    };
+    let challenged: Prepare = |peer| {
+        peer.send(&again()).unwrap();
+        go_on(peer, b"step");
+    };
+    let other = |reason| auth(reason, "PLAIN", b"");
+    let cases: [(Prepare, Packet<'_>); 8] = [
+        (|_| (), answer(b"")),
+        (|_| (), auth(ReasonCode::Success, METHOD, b"")),
+        (|_| (), other(ReasonCode::ReAuthenticate)),
+        (asked, again()),
+        (asked, answer(b"")),
+        (challenged, again()),
+        (challenged, auth(ReasonCode::Success, METHOD, b"")),
+        (challenged, other(ReasonCode::ContinueAuthentication)),
+    ];
+    for (prepare, packet) in cases {
+        let mut peer = peer();
+        prepare(&mut peer);
+        assert_eq!(reason(peer.send(&packet)), ReasonCode::ProtocolError);
+    }
+}
+
+// [MQTT-4.12.0-7] [MQTT-4.12.0-6]
+#[test]
+fn a_client_without_method_may_send_no_auth() {
+    let mut peer = Peer::new(&persistent(Version::V5));
+    assert_eq!(peer.session.authentication_method(), None);
+    assert_eq!(reason(peer.send(&again())), ReasonCode::ProtocolError);
+    let bare = Packet::Auth(Auth {
+        reason: ReasonCode::Success,
+        properties: AuthProperties::default(),
+    });
+    assert_eq!(reason(peer.send(&bare)), ReasonCode::ProtocolError);
+}
+
+// [MQTT-4.12.1-2]
+#[test]
+fn a_client_that_fails_to_prove_itself_again_is_told_and_closed() {
+    let mut peer = peer();
+    peer.send(&again()).unwrap();
+    let told = peer.disconnect(ReasonCode::NotAuthorized, Some("wrong proof"));
+    assert_eq!(told, ["DISCONNECT 0x87 wrong proof"]);
+    // What the authority says later is not said to anybody.
+    assert!(go_on(&mut peer, b"late").is_empty());
+    assert!(done(&mut peer, None).is_empty());
+}
+
+#[test]
+fn nothing_is_answered_that_was_not_asked() {
+    let mut peer = peer();
+    assert!(go_on(&mut peer, b"step").is_empty());
+    assert!(done(&mut peer, None).is_empty());
+    peer.send(&again()).unwrap();
+    go_on(&mut peer, b"step");
+    assert!(done(&mut peer, None).is_empty(), "it is the client's turn");
+    peer.lose();
+    assert_eq!(peer.session.authentication_method(), None);
+    peer.reconnect(&with_method(METHOD));
+    assert!(
+        done(&mut peer, None).is_empty(),
+        "another connection asked for it"
+    );
+}
+
+// [MQTT-3.1.2-24]
+#[test]
+fn an_answer_over_the_clients_packet_size_is_not_sent() {
+    let mut connect = with_method("M");
+    connect.properties.maximum_packet_size = Some(40);
+    let mut peer = Peer::new(&connect);
+    peer.send(&auth(ReasonCode::ReAuthenticate, "M", b""))
+        .unwrap();
+    let mut out = Output::new();
+    let step = [7; 40 - 10];
+    let result = peer.session.authenticate_continue(&step, &mut out);
+    assert_eq!(reason(result), ReasonCode::PacketTooLarge);
+    let result = peer.session.authenticate_done(Some(&step), &mut out);
+    assert_eq!(reason(result), ReasonCode::PacketTooLarge);
+    assert!(out.is_empty());
+    peer.session.authenticate_done(None, &mut out).unwrap();
+    assert_eq!(lines(&out.to_vec(), Version::V5), ["AUTH 0x00 M "]);
+}

@@ -1,0 +1,189 @@
+//! From a client's first packet to a socket in the caller's hands.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream, VarInt};
+use rustls::pki_types::CertificateDer;
+use tokio::time::timeout;
+
+use super::Limits;
+use super::metrics::{Counters, Metrics, count};
+use crate::bridge::{self, Ending};
+use crate::pipe;
+use crate::seats::{Seat, Seats};
+
+/// The listener has no open files left for the connection.
+const CODE_NO_SOCKETS: VarInt = VarInt::from_u32(2);
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its address at the end of the handshake; QUIC's connections survive a change of it.
+    pub address: SocketAddr,
+    /// The address that it connected to, as it was bound.
+    pub local: SocketAddr,
+    /// The server name that it asked for.
+    pub server_name: Option<String>,
+    /// Its certificate and those that sign it, checked as the TLS configuration asks; empty if it has none.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+/// Takes a connection.
+pub(super) type OnConnection = dyn Fn(UnixStream, Peer) + Send + Sync;
+
+/// What all tasks of a listener share.
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) counters: Counters,
+    pub(super) on_connection: Box<OnConnection>,
+    /// Connections, those in their handshake included.
+    pub(super) connections: Arc<Seats>,
+    pub(super) handshakes: Arc<Seats>,
+    /// New connections are refused.
+    pub(super) is_closing: AtomicBool,
+}
+
+/// Why a handshake did not become a connection.
+enum Failure {
+    Lost(ConnectionError),
+    Late,
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// Takes the connections of one address until the endpoint is closed.
+pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Shared>) {
+    while let Some(incoming) = endpoint.accept().await {
+        admit(incoming, local, &shared);
+    }
+}
+
+/// Decides about a first packet, before anything is spent on it.
+fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
+    let (limits, counters) = (&shared.limits, &shared.counters);
+    let is_full = shared.connections.taken() >= limits.connections_max;
+    if is_full || shared.is_closing.load(Ordering::Relaxed) {
+        count(&counters.refused);
+        incoming.refuse();
+        return;
+    }
+    let handshakes = shared.handshakes.taken();
+    if handshakes >= limits.handshakes_unproven_max && !incoming.remote_address_validated() {
+        count(&counters.retried);
+        // It can always be asked for of an address without proof.
+        incoming.retry().ok();
+    } else if handshakes >= limits.handshakes_max {
+        count(&counters.ignored);
+        incoming.ignore();
+    } else {
+        // Taken before the next first packet is looked at.
+        let seats = (shared.connections.take(), shared.handshakes.take());
+        tokio::spawn(serve(incoming, local, seats, Arc::clone(shared)));
+    }
+}
+
+/// One connection from its handshake to its end.
+async fn serve(
+    incoming: Incoming,
+    local: SocketAddr,
+    (_seat, handshake): (Seat, Seat),
+    shared: Arc<Shared>,
+) {
+    let address = incoming.remote_address();
+    let opened = open(incoming, shared.limits.handshake_time).await;
+    drop(handshake);
+    let (connection, stream) = match opened {
+        Ok(opened) => opened,
+        Err(Failure::Late) => {
+            count(&shared.counters.handshakes_late);
+            tracing::debug!(peer = %address, "no byte of MQTT in time over QUIC");
+            return;
+        }
+        Err(Failure::Lost(error)) => {
+            count(&shared.counters.handshakes_failed);
+            tracing::debug!(peer = %address, %error, "QUIC handshake failed");
+            return;
+        }
+    };
+    let Ok((ours, theirs)) = sockets(shared.limits.pipe_bytes) else {
+        let lacking = count(&shared.counters.sockets_lacking);
+        if lacking.is_power_of_two() {
+            tracing::warn!(
+                peer = %address,
+                lacking,
+                "no socket pair for a QUIC connection: raise the limit of open files"
+            );
+        }
+        connection.close(CODE_NO_SOCKETS, b"no open files left");
+        return;
+    };
+    count(&shared.counters.accepted);
+    (shared.on_connection)(theirs, peer(&connection, local));
+    let refused = || {
+        count(&shared.counters.streams_refused);
+    };
+    let (ending, _socket) = bridge::run(&connection, stream, ours, refused).await;
+    if ending == Ending::Lost(ConnectionError::TimedOut) {
+        count(&shared.counters.timed_out);
+    }
+    tracing::debug!(peer = %connection.remote_address(), ?ending, "QUIC connection ended");
+}
+
+/// The handshake and the stream that MQTT travels on.
+async fn open(
+    incoming: Incoming,
+    time: Duration,
+) -> Result<(Connection, (SendStream, RecvStream)), Failure> {
+    let opening = async {
+        let connection = incoming.accept()?.await?;
+        let stream = connection.accept_bi().await?;
+        Ok((connection, stream))
+    };
+    timeout(time, opening).await.unwrap_or(Err(Failure::Late))
+}
+
+fn sockets(bytes: usize) -> std::io::Result<(tokio::net::UnixStream, UnixStream)> {
+    let (ours, theirs) = pipe::pair(bytes)?;
+    Ok((tokio::net::UnixStream::from_std(ours)?, theirs))
+}
+
+fn peer(connection: &Connection, local: SocketAddr) -> Peer {
+    let handshake = connection
+        .handshake_data()
+        .and_then(|any| any.downcast::<HandshakeData>().ok());
+    let certificates = connection
+        .peer_identity()
+        .and_then(|any| any.downcast::<Vec<CertificateDer<'static>>>().ok());
+    Peer {
+        address: connection.remote_address(),
+        local,
+        server_name: handshake.and_then(|handshake| handshake.server_name),
+        certificates: certificates.map_or_else(Vec::new, |certificates| *certificates),
+    }
+}
+
+impl Shared {
+    pub(super) fn metrics(&self) -> Metrics {
+        self.counters
+            .read(self.connections.taken(), self.handshakes.taken())
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Shared")
+            .field(&self.metrics())
+            .finish()
+    }
+}

@@ -1,0 +1,95 @@
+//! What both ends ask of QUIC itself.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quinn::{IdleTimeout, TransportConfig, VarInt};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::runtime::{Builder, Runtime};
+
+/// What QUIC holds for a connection in each direction by default.
+pub(crate) const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Buffer of a UDP socket in each direction: the packets of many connections share it, and what does not fit is lost.
+const UDP_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// A connection over which nothing was received for so long is dead, in milliseconds.
+///
+/// MQTT's keep alive may be off, or up to 18 hours; it must not be QUIC that ends such a connection. So an end that
+/// has received nothing for [`KEEP_ALIVE`] sends a PING, and silence for this long means that three of them had no
+/// answer.
+const IDLE_TIMEOUT_MS: u32 = 300_000;
+
+/// Silence after which an end sends a PING.
+///
+/// MQTT's usual keep alive of 60 seconds makes that superfluous: any packet counts, and an idle client is not woken by
+/// us. It is shorter than the two minutes for which a NAT keeps the mapping of a UDP port at least (RFC 4787).
+const KEEP_ALIVE: Duration = Duration::from_secs(100);
+
+/// How a connection behaves whose ends hold up to `window_bytes` in each direction.
+pub(crate) fn config(window_bytes: u32, client_streams: u32) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(client_streams.into())
+        // MQTT has no use for them, and each that could come costs memory in every connection.
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .datagram_receive_buffer_size(None)
+        .stream_receive_window(window_bytes.into())
+        // One stream carries everything, so the connection needs no more.
+        .receive_window(window_bytes.into())
+        .send_window(window_bytes.into())
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
+        .keep_alive_interval(Some(KEEP_ALIVE));
+    config
+}
+
+/// The kernel's numbers of the threads of a runtime; the lock is held to add to them or to copy them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Threads(Arc<Mutex<Vec<u32>>>);
+
+impl Threads {
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add_this(&self) {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.push(id.unsigned_abs());
+    }
+}
+
+/// Starts named threads that run connections.
+pub(crate) fn runtime(name: &'static str, threads: usize, ids: &Threads) -> io::Result<Runtime> {
+    let ids = ids.clone();
+    Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .thread_name(name)
+        .on_thread_start(move || ids.add_this())
+        .enable_io()
+        .enable_time()
+        .build()
+}
+
+/// A UDP socket for many connections.
+pub(crate) fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM.nonblocking(),
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        // The IPv4 addresses of the machine are listened on by a socket of their own.
+        socket.set_only_v6(true)?;
+    }
+    // The kernel gives as much as it is allowed to (net.core.rmem_max and wmem_max).
+    socket.set_recv_buffer_size(UDP_BUFFER_BYTES).ok();
+    socket.set_send_buffer_size(UDP_BUFFER_BYTES).ok();
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}

@@ -1,0 +1,105 @@
+//! Trust in both directions, and new certificates while connections are open.
+
+use std::io::Write as _;
+
+use crate::room::{Authority, NAME, Room, failure, read};
+use thrum_quic::{DialError, DialOptions, Limits, QuicDialer};
+
+/// What a client is told that connects with this configuration.
+fn refusal(room: &Room, client: &rustls::ClientConfig, name: &str) -> DialError {
+    let dialer = QuicDialer::new(client, DialOptions::default()).unwrap();
+    let (mut socket, dialing) = dialer.dial(&[room.address()], name).unwrap();
+    crate::room::wait_in(&socket);
+    // It may be refused before that.
+    socket.write_all(b"!").ok();
+    failure(&mut socket, &dialing).unwrap()
+}
+
+#[test]
+fn a_server_that_nobody_vouches_for_is_refused() {
+    let room = Room::new();
+    let other = Authority::new().client(None);
+    assert_eq!(refusal(&room, &other, NAME), DialError::Untrusted);
+    room.wait_for(|metrics| metrics.handshakes_failed == 1 && metrics.connections == 0);
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused() {
+    let room = Room::new();
+    let client = room.authority.client(None);
+    match refusal(&room, &client, "other.test") {
+        DialError::Certificate(why) => assert!(why.contains("other.test"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_of_another_protocol_is_told_apart() {
+    let room = Room::new();
+    let mut client = room.authority.client(None);
+    client.alpn_protocols = vec![b"h3".to_vec()];
+    assert_eq!(refusal(&room, &client, NAME), DialError::NoMqtt);
+}
+
+#[test]
+fn a_client_certificate_is_wanted_checked_and_passed_on() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let server = authority.sign().server(Some(&clients));
+    let identity = clients.sign();
+    let client = authority.client(Some(&identity));
+    let room = Room::of(
+        authority,
+        &server,
+        &client,
+        Limits::default(),
+        DialOptions::default(),
+    );
+    let (mut socket, _) = room.dial();
+    socket.write_all(b"!").unwrap();
+    let (_server, peer) = room.arrival();
+    assert_eq!(peer.certificates, [identity.certificate]);
+
+    let without = room.authority.client(None);
+    assert_eq!(
+        refusal(&room, &without, NAME),
+        DialError::ClientCertificateMissing
+    );
+    let stranger = Authority::new().sign();
+    let stranger = room.authority.client(Some(&stranger));
+    let refused = refusal(&room, &stranger, NAME);
+    assert!(
+        matches!(refused, DialError::ClientCertificateRefused(_)),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn new_certificates_are_for_new_connections_and_drop_nobody() {
+    let mut room = Room::new();
+    let (mut old_client, mut old_server, dialing) = room.pair();
+    let next = Authority::new();
+    room.listener.set_tls(&next.sign().server(None)).unwrap();
+
+    let before = room.authority.client(None);
+    assert_eq!(refusal(&room, &before, NAME), DialError::Untrusted);
+    let dialer = QuicDialer::new(&next.client(None), DialOptions::default()).unwrap();
+    // The one before stays, because its connection does.
+    let _before = std::mem::replace(&mut room.dialer, dialer);
+    let (mut client, mut server, _) = room.pair();
+    server.write_all(b"new").unwrap();
+    assert_eq!(read(&mut client, 3), b"new");
+    old_server.write_all(b"old").unwrap();
+    assert_eq!(read(&mut old_client, 3), b"old");
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
+fn tls_without_version_1_3_is_refused_at_the_start_and_at_a_change() {
+    let room = Room::new();
+    let identity = room.authority.sign();
+    let only_1_2 = identity.server_of(&[&rustls::version::TLS12], None);
+    let refused = room.listener.set_tls(&only_1_2).unwrap_err().to_string();
+    assert!(refused.contains("1.3"), "{refused}");
+    // The certificates before are still in use.
+    room.pair();
+}

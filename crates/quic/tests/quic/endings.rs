@@ -1,0 +1,215 @@
+//! Every way that a connection ends in.
+
+use std::io::Write as _;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use quinn::VarInt;
+
+use crate::plain::Plain;
+use crate::room::{NAME, Room, failure, read, read_to_end};
+use thrum_quic::{DialError, DialOptions, QuicDialer};
+
+#[test]
+fn last_words_of_a_client_arrive_before_its_end() {
+    let room = Room::new();
+    let (mut client, mut server, dialing) = room.pair();
+    client.write_all(b"disconnect").unwrap();
+    drop(client);
+    assert_eq!(read_to_end(&mut server), b"disconnect");
+    drop(server);
+    room.wait_for(|metrics| metrics.connections == 0);
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
+fn last_words_of_the_server_arrive_before_its_end() {
+    let room = Room::new();
+    let (mut client, mut server, dialing) = room.pair();
+    let words = vec![7; 1_000_000];
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            server.write_all(&words).unwrap();
+            drop(server);
+        });
+        assert_eq!(read_to_end(&mut client).len(), 1_000_000);
+    });
+    assert_eq!(dialing.failure(), None);
+    drop(client);
+    room.wait_for(|metrics| metrics.connections == 0);
+}
+
+#[test]
+fn a_client_that_stops_writing_can_still_read() {
+    let room = Room::new();
+    let (mut client, mut server, _) = room.pair();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_to_end(&mut server), b"");
+    server.write_all(b"answer").unwrap();
+    assert_eq!(read(&mut client, 6), b"answer");
+    drop(server);
+    assert_eq!(read_to_end(&mut client), b"");
+    room.wait_for(|metrics| metrics.connections == 0);
+}
+
+#[test]
+fn what_came_before_a_client_cut_the_connection_is_read_first() {
+    let room = Room::new();
+    let plain = Plain::new(&room);
+    plain.run(async {
+        let (connection, mut send, _receive) = plain.open().await;
+        send.write_all(b"disconnect").await.unwrap();
+        send.finish().unwrap();
+        // The server has it; its broker need not have read it.
+        send.stopped().await.unwrap();
+        connection.close(VarInt::from_u32(0), b"");
+    });
+    let (mut server, _) = room.arrival();
+    assert_eq!(read_to_end(&mut server), b"disconnect");
+}
+
+#[test]
+fn a_reset_stream_ends_the_connection() {
+    let room = Room::new();
+    let plain = Plain::new(&room);
+    plain.run(async {
+        let (connection, mut send, _receive) = plain.open().await;
+        send.write_all(b"!").await.unwrap();
+        send.reset(VarInt::from_u32(9)).unwrap();
+        let (mut server, _) = room.arrival();
+        // The reset may be there before the byte was read.
+        read_to_end(&mut server);
+        connection.closed().await;
+    });
+    room.wait_for(|metrics| metrics.connections == 0);
+}
+
+#[test]
+fn a_client_that_stops_reading_for_good_ends_the_connection() {
+    let room = Room::new();
+    let plain = Plain::new(&room);
+    plain.run(async {
+        let (connection, mut send, mut receive) = plain.open().await;
+        send.write_all(b"!").await.unwrap();
+        let (mut server, _) = room.arrival();
+        assert_eq!(read(&mut server, 1), b"!");
+        receive.stop(VarInt::from_u32(9)).unwrap();
+        server.write_all(b"?").unwrap();
+        connection.closed().await;
+        assert_eq!(read_to_end(&mut server), b"");
+    });
+}
+
+#[test]
+fn last_words_arrive_at_a_client_that_is_still_writing() {
+    let room = Room::new();
+    let (client, mut server, dialing) = room.pair();
+    let mut reader = client.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // Until the broker is gone.
+            let mut client = client;
+            while client.write_all(&[1; 4096]).is_ok() {}
+        });
+        read(&mut server, 100_000);
+        server.write_all(b"disconnect").unwrap();
+        drop(server);
+        assert_eq!(read_to_end(&mut reader), b"disconnect");
+        reader.shutdown(Shutdown::Both).ok();
+    });
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
+fn further_streams_are_given_back_and_the_first_goes_on() {
+    let room = Room::new();
+    let plain = Plain::new(&room);
+    plain.run(async {
+        let (connection, mut send, mut receive) = plain.open().await;
+        send.write_all(b"!").await.unwrap();
+        let (mut server, _) = room.arrival();
+        // More than may be open at a time.
+        for _ in 0..20 {
+            let (mut send, mut receive) = connection.open_bi().await.unwrap();
+            send.write_all(b"subscribe").await.unwrap();
+            assert_eq!(
+                receive.read(&mut [0]).await.unwrap_err(),
+                quinn::ReadError::Reset(1_u32.into())
+            );
+            assert_eq!(send.stopped().await.unwrap(), Some(1_u32.into()));
+        }
+        server.write_all(b"news").unwrap();
+        let mut news = [0; 4];
+        receive.read_exact(&mut news).await.unwrap();
+        assert_eq!(&news, b"news");
+        assert_eq!(read(&mut server, 1), b"!");
+    });
+    room.wait_for(|metrics| metrics.streams_refused == 20);
+}
+
+#[test]
+fn a_closing_listener_refuses_newcomers_and_keeps_the_others() {
+    let room = Room::new();
+    let (mut client, mut server, dialing) = room.pair();
+    room.listener.close();
+    let (mut late, late_dialing) = room.dial();
+    assert_eq!(failure(&mut late, &late_dialing), Some(DialError::Refused));
+    server.write_all(b"news").unwrap();
+    assert_eq!(read(&mut client, 4), b"news");
+
+    let Room {
+        listener,
+        dialer: _dialer,
+        ..
+    } = room;
+    drop(server);
+    assert_eq!(read_to_end(&mut client), b"");
+    drop(client);
+    assert_eq!(listener.drain(Duration::from_secs(30)), 0);
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
+fn what_has_not_ended_by_the_deadline_is_ended() {
+    let room = Room::new();
+    let (mut client, mut server, dialing) = room.pair();
+    let Room {
+        listener,
+        dialer: _dialer,
+        ..
+    } = room;
+    assert_eq!(listener.drain(Duration::ZERO), 1);
+    assert_eq!(read_to_end(&mut server), b"");
+    match failure(&mut client, &dialing) {
+        Some(DialError::Closed(why)) => assert!(why.contains("shutting down"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn of_several_addresses_the_one_that_answers_is_used() {
+    let room = Room::new();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addresses = [silent.local_addr().unwrap(), room.address()];
+    let (mut client, dialing) = room.dialer.dial(&addresses, NAME).unwrap();
+    client.write_all(b"!").unwrap();
+    let (mut server, _) = room.arrival();
+    assert_eq!(read(&mut server, 1), b"!");
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
+fn silence_is_told_with_what_to_check() {
+    let room = Room::new();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let options = DialOptions {
+        handshake_time: Duration::from_millis(50),
+        ..DialOptions::default()
+    };
+    let dialer = QuicDialer::new(&room.authority.client(None), options).unwrap();
+    let (mut client, dialing) = dialer.dial(&[silent.local_addr().unwrap()], NAME).unwrap();
+    crate::room::wait_in(&client);
+    let error = failure(&mut client, &dialing).unwrap();
+    assert_eq!(error, DialError::NoAnswer(Duration::from_millis(50)));
+    assert!(error.to_string().contains("UDP port"), "{error}");
+}

@@ -1,0 +1,93 @@
+//! What a listener takes upon itself, and what not.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use crate::plain::Plain;
+use crate::room::{Room, failure};
+use thrum_quic::{DialError, DialOptions, Limits};
+
+#[test]
+fn connections_beyond_the_limit_are_refused_until_one_ends() {
+    let limits = Limits {
+        connections_max: 2,
+        ..Limits::default()
+    };
+    let room = Room::with(limits, DialOptions::default());
+    let (first, first_server, _) = room.pair();
+    let _second = room.pair();
+    let (mut third, dialing) = room.dial();
+    assert_eq!(failure(&mut third, &dialing), Some(DialError::Refused));
+    drop((first, first_server));
+    room.wait_for(|metrics| metrics.connections == 1 && metrics.refused == 1);
+    room.pair();
+}
+
+#[test]
+fn under_load_a_client_proves_its_address_first() {
+    let limits = Limits {
+        handshakes_unproven_max: 0,
+        ..Limits::default()
+    };
+    let room = Room::with(limits, DialOptions::default());
+    room.pair();
+    assert_eq!(room.listener.metrics().retried, 1);
+}
+
+#[test]
+fn handshakes_beyond_the_limit_are_tried_again_by_their_clients() {
+    let limits = Limits {
+        handshakes_max: 1,
+        ..Limits::default()
+    };
+    let room = Room::with(limits, DialOptions::default());
+    let plain = Plain::new(&room);
+    plain.run(async {
+        // Without a stream it is still in its handshake.
+        let connection = plain.connect().await;
+        let (mut client, _) = room.dial();
+        client.write_all(b"!").unwrap();
+        room.wait_for(|metrics| metrics.ignored > 0);
+        drop(connection);
+        room.arrival();
+    });
+}
+
+#[test]
+fn a_client_that_never_opens_a_stream_is_ended() {
+    let limits = Limits {
+        handshake_time: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let room = Room::with(limits, DialOptions::default());
+    let plain = Plain::new(&room);
+    plain.run(async {
+        plain.connect().await.closed().await;
+    });
+    room.wait_for(|metrics| metrics.handshakes_late == 1 && metrics.connections == 0);
+}
+
+#[test]
+fn early_data_is_off_even_if_the_configuration_allows_it() {
+    let authority = crate::room::Authority::new();
+    let mut server = authority.sign().server(None);
+    server.max_early_data_size = u32::MAX;
+    let client = authority.client(None);
+    let room = Room::of(
+        authority,
+        &server,
+        &client,
+        Limits::default(),
+        DialOptions::default(),
+    );
+    let plain = Plain::with_early_data(&room);
+    plain.run(async {
+        let (connection, mut send, mut receive) = plain.open().await;
+        send.write_all(b"!").await.unwrap();
+        room.arrival();
+        // The ticket has come by the time that the server has ended the stream.
+        receive.read(&mut [0]).await.ok();
+        drop(connection);
+        assert!(plain.connecting().into_0rtt().is_err());
+    });
+}

@@ -1,0 +1,34 @@
+//! A thousand connections over one UDP socket at each end.
+
+use std::io::Write as _;
+
+use crate::room::{Room, read};
+
+#[test]
+fn a_thousand_clients_are_served_at_the_same_time() {
+    const CLIENTS: u32 = 1_000;
+    let room = Room::new();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (mut client, _) = room.dial();
+            client.write_all(&number.to_be_bytes()).unwrap();
+            client
+        })
+        .collect();
+    let mut servers: Vec<_> = clients
+        .iter()
+        .map(|_| {
+            let (mut server, _) = room.arrival();
+            let number = read(&mut server, 4);
+            (server, number)
+        })
+        .collect();
+    for (server, number) in &mut servers {
+        server.write_all(number).unwrap();
+    }
+    for (number, mut client) in (0..CLIENTS).zip(clients) {
+        assert_eq!(read(&mut client, 4), number.to_be_bytes());
+    }
+    drop(servers);
+    room.wait_for(|metrics| metrics.connections == 0 && metrics.accepted == u64::from(CLIENTS));
+}
