@@ -7,6 +7,7 @@
 //!
 //! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends with the test.
 
+pub mod babble;
 pub mod client;
 pub mod death;
 pub mod folder;

@@ -87,7 +87,8 @@ impl fmt::Debug for Decoy {
 }
 
 impl Decoy {
-    fn keep(&self, stored: &str) {
+    /// Remembers what costs as much as the hash of anybody.
+    pub(crate) fn keep(&self, stored: &str) {
         let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| kept.as_str() != stored) {
             *kept = Some(Zeroizing::new(stored.to_owned()));

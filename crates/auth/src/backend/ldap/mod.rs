@@ -19,6 +19,7 @@ use thrum_access::{Identity, Login, Rules, Secret, Source};
 pub use config::{LdapConfig, LdapMethod};
 
 use super::pool::Pool;
+use super::record::Decoy;
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::hash::Hasher;
@@ -51,6 +52,7 @@ pub(crate) struct Ldap {
     groups: Option<Groups>,
     refresh_secs: Option<u32>,
     hasher: Hasher,
+    decoy: Decoy,
 }
 
 /// How the entry of a user is found.
@@ -100,6 +102,7 @@ impl Ldap {
             attributes,
             groups,
             hasher,
+            decoy: Decoy::default(),
         })
     }
 
@@ -207,7 +210,10 @@ impl Ldap {
         for stored in self.attributes.passwords(entry) {
             let is_right = match password::compare(stored, password.expose()) {
                 Stored::Compared(is_right) => is_right,
-                Stored::Slow(hash) => self.hasher.verify(hash, password).await?,
+                Stored::Slow(hash) => {
+                    self.decoy.keep(hash);
+                    self.hasher.verify(hash, password).await?
+                }
                 Stored::Unknown => continue,
             };
             if is_right {
@@ -277,6 +283,10 @@ impl Backend for Ldap {
 
     fn takes_verified(&self) -> bool {
         true
+    }
+
+    fn refuse<'a>(&'a self, login: &'a Login) -> Asked<'a, ()> {
+        Box::pin(self.decoy.waste(login, &self.hasher))
     }
 
     fn refresh<'a>(&'a self, identity: &'a Identity) -> Asked<'a, Option<Rules>> {
