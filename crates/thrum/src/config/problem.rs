@@ -114,14 +114,13 @@ impl fmt::Display for Problem {
             .collect();
         let (path, written) = place.written_at();
         let path = path.display();
-        match written {
+        let at = match written {
             // The column is that of the text that was made.
-            Some(line) if place.is_made() => {
-                writeln!(formatter, "{path}:{line}: {}", self.message)?
-            }
-            Some(line) => writeln!(formatter, "{path}:{line}:{column}: {}", self.message)?,
-            None => writeln!(formatter, "{path}: {}", self.message)?,
-        }
+            Some(line) if place.is_made() => format!("{path}:{line}"),
+            Some(line) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
+        };
+        writeln!(formatter, "{at}: {}", self.message)?;
         writeln!(formatter, "  {number} | {line}")?;
         write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
     }
