@@ -41,15 +41,27 @@ pub struct Visitor {
     pub username: Option<String>,
     /// Password.
     pub password: Option<Vec<u8>>,
+    /// A certificate vouches for the user name.
+    pub is_verified: bool,
 }
 
 impl Visitor {
+    /// With a user name that its certificate gives, and no password.
+    pub fn with_certificate(username: &str) -> Self {
+        Self {
+            password: None,
+            is_verified: true,
+            ..Self::new(username, "")
+        }
+    }
+
     /// With user name and password.
     pub fn new(username: &str, password: &str) -> Self {
         Self {
             client_id: format!("client-of-{username}"),
             username: Some(username.to_owned()),
             password: Some(password.as_bytes().to_vec()),
+            is_verified: false,
         }
     }
 }
@@ -124,6 +136,17 @@ impl Door {
         match self.knock(&Visitor::new(username, password)) {
             Told::Out(reason) => assert_eq!(reason, expected, "{username:?}"),
             Told::In(_) => panic!("{username:?} is let in"),
+        }
+    }
+
+    /// Knocks with a certificate that vouches for the user name, and is let in.
+    ///
+    /// # Panics
+    /// It is not.
+    pub fn admits_certificate(&self, username: &str) -> Box<Admission> {
+        match self.knock(&Visitor::with_certificate(username)) {
+            Told::In(admission) => admission,
+            Told::Out(reason) => panic!("{username} is refused: {reason:?}"),
         }
     }
 
@@ -213,7 +236,7 @@ fn login(visitor: &Visitor) -> Login {
             listener: "mqtt".into(),
             ..Identity::default()
         },
-        is_username_verified: false,
+        is_username_verified: visitor.is_verified,
         password: visitor.password.as_deref().map(Secret::new),
         version: Version::V5,
         method: None,

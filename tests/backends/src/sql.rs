@@ -138,6 +138,9 @@ pub fn knows_rules(settings: &Value) {
     let receives = |topic| resolved(&ann).receive(topic, QoS::AtMostOnce);
     assert_eq!(receives("down/client-of-ann/x"), Some(true));
     assert_eq!(receives("down/other/x"), None);
+    let certified = door.admits_certificate("ann");
+    assert_eq!(certified.identity.roles, ann.identity.roles);
+    assert_eq!(certified.rules.map(|rules| rules.len()), Some(3));
     let anew = door.refresh(&ann.identity);
     assert_eq!(anew.map(|rules| rules.len()), Some(3));
 }

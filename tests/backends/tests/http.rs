@@ -110,7 +110,7 @@ fn names_stay_where_they_are_put() {
     let folder = Folder::new("http-names");
     let door = Door::open(&json!({ "http": { "web": {
         "url": service.url("/users/${username}/auth?client=${client_id}&fixed=1"),
-        "headers": { "X-Site": "north" },
+        "headers": ["X-Site: north"],
         "bearer_file": secret_file(&folder, "token", "a-token"),
     }}}));
     for name in [
@@ -167,7 +167,7 @@ fn forms_and_parameters_carry_the_values_too() {
         (if is_right { 204 } else { 401 }, String::new())
     });
     let mut settings = settings(&service);
-    settings["http"]["web"]["body"] = json!({ "user": "${username}", "pass": "${password}" });
+    settings["http"]["web"]["body"] = json!(["pass=${password}", "user=${username}"]);
     for (method, content_type) in [("post", "form"), ("get", "json")] {
         settings["http"]["web"]["method"] = json!(method);
         settings["http"]["web"]["content_type"] = json!(content_type);
@@ -223,12 +223,12 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
             "auth.http.web.url: a placeholder stands in the server's name",
         ),
         (
-            json!({ "url": "https://h/", "body": { "x": "${topic}" } }),
+            json!({ "url": "https://h/", "body": ["x=${topic}"] }),
             "auth.http.web.body: ${topic} has no value here",
         ),
         (
-            json!({ "url": "https://h/", "headers": { "a b": "c" } }),
-            "auth.http.web.headers: \"a b\" is no header",
+            json!({ "url": "https://h/", "headers": ["a b: c"] }),
+            "auth.http.web.headers: \"a b: c\" is not",
         ),
         (
             json!({ "url": "https://h/", "bearer_file": "/none" }),

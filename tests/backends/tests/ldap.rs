@@ -55,7 +55,7 @@ fn settings(server: &OpenLdap) -> Value {
         "password_file": secret_file(server.folder(), "reader", READER_PASSWORD),
         "base": "dc=example,dc=org",
         "group_base": "ou=groups,dc=example,dc=org",
-        "group_roles": { "operators": ["operator", "reader"], "others": ["nobody"] },
+        "group_roles": ["operators=operator", "operators = reader", "others=nobody"],
     }}})
 }
 
@@ -83,6 +83,10 @@ fn knows_users(door: &Door) {
     assert_eq!(
         door.refresh(&ann.identity).map(|rules| rules.len()),
         Some(3)
+    );
+    assert_eq!(
+        door.admits_certificate("ann").identity.groups,
+        ann.identity.groups
     );
     assert!(door.admits("root", "secret").identity.is_superuser);
     door.admits("o'neil, *(x)", "secret");

@@ -104,6 +104,10 @@ fn users_and_rules_are_read_from_redis() {
         door.refresh(&ann.identity).map(|rules| rules.len()),
         Some(3)
     );
+    assert_eq!(
+        door.admits_certificate("ann").identity.roles,
+        ann.identity.roles
+    );
     assert!(door.admits("root", "secret").identity.is_superuser);
     for (name, password) in [
         ("ann", "wrong"),

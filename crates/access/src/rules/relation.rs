@@ -5,8 +5,6 @@
 //! all of them only if a single rule does. What rules decide of a filter is therefore known exactly from the lengths
 //! at which one of them covers it and those at which one of them overlaps it.
 
-use core::str::Split;
-
 /// Numbers of levels, counted from those of the subscription: bit 0 is as many as it has before its `#`, bit 1 one
 /// more. The last bit stands for every number from 127 more on.
 pub(super) type Lengths = u128;
@@ -33,30 +31,30 @@ const DISJOINT: Relation = Relation {
 /// The levels of a filter, and whether it ends with `#`.
 #[derive(Clone)]
 struct Levels<'a> {
-    /// None for `#` alone, which has no level before it.
-    levels: Option<Split<'a, char>>,
+    /// What is left; none if nothing is, and from the beginning for `#` alone, which has no level before it.
+    rest: Option<&'a [u8]>,
     is_open: bool,
 }
 
 impl<'a> Levels<'a> {
     fn new(filter: &'a str) -> Self {
-        let (fixed, is_open) = match filter.strip_suffix('#') {
-            Some("") => (None, true),
-            Some(parent) => (parent.strip_suffix('/'), true),
-            None => (Some(filter), false),
+        let (rest, is_open) = match filter.as_bytes() {
+            [b'#'] => (None, true),
+            [parent @ .., b'/', b'#'] => (Some(parent), true),
+            filter => (Some(filter), false),
         };
-        Self {
-            levels: fixed.map(|fixed| fixed.split('/')),
-            is_open,
-        }
+        Self { rest, is_open }
     }
 }
 
 impl<'a> Iterator for Levels<'a> {
-    type Item = &'a str;
+    type Item = &'a [u8];
 
-    fn next(&mut self) -> Option<&'a str> {
-        self.levels.as_mut()?.next()
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let end = rest.iter().position(|byte| *byte == b'/');
+        self.rest = end.map(|end| &rest[end + 1..]);
+        Some(&rest[..end.unwrap_or(rest.len())])
     }
 }
 
@@ -94,7 +92,7 @@ pub(super) fn covers_common(rule: &str, other: &str, filter: &str, extra: usize)
     let (mut other, mut subscription) = (Levels::new(other), Levels::new(filter));
     let is_open = other.is_open && subscription.is_open;
     let common = core::iter::from_fn(|| match (other.next(), subscription.next()) {
-        (Some("+") | None, Some(level)) | (Some(level), Some(_) | None) => Some(level),
+        (Some(b"+") | None, Some(level)) | (Some(level), Some(_) | None) => Some(level),
         (None, None) => None,
     });
     let relation = compare(rule, common, is_open, extra);
@@ -104,7 +102,7 @@ pub(super) fn covers_common(rule: &str, other: &str, filter: &str, extra: usize)
 /// Compares a rule with levels, behind which any other may come if they are open.
 fn compare<'a>(
     rule: &str,
-    mut levels: impl Iterator<Item = &'a str>,
+    mut levels: impl Iterator<Item = &'a [u8]>,
     is_open: bool,
     mut extra: usize,
 ) -> Relation {
@@ -116,29 +114,29 @@ fn compare<'a>(
         match (rule.next(), levels.next()) {
             (None, None) => break,
             (None, Some(level)) => {
-                if !rule.is_open || (is_first && level.starts_with('$')) {
+                if !rule.is_open || (is_first && level.starts_with(b"$")) {
                     return DISJOINT;
                 }
                 // Its `#` takes in whatever is left.
                 break;
             }
             (Some(own), None) => {
-                if !is_open || (is_first && own.starts_with('$')) {
+                if !is_open || (is_first && own.starts_with(b"$")) {
                     return DISJOINT;
                 }
-                covers &= own == "+";
+                covers &= own == b"+";
                 extra += 1;
             }
             (Some(own), Some(level)) => {
                 let is_apart = match (own, level) {
-                    ("+", "+") => false,
-                    ("+", literal) | (literal, "+") => is_first && literal.starts_with('$'),
+                    (b"+", b"+") => false,
+                    (b"+", literal) | (literal, b"+") => is_first && literal.starts_with(b"$"),
                     _ => own != level,
                 };
                 if is_apart {
                     return DISJOINT;
                 }
-                covers &= own == "+" || own == level;
+                covers &= own == b"+" || own == level;
             }
         }
         is_first = false;

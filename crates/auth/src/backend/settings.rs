@@ -177,3 +177,49 @@ impl JsonSchema for ServerUrl {
         json_schema!({ "type": "string" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            (
+                "postgresql://u:hunter2@h:5/d?sslmode=x",
+                "postgresql://u:***@h:5/d",
+            ),
+            ("redis://:hunter2@h/0", "redis://:***@h/0"),
+            ("mysql://u:p@hunter2@h/d", "mysql://u:***@h/d"),
+            ("https://h/path?password=hunter2", "https://h/path"),
+            ("https://h/${client_id}", "https://h/${client_id}"),
+            ("", ""),
+        ] {
+            let url = ServerUrl::from(url);
+            assert_eq!(format!("{url:?}"), shown);
+            assert_eq!(serde_json::to_value(&url).ok(), Some(shown.into()));
+        }
+    }
+
+    #[test]
+    fn a_secret_ends_before_the_end_of_its_line() {
+        let path = std::env::temp_dir().join(format!("thrum-secret-{}", std::process::id()));
+        for (text, expected) in [
+            ("s\n", Some("s")),
+            (" s p\r\n", Some(" s p")),
+            ("\n", None),
+            ("", None),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            let secret = secret_of("key", &path);
+            let secret = secret.ok().flatten();
+            assert_eq!(
+                secret.as_ref().and_then(Secret::expose_str),
+                expected,
+                "{text:?}"
+            );
+        }
+        std::fs::remove_file(&path).expect("a file");
+        assert!(secret_of("key", Path::new("")).expect("no path").is_none());
+    }
+}

@@ -51,7 +51,7 @@ pub(crate) struct QuicWiring {
 impl QuicWiring {
     /// Begins a connection.
     pub(super) fn dial(&self, address: SocketAddr) -> Result<(UnixStream, Dialing), DialError> {
-        self.dialer.dial(address, &self.server_name)
+        self.dialer.dial(&[address], &self.server_name)
     }
 }
 

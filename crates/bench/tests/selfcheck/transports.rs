@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -9,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use thrum_bench::run;
+use thrum_bench::scenario::Network;
 use thrum_codec::websocket::{Control, FrameReader, Opcode, Role, encode_frame};
+use thrum_quic::{Limits, QuicListener};
 
 use crate::bench::{Nobody, SECOND, assert_flawless, options_of, pairs, real_broker};
 
@@ -80,19 +83,21 @@ impl Layer for StreamOwned<ServerConnection, TcpStream> {
     }
 }
 
-/// A server with a certificate of its own.
-fn tls_server(broker: SocketAddr) -> SocketAddr {
+/// TLS with a certificate of its own.
+fn tls() -> ServerConfig {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(
-        rustls::crypto::aws_lc_rs::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .unwrap()
-    .with_no_client_auth()
-    .with_single_cert(vec![own.cert.der().clone()], key)
-    .unwrap();
-    let config = Arc::new(config);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap()
+}
+
+fn tls_server(broker: SocketAddr) -> SocketAddr {
+    let config = Arc::new(tls());
     serve(broker, move |mut client| {
         let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
         while connection.is_handshaking() {
@@ -101,6 +106,38 @@ fn tls_server(broker: SocketAddr) -> SocketAddr {
         client.set_read_timeout(Some(LOOK)).unwrap();
         Some(StreamOwned::new(connection, client))
     })
+}
+
+impl Layer for UnixStream {
+    fn read(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 16 * 1024];
+        let read = read_some(self, &mut buffer)?;
+        Some(buffer[..read].to_vec())
+    }
+
+    fn write(&mut self, plain: &[u8]) -> Option<()> {
+        self.write_all(plain).ok()
+    }
+}
+
+/// A server over QUIC, for as long as it is kept.
+fn quic_server(broker: SocketAddr) -> QuicListener {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = QuicListener::bind(
+        &[any_port],
+        &tls(),
+        Limits::default(),
+        move |mut client, _| {
+            std::thread::spawn(move || {
+                client.set_nonblocking(false).unwrap();
+                client.set_read_timeout(Some(LOOK)).unwrap();
+                let upstream = TcpStream::connect(broker).unwrap();
+                relay(&mut client, &upstream);
+                drop(upstream.shutdown(Shutdown::Both));
+            });
+        },
+    );
+    listener.unwrap()
 }
 
 /// A WebSocket connection after its upgrade.
@@ -168,7 +205,7 @@ fn websocket_server(broker: SocketAddr) -> SocketAddr {
 #[track_caller]
 fn check(url: &str, transport: &str) {
     let mut options = options_of(url);
-    options.targets[0].tls.insecure = transport == "tls";
+    options.targets[0].tls.insecure = matches!(transport, "tls" | "quic");
     let mut scenario = pairs(5, 50, SECOND);
     crate::bench::group(&mut scenario, "publishers")
         .publish
@@ -202,6 +239,56 @@ fn all_messages_arrive_over_websocket() {
     let websocket = websocket_server(address);
     check(&format!("ws://{websocket}/mqtt"), "ws");
     broker.stop();
+}
+
+#[test]
+fn all_messages_arrive_over_quic() {
+    let (broker, address) = real_broker();
+    let quic = quic_server(address);
+    check(&format!("quic://{}", quic.addresses()[0]), "quic");
+    // One more than clients: the check before the run, which sends no MQTT.
+    let metrics = quic.metrics();
+    assert_eq!((metrics.accepted, metrics.handshakes_failed), (10, 1));
+    broker.stop();
+}
+
+#[test]
+fn hundreds_of_clients_share_a_udp_socket() {
+    let (broker, address) = real_broker();
+    let quic = quic_server(address);
+    let mut options = options_of(&format!("quic://{}", quic.addresses()[0]));
+    options.targets[0].tls.insecure = true;
+    let outcome = run(pairs(100, 100, SECOND), &options, &mut Nobody).unwrap();
+    assert_flawless(&outcome);
+    assert_eq!((outcome.clients.ready, outcome.clients.failed), (200, 0));
+    broker.stop();
+}
+
+#[test]
+fn what_is_wrong_with_quic_is_said_before_the_run() {
+    let (broker, address) = real_broker();
+    let quic = quic_server(address);
+    let url = format!("quic://{}", quic.addresses()[0]);
+    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut Nobody).unwrap_err();
+    assert_eq!(error.exit_code(), 5);
+    assert!(error.to_string().contains("certificate"), "{error}");
+
+    let mut scenario = pairs(2, 10, SECOND);
+    crate::bench::group(&mut scenario, "publishers")
+        .client
+        .network = Some(Network::default());
+    let mut options = options_of(&url);
+    options.targets[0].tls.insecure = true;
+    let error = run(scenario, &options, &mut Nobody).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("network"), "{error}");
+
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("quic://{}", silent.local_addr().unwrap());
+    let error = run(pairs(2, 10, SECOND), &options_of(&url), &mut Nobody).unwrap_err();
+    broker.stop();
+    assert_eq!(error.exit_code(), 5);
+    assert!(error.to_string().contains("UDP port"), "{error}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! | it happens                           | then                                                          |
 //! |--------------------------------------|---------------------------------------------------------------|
 //! | the peer finishes its stream         | the socket's reader sees the end, and may still write         |
-//! | the peer resets or stops its stream  | the socket is closed, and so is the connection                |
+//! | the peer resets its stream           | the socket is closed, and so is the connection                |
+//! | the peer wants no more               | the same, after its last words or [`GRACE`]                   |
 //! | the connection is closed or lost     | what had come is written to the socket, then it is closed     |
 //! | the socket's owner stops writing     | the stream is finished; all is acknowledged, then all closed  |
 //! | the socket's owner closes it         | the same, and the peer is told to send no more                |
@@ -62,7 +63,7 @@ pub(crate) enum Ending {
     Done,
     /// The connection was closed or lost.
     Lost(ConnectionError),
-    /// The peer gave up its stream, with this code.
+    /// The peer reset its stream or wanted no more of ours, with this code.
     GivenUp(VarInt),
     /// The peer did not acknowledge the last bytes in time.
     Unacknowledged,
@@ -155,12 +156,14 @@ impl Bridge {
         {
             return Poll::Ready(Ending::Lost(error.clone()));
         }
-        // What came before the end is to reach the socket.
-        if self.over.is_some() {
-            return match self.over.take_if(|_| self.inbound.has_nothing()) {
-                Some(ending) => Poll::Ready(ending),
-                None => Poll::Pending,
-            };
+        // What came before the end is to reach the socket, and of a peer that only wants no more its last words.
+        let is_over = match &self.over {
+            Some(Ending::GivenUp(_)) => self.inbound.is_ended(),
+            Some(_) => self.inbound.has_nothing(),
+            None => false,
+        };
+        if let Some(ending) = self.over.take_if(|_| is_over) {
+            return Poll::Ready(ending);
         }
         if self.outbound.is_acknowledged() && self.inbound.is_ended() {
             return Poll::Ready(Ending::Done);
@@ -179,7 +182,7 @@ impl Bridge {
             }
             match *waiting {
                 Waiting::Lingering => return Poll::Ready(Ending::Unacknowledged),
-                Waiting::Parting => return Poll::Ready(Ending::Done),
+                Waiting::Parting => return Poll::Ready(self.over.take().unwrap_or(Ending::Done)),
                 Waiting::Stalled(sent) => {
                     self.timer = None;
                     self.look_for_owner(sent);
@@ -197,7 +200,8 @@ impl Bridge {
 
     /// Sees to the timer for what is waited for now; it is not touched while that stays the same.
     fn set_timer(&mut self) {
-        let (waiting, time) = if self.outbound.is_acknowledged() {
+        let wants_no_more = matches!(self.over, Some(Ending::GivenUp(_)));
+        let (waiting, time) = if wants_no_more || self.outbound.is_acknowledged() {
             (Waiting::Parting, GRACE)
         } else if self.outbound.is_finishing() {
             (Waiting::Lingering, LINGER)

@@ -1,5 +1,6 @@
 //! The client's end: connections that are sockets from the first moment, while QUIC is still at its handshake.
 
+mod call;
 mod error;
 
 use std::fmt;
@@ -10,13 +11,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime,
-};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime};
 use tokio::runtime::Runtime;
-use tokio::time::timeout;
 
 pub use error::DialError;
+
+use call::Call;
 
 use crate::ALPN;
 use crate::bridge::{self, CODE_DONE, Ending};
@@ -123,23 +123,24 @@ impl QuicDialer {
     /// Begins a connection and returns its socket at once, non-blocking: what is written to it is sent when the
     /// handshake is done, and it ends if that fails.
     ///
+    /// All `addresses` are tried at the same time, and the first that has done the handshake is the one.
     /// `server_name` is what the certificate has to be for, a name or an address.
     ///
     /// # Errors
-    /// No open files, a source address that is none.
+    /// No address, no open files, a source address that is none.
     pub fn dial(
         &self,
-        address: SocketAddr,
+        addresses: &[SocketAddr],
         server_name: &str,
     ) -> Result<(UnixStream, Dialing), DialError> {
         let runtime = self.runtime()?;
         let _guard = runtime.enter();
-        let endpoint = self.endpoint(address)?;
+        let call = self.call(addresses, server_name, self.options.handshake_time)?;
         let (ours, theirs) = pipe::pair(self.options.pipe_bytes)?;
         let socket = tokio::net::UnixStream::from_std(ours)?;
-        let call = self.call(address, server_name);
-        let dialing = call.outcome.clone();
-        runtime.spawn(call.carry(endpoint, socket));
+        let dialing = Dialing::default();
+        let seat = self.connections.take();
+        runtime.spawn(carry(call, socket, dialing.clone(), seat));
         Ok((theirs, dialing))
     }
 
@@ -157,12 +158,8 @@ impl QuicDialer {
     ) -> Result<(), DialError> {
         let runtime = self.runtime()?;
         let _guard = runtime.enter();
-        let endpoint = self.endpoint(address)?;
-        let call = Call {
-            time: within,
-            ..self.call(address, server_name)
-        };
-        let (connection, _stream) = runtime.block_on(call.open(&endpoint))?;
+        let call = self.call(&[address], server_name, within)?;
+        let (connection, _stream) = runtime.block_on(call.open())?;
         connection.close(CODE_DONE, b"");
         Ok(())
     }
@@ -177,15 +174,30 @@ impl QuicDialer {
         self.runtime.as_ref().ok_or_else(ended)
     }
 
-    fn call(&self, address: SocketAddr, server_name: &str) -> Call {
-        Call {
-            config: self.config.clone(),
-            address,
-            server_name: server_name.to_owned(),
-            time: self.options.handshake_time,
-            outcome: Dialing::default(),
-            _seat: self.connections.take(),
+    fn call(
+        &self,
+        addresses: &[SocketAddr],
+        server_name: &str,
+        time: Duration,
+    ) -> Result<Call, DialError> {
+        let mut places = Vec::with_capacity(addresses.len());
+        let mut failure = DialError::Local("the name has no address".to_owned());
+        for address in addresses {
+            match self.endpoint(*address) {
+                Ok(endpoint) => places.push((*address, endpoint)),
+                // A machine may lack the family of one of them.
+                Err(error) => failure = error.into(),
+            }
         }
+        if places.is_empty() {
+            return Err(failure);
+        }
+        Ok(Call {
+            config: self.config.clone(),
+            places,
+            server_name: server_name.to_owned(),
+            time,
+        })
     }
 
     /// The UDP socket whose turn it is: one per source address, and as many as there are threads.
@@ -258,57 +270,27 @@ impl fmt::Debug for QuicDialer {
     }
 }
 
-/// One connection to be.
-struct Call {
-    config: ClientConfig,
-    address: SocketAddr,
-    server_name: String,
-    time: Duration,
-    outcome: Dialing,
-    _seat: Seat,
-}
-
-impl Call {
-    /// From the first packet to the end; what the socket's owner may ask about it is known before the socket ends.
-    async fn carry(self, endpoint: Endpoint, socket: tokio::net::UnixStream) {
-        let (failure, socket) = match self.open(&endpoint).await {
-            Ok((connection, stream)) => {
-                let (ending, socket) = bridge::run(&connection, stream, socket, || ()).await;
-                (failure(ending), socket)
-            }
-            Err(error) => (Some(error), socket),
-        };
-        if let Some(error) = failure {
-            // Set once: a connection ends once.
-            self.outcome.0.get_or_init(|| error);
+/// A connection from the first packet to the end. What the socket's owner may ask about it is known before the
+/// socket ends.
+async fn carry(call: Call, socket: tokio::net::UnixStream, outcome: Dialing, _seat: Seat) {
+    let (failure, socket) = match call.open().await {
+        Ok((connection, stream)) => {
+            let (ending, socket) = bridge::run(&connection, stream, socket, || ()).await;
+            (failure(ending), socket)
         }
-        drop(socket);
+        Err(error) => (Some(error), socket),
+    };
+    if let Some(error) = failure {
+        // Set once: a connection ends once.
+        outcome.0.get_or_init(|| error);
     }
-
-    /// The handshake and the stream that MQTT travels on.
-    async fn open(
-        &self,
-        endpoint: &Endpoint,
-    ) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
-        let connecting = endpoint
-            .connect_with(self.config.clone(), self.address, &self.server_name)
-            .map_err(|error| DialError::Local(error.to_string()))?;
-        let opening = async {
-            let connection = connecting.await?;
-            let stream = connection.open_bi().await?;
-            Ok((connection, stream))
-        };
-        match timeout(self.time, opening).await {
-            Ok(opened) => opened.map_err(|error| DialError::from_handshake(&error, self.time)),
-            Err(_) => Err(DialError::NoAnswer(self.time)),
-        }
-    }
+    drop(socket);
 }
 
 /// What the end of a connection means to a client, if it is not how MQTT ends.
 fn failure(ending: Ending) -> Option<DialError> {
     match ending {
-        Ending::Done | Ending::Unacknowledged => None,
+        Ending::Done | Ending::Unacknowledged | Ending::GivenUp(CODE_DONE) => None,
         Ending::GivenUp(code) => Some(DialError::Closed(format!(
             "the stream was reset, code {code}"
         ))),

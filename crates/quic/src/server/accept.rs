@@ -16,7 +16,7 @@ use super::Limits;
 use super::metrics::{Counters, Metrics, count};
 use crate::bridge::{self, Ending};
 use crate::pipe;
-use crate::seats::Seats;
+use crate::seats::{Seat, Seats};
 
 /// The listener has no open files left for the connection.
 const CODE_NO_SOCKETS: VarInt = VarInt::from_u32(2);
@@ -86,14 +86,19 @@ fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
         count(&counters.ignored);
         incoming.ignore();
     } else {
-        tokio::spawn(serve(incoming, local, Arc::clone(shared)));
+        // Taken before the next first packet is looked at.
+        let seats = (shared.connections.take(), shared.handshakes.take());
+        tokio::spawn(serve(incoming, local, seats, Arc::clone(shared)));
     }
 }
 
 /// One connection from its handshake to its end.
-async fn serve(incoming: Incoming, local: SocketAddr, shared: Arc<Shared>) {
-    let _seat = shared.connections.take();
-    let handshake = shared.handshakes.take();
+async fn serve(
+    incoming: Incoming,
+    local: SocketAddr,
+    (_seat, handshake): (Seat, Seat),
+    shared: Arc<Shared>,
+) {
     let address = incoming.remote_address();
     let opened = open(incoming, shared.limits.handshake_time).await;
     drop(handshake);

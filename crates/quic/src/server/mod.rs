@@ -9,8 +9,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, VarInt};
@@ -45,7 +45,8 @@ pub struct QuicListener {
     endpoints: Vec<Endpoint>,
     addresses: Vec<SocketAddr>,
     /// What is common to the configurations before and after a change of certificates, the key of Retry among it.
-    config: ServerConfig,
+    /// The lock is held for a change.
+    config: Mutex<ServerConfig>,
     shared: Arc<Shared>,
 }
 
@@ -111,7 +112,7 @@ impl QuicListener {
             threads,
             endpoints: Vec::new(),
             addresses: Vec::new(),
-            config,
+            config: Mutex::new(config),
             shared,
         };
         let bound: Result<(), ListenError> = addresses.iter().try_for_each(|address| {
@@ -131,7 +132,7 @@ impl QuicListener {
         let _guard = runtime.enter();
         let endpoint = Endpoint::new(
             EndpointConfig::default(),
-            Some(self.config.clone()),
+            Some(self.config().clone()),
             socket,
             Arc::new(TokioRuntime),
         )?;
@@ -160,12 +161,18 @@ impl QuicListener {
     ///
     /// # Errors
     /// TLS without version 1.3; then nothing changes.
-    pub fn set_tls(&mut self, tls: &rustls::ServerConfig) -> Result<(), ListenError> {
-        self.config.crypto = Arc::new(tls::for_quic(tls)?);
+    pub fn set_tls(&self, tls: &rustls::ServerConfig) -> Result<(), ListenError> {
+        let crypto = Arc::new(tls::for_quic(tls)?);
+        let mut config = self.config();
+        config.crypto = crypto;
         for endpoint in &self.endpoints {
-            endpoint.set_server_config(Some(self.config.clone()));
+            endpoint.set_server_config(Some(config.clone()));
         }
         Ok(())
+    }
+
+    fn config(&self) -> MutexGuard<'_, ServerConfig> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses new connections from now on; those that are there go on, and the ports stay taken for them.

@@ -146,7 +146,7 @@ fn ipv6_works_where_the_machine_has_it() {
     );
     let listener = listener.unwrap();
     for address in listener.addresses() {
-        let (mut client, _) = room.dialer.dial(*address, NAME).unwrap();
+        let (mut client, _) = room.dialer.dial(&[*address], NAME).unwrap();
         client.write_all(b"!").unwrap();
         let (_server, peer) = arrivals.recv_timeout(PATIENCE).unwrap();
         assert_eq!((peer.local, peer.address.ip()), (*address, address.ip()));

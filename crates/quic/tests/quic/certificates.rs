@@ -8,7 +8,7 @@ use thrum_quic::{DialError, DialOptions, Limits, QuicDialer};
 /// What a client is told that connects with this configuration.
 fn refusal(room: &Room, client: &rustls::ClientConfig, name: &str) -> DialError {
     let dialer = QuicDialer::new(client, DialOptions::default()).unwrap();
-    let (mut socket, dialing) = dialer.dial(room.address(), name).unwrap();
+    let (mut socket, dialing) = dialer.dial(&[room.address()], name).unwrap();
     crate::room::wait_in(&socket);
     // It may be refused before that.
     socket.write_all(b"!").ok();
@@ -95,7 +95,7 @@ fn new_certificates_are_for_new_connections_and_drop_nobody() {
 
 #[test]
 fn tls_without_version_1_3_is_refused_at_the_start_and_at_a_change() {
-    let mut room = Room::new();
+    let room = Room::new();
     let identity = room.authority.sign();
     let only_1_2 = identity.server_of(&[&rustls::version::TLS12], None);
     let refused = room.listener.set_tls(&only_1_2).unwrap_err().to_string();

@@ -101,6 +101,26 @@ fn a_client_that_stops_reading_for_good_ends_the_connection() {
 }
 
 #[test]
+fn last_words_arrive_at_a_client_that_is_still_writing() {
+    let room = Room::new();
+    let (client, mut server, dialing) = room.pair();
+    let mut reader = client.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // Until the broker is gone.
+            let mut client = client;
+            while client.write_all(&[1; 4096]).is_ok() {}
+        });
+        read(&mut server, 100_000);
+        server.write_all(b"disconnect").unwrap();
+        drop(server);
+        assert_eq!(read_to_end(&mut reader), b"disconnect");
+        reader.shutdown(Shutdown::Both).ok();
+    });
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
 fn further_streams_are_given_back_and_the_first_goes_on() {
     let room = Room::new();
     let plain = Plain::new(&room);
@@ -167,6 +187,18 @@ fn what_has_not_ended_by_the_deadline_is_ended() {
 }
 
 #[test]
+fn of_several_addresses_the_one_that_answers_is_used() {
+    let room = Room::new();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addresses = [silent.local_addr().unwrap(), room.address()];
+    let (mut client, dialing) = room.dialer.dial(&addresses, NAME).unwrap();
+    client.write_all(b"!").unwrap();
+    let (mut server, _) = room.arrival();
+    assert_eq!(read(&mut server, 1), b"!");
+    assert_eq!(dialing.failure(), None);
+}
+
+#[test]
 fn silence_is_told_with_what_to_check() {
     let room = Room::new();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -175,7 +207,7 @@ fn silence_is_told_with_what_to_check() {
         ..DialOptions::default()
     };
     let dialer = QuicDialer::new(&room.authority.client(None), options).unwrap();
-    let (mut client, dialing) = dialer.dial(silent.local_addr().unwrap(), NAME).unwrap();
+    let (mut client, dialing) = dialer.dial(&[silent.local_addr().unwrap()], NAME).unwrap();
     crate::room::wait_in(&client);
     let error = failure(&mut client, &dialing).unwrap();
     assert_eq!(error, DialError::NoAnswer(Duration::from_millis(50)));

@@ -154,7 +154,7 @@ impl Room {
     }
 
     pub(crate) fn dial(&self) -> (UnixStream, Dialing) {
-        let (socket, dialing) = self.dialer.dial(self.address(), NAME).unwrap();
+        let (socket, dialing) = self.dialer.dial(&[self.address()], NAME).unwrap();
         wait_in(&socket);
         (socket, dialing)
     }

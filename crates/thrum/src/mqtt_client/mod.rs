@@ -16,6 +16,7 @@ mod print;
 mod property;
 mod retry;
 mod run;
+mod scram;
 mod stop;
 mod url;
 

@@ -34,11 +34,11 @@ fn waiting_bytes(scheme: &str) -> i64 {
 
 #[test]
 fn an_idle_connection_holds_no_buffers() {
-    // Most of it is the library's: keys, what it may have to ask for, room for a handshake's messages.
-    for (scheme, bytes_max) in [("mqtts", 5_000), ("ws", 200), ("wss", 5_200)] {
+    // Of TLS nearly all is the library's; its keys take 1.4 KiB more, which are not seen here.
+    for (scheme, bytes_max) in [("mqtts", 3_000), ("ws", 200), ("wss", 3_200)] {
         let idle = idle_bytes(scheme, b"x");
         assert!(idle <= bytes_max, "{scheme}: {idle} bytes");
-        assert_eq!(idle_bytes(scheme, &[7; 100_000]), idle, "{scheme}");
+        assert_eq!(idle_bytes(scheme, &vec![7; 100_000]), idle, "{scheme}");
     }
     assert!(waiting_bytes("mqtts") < idle_bytes("mqtts", b"x") + 1_100);
     assert_eq!(waiting_bytes("ws"), idle_bytes("ws", b"x"));

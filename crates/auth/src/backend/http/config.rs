@@ -1,6 +1,5 @@
 //! Settings of an HTTP service that knows users.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::settings::{IN_FLIGHT_DEFAULT, ServerUrl, TIMEOUT_DEFAULT};
-use crate::config::{DurationSchema, duration};
+use crate::config::{DurationSchema, TextsSchema, duration};
 
 /// An HTTP service that says who may come in, and who may do what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,12 +21,14 @@ pub struct HttpConfig {
     pub method: HttpMethod,
     /// Form of the body of a POST: `"json"` or `"form"`. Default `"json"`.
     pub content_type: ContentType,
-    /// Values for a question about a login: names and texts with placeholders. Default `client_id`, `username`,
-    /// `password` and `peer`, each with the placeholder of its name.
-    pub body: BTreeMap<String, String>,
-    /// Headers sent with every request, by name. No place for secrets: they are shown with the configuration. Default
-    /// `{}`.
-    pub headers: BTreeMap<String, String>,
+    /// Values for a question about a login, as `"name=text"`, the texts with placeholders. Default `client_id`,
+    /// `username`, `password` and `peer`, each with the placeholder of its name.
+    #[schemars(with = "TextsSchema")]
+    pub body: Vec<String>,
+    /// Headers sent with every request, as `"name: value"`. No place for secrets: they are shown with the
+    /// configuration. Default `[]`.
+    #[schemars(with = "TextsSchema")]
+    pub headers: Vec<String>,
     /// File that holds a token and nothing else, sent as `Authorization: Bearer …`. Default `""`: no token.
     #[schemars(with = "String")]
     pub bearer_file: PathBuf,
@@ -36,7 +37,8 @@ pub struct HttpConfig {
     pub authorize_url: ServerUrl,
     /// Values for a question about a decision. Default `client_id`, `username`, `peer`, `action`, `topic`, `qos` and
     /// `retain`, each with the placeholder of its name.
-    pub authorize_body: BTreeMap<String, String>,
+    #[schemars(with = "TextsSchema")]
+    pub authorize_body: Vec<String>,
     /// File with the certificates (PEM) that the server's certificate is checked against. Default `""`: the
     /// certificates that the system trusts.
     #[schemars(with = "String")]
@@ -46,7 +48,7 @@ pub struct HttpConfig {
     #[schemars(range(min = 1, max = 10_000))]
     pub pool: u32,
     /// Most requests at a time, those that wait for their turn included, for logins and for decisions each; one more
-    /// is an error, and its client is refused (0x88) or its decision a denial. Default `1_000`: what a mass reconnect
+    /// is an error, and its client is refused (0x89) or its decision a denial. Default `1_000`: what a mass reconnect
     /// can bring to the door in a second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,
@@ -87,7 +89,7 @@ impl Default for HttpConfig {
             method: HttpMethod::Post,
             content_type: ContentType::Json,
             body: same_names(&["client_id", "username", "password", "peer"]),
-            headers: BTreeMap::new(),
+            headers: Vec::new(),
             bearer_file: PathBuf::new(),
             authorize_url: ServerUrl::default(),
             authorize_body: same_names(&[
@@ -107,9 +109,9 @@ impl Default for HttpConfig {
     }
 }
 
-fn same_names(names: &[&str]) -> BTreeMap<String, String> {
+fn same_names(names: &[&str]) -> Vec<String> {
     names
         .iter()
-        .map(|name| ((*name).to_owned(), format!("${{{name}}}")))
+        .map(|name| format!("{name}=${{{name}}}"))
         .collect()
 }

@@ -190,11 +190,11 @@ fn client(config: &HttpConfig, lines: usize) -> Result<Client, SetupError> {
 
 fn headers(config: &HttpConfig) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &config.headers {
-        let bad =
-            || SetupError::setting("headers", format!("{name:?} is no header that can be sent"));
+    for header in &config.headers {
+        let bad = || SetupError::setting("headers", format!("{header:?} is not \"name: value\""));
+        let (name, value) = header.split_once(':').ok_or_else(bad)?;
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        let value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| bad())?;
         headers.insert(key, value);
     }
     if let Some(token) = secret_of("bearer_file", &config.bearer_file)? {

@@ -1,7 +1,5 @@
 //! Requests with placeholders: values are encoded for the place where they stand, so that none can change the request.
 
-use std::collections::BTreeMap;
-
 use reqwest::Url;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -54,7 +52,7 @@ impl RequestTemplate {
     pub(super) fn parse(
         keys: &Keys,
         url: &ServerUrl,
-        body: &BTreeMap<String, String>,
+        body: &[String],
         config: &HttpConfig,
     ) -> Result<Option<Self>, SetupError> {
         let url = url.expose().trim();
@@ -64,9 +62,12 @@ impl RequestTemplate {
         let template =
             Template::parse(url, keys.url_place).map_err(SetupError::template(keys.url))?;
         check_url(&template).map_err(|what| SetupError::setting(keys.url, what))?;
-        let fields = body.iter().map(|(name, text)| {
+        let fields = body.iter().map(|field| {
+            let (name, text) = field.split_once('=').ok_or_else(|| {
+                SetupError::setting(keys.body, format!("{field:?} is not \"name=text\""))
+            })?;
             Template::parse(text, keys.body_place)
-                .map(|template| (name.clone(), template))
+                .map(|template| (name.to_owned(), template))
                 .map_err(SetupError::template(keys.body))
         });
         Ok(Some(Self {

@@ -1,6 +1,5 @@
 //! Settings of a directory with users.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::settings::{IN_FLIGHT_DEFAULT, POOL_DEFAULT, REFRESH_DEFAULT, ServerUrl};
-use crate::config::{DurationSchema, duration};
+use crate::config::{DurationSchema, TextsSchema, duration};
 
 /// Users in a directory: OpenLDAP, Active Directory or another that speaks LDAP v3.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,9 +52,10 @@ pub struct LdapConfig {
     pub group_member: String,
     /// Attribute with the name of a group. Default `"cn"`.
     pub group_name: String,
-    /// Roles of the members of a group, by its name: `{ operators = ["operator"] }`. Default `{}`: groups count as
+    /// Roles of the members of groups, as `"group=role"`; a group may have several. Default `[]`: groups count as
     /// groups in rules, and nobody has a role.
-    pub group_roles: BTreeMap<String, Vec<String>>,
+    #[schemars(with = "TextsSchema")]
+    pub group_roles: Vec<String>,
     /// Attribute with topic filters that a user may publish to. Default `"mqttPublishTopic"`, as EMQX.
     pub publish_attribute: String,
     /// Attribute with topic filters that a user may subscribe to. Default `"mqttSubscriptionTopic"`, as EMQX.
@@ -73,7 +73,7 @@ pub struct LdapConfig {
     #[schemars(range(min = 1, max = 1000))]
     pub pool: u32,
     /// Most requests at a time, those that wait for a connection included; one more is an error, and its client is
-    /// refused (0x88). Default `1_000`: what a mass reconnect can bring to the door in a second.
+    /// refused (0x89). Default `1_000`: what a mass reconnect can bring to the door in a second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,
     /// Time for one request, waiting and connecting included; a login takes up to three. Default `"3s"`: a login is
@@ -113,7 +113,7 @@ impl Default for LdapConfig {
             group_base: String::new(),
             group_member: "member".to_owned(),
             group_name: "cn".to_owned(),
-            group_roles: BTreeMap::new(),
+            group_roles: Vec::new(),
             publish_attribute: "mqttPublishTopic".to_owned(),
             subscribe_attribute: "mqttSubscriptionTopic".to_owned(),
             pubsub_attribute: "mqttPubSubTopic".to_owned(),

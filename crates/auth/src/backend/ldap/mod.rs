@@ -80,7 +80,7 @@ impl Ldap {
         let lookups = Pool::new(Connector::new(config, true)?, limits);
         let binds = Pool::new(Connector::new(config, false)?, limits);
         let finder = Finder::new(config)?;
-        let attributes = Attributes::new(config);
+        let attributes = Attributes::new(config)?;
         let groups = (!config.group_base.is_empty()).then(|| Groups {
             base: config.group_base.clone(),
             member: config.group_member.clone(),

@@ -1,12 +1,11 @@
 //! What the entry of a user says: rights, groups, rules.
 
-use std::collections::BTreeMap;
-
 use thrum_access::{Rules, Source};
 
 use super::config::{LdapConfig, LdapMethod};
 use super::search::Entry;
 use crate::backend::grants::{Grant, RULES_MAX, too_many, truth};
+use crate::backend::settings::SetupError;
 use crate::backend::{BackendError, Found};
 
 /// Attributes that mean something.
@@ -19,11 +18,12 @@ pub(super) struct Attributes {
     member_of: String,
     /// Action and attribute with its topic filters.
     rules: [(&'static str, String); 3],
-    roles: BTreeMap<String, Vec<String>>,
+    /// Names of groups, and a role of their members.
+    roles: Vec<(String, Box<str>)>,
 }
 
 impl Attributes {
-    pub(super) fn new(config: &LdapConfig) -> Self {
+    pub(super) fn new(config: &LdapConfig) -> Result<Self, SetupError> {
         let password = match config.method {
             LdapMethod::Bind => String::new(),
             LdapMethod::Compare => config.password_attribute.clone(),
@@ -43,14 +43,20 @@ impl Attributes {
             // An empty list would mean all attributes; this one means none (RFC 4511, 4.5.1.8).
             names.push("1.1".to_owned());
         }
-        Self {
+        let roles = config.group_roles.iter().map(|text| {
+            let (group, role) = text.split_once('=').ok_or_else(|| {
+                SetupError::setting("group_roles", format!("{text:?} is not \"group=role\""))
+            })?;
+            Ok((group.trim().to_owned(), role.trim().into()))
+        });
+        Ok(Self {
             names,
             password,
             superuser: config.superuser_attribute.clone(),
             member_of: config.member_of.clone(),
             rules,
-            roles: config.group_roles.clone(),
-        }
+            roles: roles.collect::<Result<_, _>>()?,
+        })
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -78,12 +84,10 @@ impl Attributes {
         groups.extend(named.map(String::into_boxed_str));
         groups.sort_unstable();
         groups.dedup();
-        let mut roles: Vec<Box<str>> = groups
-            .iter()
-            .filter_map(|group| self.roles.get(&**group))
-            .flatten()
-            .map(|role| role.as_str().into())
-            .collect();
+        let of_groups =
+            |(group, _): &&(String, Box<str>)| groups.iter().any(|name| **name == **group);
+        let roles = self.roles.iter().filter(of_groups);
+        let mut roles: Vec<Box<str>> = roles.map(|(_, role)| role.clone()).collect();
         roles.sort_unstable();
         roles.dedup();
         let is_superuser = entry

@@ -41,7 +41,7 @@ pub struct RedisConfig {
     pub refresh: Duration,
     /// How the hashes were made. Default: each hash says it itself.
     pub hash: Scheme,
-    /// Most requests at a time, all over one connection; one more is an error, and its client is refused (0x88).
+    /// Most requests at a time, all over one connection; one more is an error, and its client is refused (0x89).
     /// Default `1_000`: what a mass reconnect can bring to the door in a second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,

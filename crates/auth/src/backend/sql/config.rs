@@ -49,7 +49,7 @@ pub struct SqlConfig {
     #[schemars(range(min = 1, max = 1000))]
     pub pool: u32,
     /// Most requests at a time, those that wait for a connection included; one more is an error, and its client is
-    /// refused (0x88). Default `1_000`: what a mass reconnect can bring to the door in a second.
+    /// refused (0x89). Default `1_000`: what a mass reconnect can bring to the door in a second.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: u32,
     /// Time for one request, waiting and connecting included. Default `"5s"`: half of what a client gets to connect.
