@@ -186,7 +186,8 @@ fn import_of_a_file_that_mosquitto_refuses_prints_all_errors_and_fails() {
 fn dynamic_security_of_mosquitto_becomes_users() {
     let folder = folder("import_dynsec");
     let text = r#"{"defaultACLAccess": {"publishClientReceive": true},
-        "clients": [{"username": "a", "clientid": "c", "password": "aGFzaA==", "salt": "c2FsdHNhbHQ=", "iterations": 101,
+        "clients": [{"username": "a", "clientid": "c", "iterations": 101, "salt": "2Ps+EMGlmp9+4pIm",
+                     "password": "zcTRIg9qc7EzFECkAbTcjDxf0koXUbAb1aRVM6LZp6RKPqbNFGzn+vbZSe+8AKHKV++GSL8jeXDiKHhrQ6t0VA==",
                      "roles": [{"rolename": "r"}]}],
         "roles": [{"rolename": "r", "acls": [
             {"acltype": "subscribePattern", "topic": "a b/%u/#", "allow": true},
@@ -206,7 +207,7 @@ fn dynamic_security_of_mosquitto_becomes_users() {
     check(&run(&folder, &import, &[]), 0, "", said);
     let users = std::fs::read_to_string(folder.join("u.jsonl")).unwrap();
     for part in [
-        "\"$7$101$c2FsdHNhbHQ=$aGFzaA==\"",
+        "\"$7$101$2Ps+EMGlmp9+4pIm$zcTRIg9q",
         "allow pub 100%%",
         "allow sub \\\"a b/%u/#\\\"",
     ] {

@@ -44,11 +44,14 @@ impl Place {
         }
     }
 
-    /// The file and the line in it where the user wrote it; the line is that of the text if nobody did.
-    pub(crate) fn written_at(&self) -> (&PathBuf, usize) {
+    /// The file and the line in it where the user wrote it; no line if nobody did, in a text that was made of another.
+    pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
         let line = self.line();
+        if !self.is_made() {
+            return (&self.source.path, Some(line));
+        }
         let at = self.source.made_of.get(line - 1).and_then(Option::as_ref);
-        at.map_or((&self.source.path, line), |at| (&at.path, at.line))
+        at.map_or((&self.source.path, None), |at| (&at.path, Some(at.line)))
     }
 
     /// The line it begins on, from 1.
@@ -111,12 +114,13 @@ impl fmt::Display for Problem {
             .collect();
         let (path, written) = place.written_at();
         let path = path.display();
-        if place.is_made() {
+        let at = match written {
             // The column is that of the text that was made.
-            writeln!(formatter, "{path}:{written}: {}", self.message)?;
-        } else {
-            writeln!(formatter, "{path}:{number}:{column}: {}", self.message)?;
-        }
+            Some(line) if place.is_made() => format!("{path}:{line}"),
+            Some(line) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
+        };
+        writeln!(formatter, "{at}: {}", self.message)?;
         writeln!(formatter, "  {number} | {line}")?;
         write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thrum_auth::config::Anonymous;
-use thrum_broker::config::{LogFormat, QueuePolicy, Rate, Workers};
+use thrum_broker::config::{Bind, LogFormat, QueuePolicy, Rate, Workers};
 
 use super::*;
 
@@ -32,9 +32,9 @@ fn check(result: Result<Loaded, Problems>, expected: &str) {
     assert_eq!(result.unwrap_err().to_string(), expected);
 }
 
-fn addresses(list: &[&str]) -> Vec<SocketAddr> {
+fn addresses(list: &[&str]) -> Vec<Bind> {
     list.iter()
-        .map(|address| address.parse().unwrap())
+        .map(|address| Bind::Address(address.parse().unwrap()))
         .collect()
 }
 

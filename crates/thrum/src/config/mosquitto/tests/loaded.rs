@@ -56,6 +56,7 @@ fn keys_come_from_the_lines_of_mosquitto() {
     for (key, origin) in [
         ("sys.interval", "m.conf:3"),
         ("listeners.mqtt.bind", "m.conf:2"),
+        ("auth.anonymous", "m.conf, as mosquitto"),
         ("node.name", "default"),
     ] {
         assert_eq!(loaded.origin(key).to_string(), origin, "{key}");
