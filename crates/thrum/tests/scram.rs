@@ -167,11 +167,12 @@ fn keyed(key: &[u8], message: &[u8]) -> Vec<u8> {
     hmac::sign(&key, message).as_ref().to_vec()
 }
 
-/// Publishes with the right password to this broker.
-fn publish(broker: Broker) -> (Finished, Vec<Vec<u8>>, Vec<u8>) {
+/// Publishes with the right password to a broker that knows this one.
+fn publish(password: &'static str, is_impostor: bool) -> (Finished, Vec<Vec<u8>>, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let serving: JoinHandle<_> = std::thread::spawn(move || broker.serve(&listener));
+    let serve = move || Broker::new(password, is_impostor).serve(&listener);
+    let serving: JoinHandle<_> = std::thread::spawn(serve);
     let finished = Command::new(env!("CARGO_BIN_EXE_thrum"))
         .args(["pub", "-h", "127.0.0.1", "-p", &port])
         .args(["--scram", "-u", "user", "-t", "t", "-m", "hello"])
@@ -191,7 +192,7 @@ fn contains(bytes: &[u8], part: &str) -> bool {
 
 #[test]
 fn both_sides_prove_the_password_and_nobody_sends_it() {
-    let (finished, published, heard) = publish(Broker::new(PASSWORD, false));
+    let (finished, published, heard) = publish(PASSWORD, false);
     let words = String::from_utf8_lossy(&finished.stderr);
     assert_eq!(finished.status.code(), Some(0), "{words}");
     assert_eq!(published, [b"hello"]);
@@ -200,7 +201,7 @@ fn both_sides_prove_the_password_and_nobody_sends_it() {
 
 #[test]
 fn a_wrong_password_is_refused_by_the_broker() {
-    let (finished, published, _) = publish(Broker::new("another", false));
+    let (finished, published, _) = publish("another", false);
     assert_eq!(finished.status.code(), Some(4));
     let words = String::from_utf8_lossy(&finished.stderr);
     assert!(words.contains("wrong proof"), "{words}");
@@ -209,7 +210,7 @@ fn a_wrong_password_is_refused_by_the_broker() {
 
 #[test]
 fn a_broker_that_lets_in_without_knowing_the_password_gets_nothing() {
-    let (finished, published, _) = publish(Broker::new("another", true));
+    let (finished, published, _) = publish("another", true);
     assert_eq!(finished.status.code(), Some(4));
     let words = String::from_utf8_lossy(&finished.stderr);
     assert!(words.contains("impostor"), "{words}");
