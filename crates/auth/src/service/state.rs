@@ -45,15 +45,11 @@ impl State {
         let links: Vec<Arc<Link>> = links.collect();
         let mut problems = Vec::new();
         let mut chain = |names: &[String], anonymous: Anonymous, key: &str| {
-            let links = names.iter().filter_map(|name| {
-                let link = links.iter().find(|link| &*link.name == name);
-                if link.is_none() {
-                    problems.push(unknown_name(name, key));
-                }
-                link.map(Arc::clone)
-            });
+            let find = |name: &String| links.iter().find(|link| &*link.name == name);
+            let unknown = names.iter().filter(|name| find(name).is_none());
+            problems.extend(unknown.map(|name| unknown_name(name, key)));
             Arc::new(Chain {
-                links: links.collect(),
+                links: names.iter().filter_map(find).map(Arc::clone).collect(),
                 anonymous,
                 timeout: settings.auth.timeout,
             })
