@@ -86,7 +86,8 @@ impl State {
     pub(super) fn has_users(&self) -> bool {
         let has_backends = self.links.iter().any(|link| &*link.name != USERS);
         let users = self.users.as_ref();
-        has_backends || users.is_some_and(|users| !users.loaded().store.is_empty())
+        // A store that is there and empty was set up as well: who removes the last user does not open the door.
+        has_backends || users.is_some_and(|users| users.is_set_up())
     }
 
     /// Rereads what has changed; true if answers may be others now. Blocks.

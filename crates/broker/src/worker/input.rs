@@ -279,12 +279,7 @@ impl Worker {
             }
             Action::Authenticate(auth) => {
                 self.authenticate_again(slot, &auth);
-                if self
-                    .local
-                    .clients
-                    .get(slot as usize)
-                    .is_none_or(|client| client.connection != key)
-                {
+                if !self.is_at(slot, key) {
                     return Next::Stop;
                 }
             }
