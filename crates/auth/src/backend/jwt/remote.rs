@@ -275,7 +275,10 @@ mod tests {
         let issuer = Issuer::start().await;
         let remote = issuer.remote(Duration::ZERO);
         let error = remote.keys().await.unwrap_err();
-        assert!(matches!(&error, BackendError::Unreachable(why) if why.contains("500")), "{error}");
+        assert!(
+            matches!(&error, BackendError::Unreachable(why) if why.contains("500")),
+            "{error}"
+        );
 
         issuer.says(set("one"));
         let keys = remote.keys().await.unwrap();
