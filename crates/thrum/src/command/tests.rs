@@ -72,6 +72,7 @@ fn every_command_and_flag_parses() {
 fn wrong_usage_is_refused_with_a_hint() {
     for (line, hint) in [
         ("thrum serv", "'serve'"),
+        ("thrum serv", "similar subcommands exist: 'users', 'serve'"),
         (
             "thrum serve --lisen 1883",
             "a similar argument exists: '--listen'",
