@@ -94,20 +94,22 @@ class Secured:
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    def stop_only(self) -> None:
+        """Ends the broker, which must end well; it may be started again."""
+        assert self.is_alive(), f"ended by itself:\n{self.log()}"
+        self._process.terminate()
+        try:
+            code = self._process.wait(launch.STOP_SECONDS_MAX)
+        finally:
+            # Without effect on one that has ended.
+            self._process.kill()
+            self._process.wait()
+        assert code == 0 and "panicked" not in self.log(), f"ended badly:\n{self.log()}"
+
     def stop(self) -> None:
-        """Ends the broker; one that ended by itself, or does not end well, fails the test."""
-        if self._process is None:
-            return
-        alive = self.is_alive()
-        if alive:
-            self._process.terminate()
-            try:
-                self._process.wait(launch.STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        assert alive and self._process.returncode == 0, f"ended badly:\n{self.log()}"
-        assert "panicked" not in self.log(), self.log()
+        """Ends the broker with the test; one that ended by itself, or does not end well, fails it."""
+        if self._process is not None:
+            self.stop_only()
 
 
 def until(condition, seconds: float = DEADLINE_SECONDS):

@@ -176,7 +176,7 @@ def is_agreed(said: str) -> bool:
 @pytest.mark.parametrize("version", ["-tls1", "-tls1_1"])
 def test_old_versions_are_refused(plain_tls, version):
     said = s_client(plain_tls.port("mqtts"), version, "-cipher", "ALL:@SECLEVEL=0")
-    assert "alert protocol version" in said, said
+    assert "SSL alert number" in said, said
     assert not is_agreed(said), said
 
 
