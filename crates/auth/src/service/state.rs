@@ -169,17 +169,17 @@ impl State {
                 backend: Some(USERS.into()),
                 found: found(username, user),
             }),
-            Some(_) => Err(withdrawn("disabled")),
-            None => Err(withdrawn("gone")),
+            Some(_) => Err(withdrawn(USERS, "disabled")),
+            None => Err(withdrawn(USERS, "gone")),
         }
     }
 }
 
-fn withdrawn(why: &str) -> Denial {
+pub(super) fn withdrawn(backend: &str, why: &str) -> Denial {
     Denial {
         reason: ReasonCode::NotAuthorized,
         what: "the user may not log in any more",
-        detail: format!("{USERS}: the user is {why}").into(),
+        detail: format!("{backend}: the user is {why}").into(),
     }
 }
 
