@@ -54,7 +54,8 @@ impl Folder {
 
     /// Adds a user with the password `secret`.
     fn add(&self, args: &[&str]) -> String {
-        self.run(&[&["add"], args, &["--password-file", "password"]].concat()).1
+        self.run(&[&["add"], args, &["--password-file", "password"]].concat())
+            .1
     }
 
     /// What a line that fails says.
@@ -114,15 +115,24 @@ fn add_says_what_the_user_may_do_now() {
 #[test]
 fn a_password_comes_from_a_file_or_from_standard_input_and_is_never_printed() {
     let folder = Folder::new("password");
-    let by_stdin = folder.run_with(&["add", "alice", "--password-stdin", "--scram"], "hunter2\n");
+    let by_stdin = folder.run_with(
+        &["add", "alice", "--password-stdin", "--scram"],
+        "hunter2\n",
+    );
     assert!(by_stdin.status.success());
     folder.add(&["bob"]);
     let no_terminal = folder.fails(&["add", "carol"]);
-    assert!(no_terminal.contains("--password-file FILE or --password-stdin"), "{no_terminal}");
+    assert!(
+        no_terminal.contains("--password-file FILE or --password-stdin"),
+        "{no_terminal}"
+    );
     let empty = folder.run_with(&["add", "carol", "--password-stdin"], "\n");
     assert_eq!(texts(&empty).1, "error: the password is empty\n");
     let store = fs::read_to_string(folder.0.join("store.jsonl")).unwrap();
-    assert!(!store.contains("hunter2") && !store.contains("secret"), "{store}");
+    assert!(
+        !store.contains("hunter2") && !store.contains("secret"),
+        "{store}"
+    );
     assert_eq!(store.matches("$argon2id$").count(), 2);
     let (printed, _) = folder.run(&["ls"]);
     assert!(printed.contains("argon2id+scram"), "{printed}");
@@ -138,7 +148,16 @@ fn change_changes_what_is_named() {
     let folder = Folder::new("change");
     folder.add(&["alice", "--role", "ops", "--allow", "sub a"]);
     folder.run(&["change", "alice", "--allow", "sub b", "--disabled", "true"]);
-    folder.run(&["change", "alice", "--role", "", "--group", "night", "--superuser", "true"]);
+    folder.run(&[
+        "change",
+        "alice",
+        "--role",
+        "",
+        "--group",
+        "night",
+        "--superuser",
+        "true",
+    ]);
     assert_eq!(
         folder.listed(),
         [json!({
@@ -160,10 +179,16 @@ fn rm_removes_all_of_them_or_none() {
         folder.add(&[name]);
     }
     let said = folder.fails(&["rm", "alice", "bobb"]);
-    assert_eq!(said, "error: there is no user 'bobb'; did you mean 'bob'?\n");
+    assert_eq!(
+        said,
+        "error: there is no user 'bobb'; did you mean 'bob'?\n"
+    );
     assert_eq!(folder.listed().len(), 2);
     let said = folder.run(&["rm", "alice", "bob"]).1;
-    assert_eq!(said, "removed 2 users; a broker that runs disconnects their clients\n");
+    assert_eq!(
+        said,
+        "removed 2 users; a broker that runs disconnects their clients\n"
+    );
     assert_eq!(folder.run(&["ls"]).0, "0 users\n");
 }
 
@@ -191,14 +216,22 @@ fn import_takes_the_users_of_others() {
             (&json!("carol"), &json!("salted-sha256")),
         ]
     );
-    assert_eq!((&listed[1]["roles"], &listed[2]["superuser"]), (&json!(["ops"]), &json!(true)));
+    assert_eq!(
+        (&listed[1]["roles"], &listed[2]["superuser"]),
+        (&json!(["ops"]), &json!(true))
+    );
     fs::copy(folder.0.join("store.jsonl"), folder.0.join("other.jsonl")).unwrap();
     folder.run(&["rm", "alice", "bob"]);
-    let said = folder.run(&["import", "other.jsonl", "--format", "jsonl"]).1;
+    let said = folder
+        .run(&["import", "other.jsonl", "--format", "jsonl"])
+        .1;
     assert_eq!(said, "imported 3 users: 2 new, 1 replaced\n");
     fs::write(folder.0.join("passwd"), "alice:hunter2\n").unwrap();
     let said = folder.fails(&["import", "passwd", "--format", "mosquitto"]);
-    assert!(said.starts_with("error: passwd: line 1: no known password hash"), "{said}");
+    assert!(
+        said.starts_with("error: passwd: line 1: no known password hash"),
+        "{said}"
+    );
     assert!(!said.contains("hunter2"));
 }
 
@@ -206,19 +239,29 @@ fn import_takes_the_users_of_others() {
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let folder = Folder::new("refused");
     folder.add(&["alice"]);
-    let add = |rest: &[&str]| {
-        folder.fails(&[&["add"], rest, &["--password-file", "password"]].concat())
-    };
+    let add =
+        |rest: &[&str]| folder.fails(&[&["add"], rest, &["--password-file", "password"]].concat());
     assert!(add(&["alice"]).contains("there is a user 'alice' already"));
     assert!(add(&["b", "--allow", "everything"]).contains("rule \"allow everything\": user b: "));
     assert!(add(&["b", "--role", ""]).contains("a name is empty"));
     assert!(add(&["b\n"]).contains("control characters"));
-    assert!(folder.fails(&["roles", "rm", "ops"]).contains("there is no 'ops'"));
-    assert!(folder.fails(&["passwd", "bob"]).contains("thrum users add bob adds it"));
+    assert!(
+        folder
+            .fails(&["roles", "rm", "ops"])
+            .contains("there is no 'ops'")
+    );
+    assert!(
+        folder
+            .fails(&["passwd", "bob"])
+            .contains("thrum users add bob adds it")
+    );
     assert_eq!(folder.listed().len(), 1);
     fs::write(folder.0.join("store.jsonl"), "{\"user\":1}\n").unwrap();
     let said = add(&["b"]);
-    assert!(said.contains("store.jsonl:1: a value of the wrong kind"), "{said}");
+    assert!(
+        said.contains("store.jsonl:1: a value of the wrong kind"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -235,12 +278,37 @@ fn the_store_is_found_by_data_directory_and_configuration() {
             .unwrap();
         texts(&output)
     };
-    run(&["add", "alice", "--data-dir", "data", "--password-file", "password"]);
+    run(&[
+        "add",
+        "alice",
+        "--data-dir",
+        "data",
+        "--password-file",
+        "password",
+    ]);
     assert!(folder.0.join("data/users.jsonl").exists());
     assert!(run(&["ls", "-c", "thrum.toml"]).0.contains("alice"));
-    fs::write(folder.0.join("thrum.toml"), "auth.users = \"other.jsonl\"\n").unwrap();
-    run(&["add", "bob", "-c", "thrum.toml", "--password-file", "password"]);
+    fs::write(
+        folder.0.join("thrum.toml"),
+        "auth.users = \"other.jsonl\"\n",
+    )
+    .unwrap();
+    run(&[
+        "add",
+        "bob",
+        "-c",
+        "thrum.toml",
+        "--password-file",
+        "password",
+    ]);
     assert!(folder.0.join("other.jsonl").exists());
-    let (_, said) = run(&["add", "bob", "--data-dir", "missing", "--password-file", "password"]);
+    let (_, said) = run(&[
+        "add",
+        "bob",
+        "--data-dir",
+        "missing",
+        "--password-file",
+        "password",
+    ]);
     assert!(said.contains("there is no directory missing"), "{said}");
 }

@@ -1,9 +1,14 @@
 //! MariaDB.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::death::Mortal;
 use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::PASSWORD;
+
+/// Held while a database is made.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// A server with one database, `thrum`.
 #[derive(Debug)]
@@ -23,7 +28,10 @@ impl MariaDb {
         let data = format!("--datadir={}", folder.file("data"));
         let install = program(&["/usr/bin/mariadb-install-db"]);
         let account = "--auth-root-authentication-method=normal";
+        // Several at once fail on a small machine.
+        let alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         run(&[&install, "--no-defaults", &data, account, "--skip-test-db"]);
+        drop(alone);
         let mut server = Self {
             process: None,
             port: free_port(),
