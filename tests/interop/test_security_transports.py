@@ -6,11 +6,13 @@ import contextlib
 import random
 import socket
 import struct
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from clients.guarded import NOT_AUTHORIZED, SUCCESS, Closed, trusting
-from secured import DEADLINE_SECONDS
+from secured import DEADLINE_SECONDS, PASSWORD
 
 GRANTED_QOS_1 = 1
 SEED = 20_260_101
@@ -71,6 +73,24 @@ def test_websocket_checks_path_and_origin(secured, guest):
     ):
         with pytest.raises(Closed):
             connect(name, path, origin)
+
+
+@pytest.mark.parametrize("scheme", ["wss", "mqtts"])
+def test_mqttjs_exchanges_a_message_over_tls(secured, authority, card, store, scheme):
+    table = "[listeners.mqtts]\nbind = \"127.0.0.1:0\"\n"
+    tls = f'tls = {{ cert = "{card.cert}", key = "{card.key}" }}\n'
+    broker = secured(websocket(card) if scheme == "wss" else table + tls, users=store)
+    name, path = ("ws", "/mqtt") if scheme == "wss" else ("mqtts", "")
+    url = f"{scheme}://localhost:{broker.port(name)}{path}"
+    program = Path(__file__).parent / "mqttjs" / "secure.mjs"
+
+    def run(password: str) -> str:
+        command = ["node", program, url, authority.cert, "root", password]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * DEADLINE_SECONDS)
+        return done.stdout + done.stderr
+
+    assert run(PASSWORD) == f"mqttjs/a over {scheme}:\n"
+    assert "Bad User Name or Password" in run("wrong")
 
 
 def test_unix_socket_carries_messages(secured, guest, tmp_path):
