@@ -385,7 +385,7 @@ fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");
     let mut config = used.expect("the configuration of the start");
-    // Any process is larger, so the pressure begins with the next look and never ends; from then on nobody new comes in.
+    // Any process is larger: the pressure begins with the next look, never ends, and nobody new comes in.
     config.limits.memory = 1;
     broker.reload(&config).expect("nothing to bind");
     watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
