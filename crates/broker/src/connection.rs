@@ -13,6 +13,7 @@ use thrum_protocol::Output;
 use crate::durable::HeldOutput;
 use crate::layered::Layered;
 use crate::peer::Peer;
+use crate::protection::Meter;
 use crate::socket::Socket;
 
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
@@ -65,6 +66,8 @@ pub(crate) struct Connection {
     pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
     pub(crate) partial: Vec<u8>,
+    /// What it may send; none if nothing is limited.
+    pub(crate) meter: Option<Box<Meter>>,
     /// Told apart from an earlier connection in the same slot.
     pub(crate) serial: u32,
     /// The listener that it came through.
@@ -87,6 +90,10 @@ pub(crate) struct Connection {
     pub(crate) muted: bool,
     /// Not read for now, because the gatekeeper has to decide about its next packet.
     pub(crate) is_deciding: bool,
+    /// Not read for now, because it has sent all that a rate lets it.
+    pub(crate) is_paced: bool,
+    /// TLS, WebSocket or the header of a proxy are not done.
+    pub(crate) is_shaking: bool,
     /// The socket took something since the keep alive was last looked at.
     pub(crate) progressed: bool,
 }
@@ -100,6 +107,7 @@ impl Connection {
             out: Output::new(),
             held: None,
             partial: Vec::new(),
+            meter: None,
             serial,
             gate,
             phase: Phase::Handshake,
@@ -112,6 +120,8 @@ impl Connection {
             paused: false,
             muted: false,
             is_deciding: false,
+            is_paced: false,
+            is_shaking: false,
             progressed: false,
         }
     }
@@ -131,7 +141,11 @@ impl Connection {
     /// It is not read for now.
     #[inline]
     pub(crate) fn is_unread(&self) -> bool {
-        self.paused || self.muted || self.is_deciding || self.phase == Phase::Admission
+        self.paused
+            || self.muted
+            || self.is_deciding
+            || self.is_paced
+            || self.phase == Phase::Admission
     }
 
     /// One read. A short one means that the socket is empty, so no second call is made to learn that.

@@ -59,6 +59,11 @@ impl Layered {
         self.wire.len() - self.taken + usize::from(self.end == End::Wanted)
     }
 
+    /// MQTT goes through.
+    pub(crate) fn is_open(&self) -> bool {
+        self.layers.is_open()
+    }
+
     /// The client has ended the stream from inside the layers.
     pub(crate) fn is_closed_by_peer(&self) -> bool {
         self.layers.is_closed_by_peer()

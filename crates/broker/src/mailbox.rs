@@ -16,6 +16,7 @@ use crate::interest::SessionRef;
 use crate::layered::Layered;
 use crate::listener::Change;
 use crate::peer::Peer;
+use crate::protection::Changes;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::worker::{Answered, Decided};
@@ -40,6 +41,8 @@ pub(crate) enum Mail {
     Decided(Box<Decided>),
     /// Use other settings from now on.
     Reload(Arc<Settings>),
+    /// The list of bans has changed.
+    Banned(Changes),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
     /// Second step: disconnect everyone and end.
@@ -94,6 +97,7 @@ impl Mail {
             | Self::Arrived(_)
             | Self::Listen(_)
             | Self::Reload(_)
+            | Self::Banned(_)
             | Self::StopWills
             | Self::Stop => 0,
         }

@@ -135,6 +135,12 @@ impl Row {
         );
     }
 
+    /// What was counted.
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+
     /// Takes away from a gauge; only for the owner of the row.
     #[inline]
     pub(crate) fn subtract(&self, counter: Counter, amount: u64) {
@@ -167,7 +173,7 @@ impl Metrics {
     pub(crate) fn total(&self, counter: Counter) -> u64 {
         self.rows
             .iter()
-            .map(|row| row.0[counter as usize].load(Ordering::Relaxed))
+            .map(|row| row.count(counter))
             .fold(0, u64::wrapping_add)
     }
 }

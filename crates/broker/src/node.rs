@@ -21,6 +21,7 @@ use crate::interest::Interest;
 use crate::listener::{Gates, Listening, Plan, Standing, StartError};
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::metrics::{Counter, Metrics};
+use crate::protection::{BanKeeper, Protection};
 use crate::registry::Registry;
 use crate::retained::RetainedStore;
 use crate::settings::Settings;
@@ -68,6 +69,7 @@ pub(crate) struct Node {
     pub(crate) retained: RetainedStore,
     pub(crate) metrics: Metrics,
     pub(crate) gates: Gates,
+    pub(crate) protection: Protection,
     /// Each on cache lines of its own.
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// Resident memory is over its limit: publishers are read less.
@@ -94,6 +96,7 @@ impl Node {
             retained: RetainedStore::new(settings.retained, workers),
             metrics: Metrics::new(workers),
             gates: Gates::default(),
+            protection: Protection::default(),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             pressure: AtomicBool::new(false),
             taken_over: AtomicUsize::new(0),
@@ -224,6 +227,7 @@ pub struct Broker {
     standing: Standing,
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
+    ban_keeper: Option<BanKeeper>,
 }
 
 impl Broker {
@@ -241,6 +245,7 @@ impl Broker {
         let settings = Arc::new(Settings::new(&config, &access));
         let opened = storage::open(&config)?;
         let node = Arc::new(Node::new(count, &settings, config.shared.strategy));
+        let ban_keeper = keep_bans(&config, &node)?;
         let mut broker = Self {
             control: Arc::new(Control {
                 node: Arc::clone(&node),
@@ -251,6 +256,7 @@ impl Broker {
             standing: Standing::default(),
             threads: Vec::with_capacity(count),
             committer: None,
+            ban_keeper,
         };
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
@@ -358,6 +364,9 @@ impl Broker {
         if config.storage != self.started.storage {
             waiting.push("storage".to_owned());
         }
+        if config.protection.bans != self.started.protection.bans {
+            waiting.push("protection.bans".to_owned());
+        }
         let (limits, old) = (&config.limits, &self.started.limits);
         if limits.mailbox_messages != old.mailbox_messages {
             waiting.push("limits.mailbox_messages".to_owned());
@@ -397,10 +406,22 @@ impl Broker {
             }
         }
         self.standing.clean_up();
+        if let Some(keeper) = self.ban_keeper.take() {
+            keeper.stop();
+        }
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
         }
     }
+}
+
+/// Reads the bans before anybody comes in, and starts to watch their file.
+fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<Option<BanKeeper>, StartError> {
+    let bans = Arc::clone(node.protection.bans());
+    let node = Arc::clone(node);
+    Ok(BanKeeper::start_configured(config, bans, move || {
+        node.clock.now()
+    })?)
 }
 
 fn worker_count(workers: Workers) -> usize {

@@ -93,8 +93,9 @@ pub struct LimitsConfig {
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 4096))]
     pub output_bytes: u32,
-    /// Memory of the process past which publishers are read less; 0 is off. Default `0`: the machine is known to its
-    /// owner alone. A good value is three quarters of its memory.
+    /// Memory of the process past which publishers are read less and new connections wait in the backlog of the system,
+    /// until a tenth below it; 0 is off. Default `0`: the machine is known to its owner alone. A good value is three
+    /// quarters of its memory.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub memory: u64,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rate::{self, ByteRateSchema, Rate, RateSchema};
 use super::{Anonymous, Network, units};
 
 /// One listener.
@@ -39,6 +40,20 @@ pub struct ListenerConfig {
     /// Most connections through this listener; 0 is no limit of its own. Default `0`: `limits.connections` bounds
     /// them all.
     pub max_connections: u32,
+    /// New connections through this listener; those beyond wait in the backlog of the system. 0 is no limit of its own.
+    /// Default `0`: `limits.connect_rate` bounds them all.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub connect_rate: Rate,
+    /// PUBLISH packets of all clients of this listener; over the rate they are not read until it has some left. Another
+    /// rate holds for those who connect from then on. 0 is no limit. Default `0`, as `limits.client.messages`.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub messages: Rate,
+    /// Bytes of all clients of this listener, as `messages`. 0 is no limit. Default `0`.
+    #[serde(with = "rate::bytes")]
+    #[schemars(with = "ByteRateSchema")]
+    pub bytes: Rate,
     /// Put before every topic of this listener's clients, and taken off again for them: tenants that do not see each
     /// other. `%u` is the user name, `%c` the client identifier. Default `""`.
     pub mount_point: String,
@@ -64,6 +79,9 @@ impl Default for ListenerConfig {
             proxy_protocol: false,
             proxy_from: Vec::new(),
             max_connections: 0,
+            connect_rate: Rate::NONE,
+            messages: Rate::NONE,
+            bytes: Rate::NONE,
             mount_point: String::new(),
             auth: Vec::new(),
             anonymous: None,

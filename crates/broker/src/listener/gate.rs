@@ -8,6 +8,7 @@ use thrum_transport::Acceptor;
 use super::mount::MountTemplate;
 use crate::config::{Anonymous, CertificateName, ListenerConfig, Network, Transport};
 use crate::peer::Peer;
+use crate::protection::{Account, Paces};
 
 /// One listener as its connections see it. A reload makes another one of the same name, and connections keep theirs.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub(crate) struct Gate {
     open: Arc<AtomicU32>,
     /// 0 is no limit.
     connections_max: u32,
+    /// Rates of the listener.
+    pub(crate) paces: Paces,
+    /// What its clients have used of them; shared as `open`.
+    pub(crate) account: Arc<Account>,
     /// Who needs no credentials here; none if the node's setting holds.
     pub(crate) anonymous: Option<Anonymous>,
     /// TLS and WebSocket of its connections.
@@ -43,6 +48,8 @@ impl Gate {
             name: name.into(),
             open: before.map_or_else(Arc::default, |before| Arc::clone(&before.open)),
             connections_max: config.max_connections,
+            paces: Paces::new(&config.connect_rate, &config.messages, &config.bytes),
+            account: before.map_or_else(Arc::default, |before| Arc::clone(&before.account)),
             anonymous: config.anonymous,
             acceptor,
             is_quic: config.transport == Transport::Quic,

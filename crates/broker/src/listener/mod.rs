@@ -23,6 +23,7 @@ pub(crate) use plan::{Change, Plan, Standing};
 
 use crate::config::{Bind, ListenerConfig, Transport};
 use crate::peer::Peer;
+use crate::protection::BanFileError;
 use crate::socket::Socket;
 use crate::storage::StorageError;
 
@@ -50,6 +51,9 @@ pub enum StartError {
     /// The durable state cannot be taken over.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The bans cannot be read.
+    #[error(transparent)]
+    Bans(#[from] BanFileError),
     /// The system refused a thread, an epoll instance or an eventfd.
     #[error("cannot start a worker: {0}")]
     System(io::Error),

@@ -23,23 +23,38 @@ const HANDSHAKES_SPARE: u64 = 1024;
 const RATE_PAUSE: Duration = Duration::from_millis(10);
 /// The connect rate is counted in thousandths of a connection, as time is in thousandths of a second.
 const THOUSANDTHS: u64 = 1000;
+/// Longest pause after a listener's rate was used up: it may become another one meanwhile.
+const LISTENER_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// While there is too much to do, the worker looks this often whether it may accept again.
+const OVERLOAD_PAUSE: Duration = Duration::from_millis(100);
 /// Pause after the system had no descriptor left.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
 impl Worker {
     /// The listener is readable.
     pub(super) fn accept(&mut self, number: usize) {
+        if self.overload.defers_connections() {
+            self.local.row().add(Counter::OverloadDeferred, 1);
+            self.defer_accept(OVERLOAD_PAUSE);
+            return;
+        }
         for _ in 0..ACCEPTS_PER_TURN {
             if !self.may_accept() {
+                return;
+            }
+            let Some(gate) = self.listeners.at(number).map(|listener| listener.gate) else {
+                return;
+            };
+            if !self.may_accept_from(gate) {
                 return;
             }
             let Some(listener) = self.listeners.at(number) else {
                 return;
             };
-            let gate = listener.gate;
             match listener.accept() {
                 Ok((socket, peer)) => {
                     self.connects_saved = self.connects_saved.saturating_sub(THOUSANDTHS);
+                    self.charge_connect(gate);
                     self.open(socket, peer, gate, None);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -59,7 +74,7 @@ impl Worker {
 
     /// The pause is over: look at every listener.
     pub(super) fn accept_deferred_now(&mut self) {
-        self.accept_deferred = false;
+        self.accept_at = None;
         self.accept_again = false;
         for number in 0..self.listeners.count() {
             self.accept(number);
@@ -67,10 +82,36 @@ impl Worker {
     }
 
     fn defer_accept(&mut self, pause: Duration) {
-        if !self.accept_deferred {
-            self.accept_deferred = true;
-            self.timers
-                .insert(self.local.now.plus(pause), Target::Accept);
+        let at = self.local.now.plus(pause);
+        if self.accept_at.is_none_or(|known| at < known) {
+            self.accept_at = Some(at);
+            self.timers.insert(at, Target::Accept);
+        }
+    }
+
+    /// Whether the listener's own rate has a connection left; else those that wait stay in the backlog.
+    fn may_accept_from(&mut self, gate: u16) -> bool {
+        let now = self.local.now;
+        let gate = self.local.gate(gate);
+        let Some(pace) = &gate.paces.connects else {
+            return true;
+        };
+        let wait = gate.account.connects.wait(pace, now);
+        if wait.is_zero() {
+            return true;
+        }
+        self.local.row().add(Counter::LimitListenerConnects, 1);
+        self.defer_accept(wait.min(LISTENER_PAUSE_MAX));
+        false
+    }
+
+    /// A connection came out of the backlog. Workers that looked at the same moment may take one too many, which the
+    /// listener then has to wait for.
+    fn charge_connect(&mut self, gate: u16) {
+        let now = self.local.now;
+        let gate = self.local.gate(gate);
+        if let Some(pace) = &gate.paces.connects {
+            gate.account.connects.charge(pace, now, 1);
         }
     }
 
@@ -138,11 +179,17 @@ impl Worker {
             }
             return;
         }
+        let is_proxied = self.local.gate(gate).proxies.is_some();
+        // Of a proxy's client it is asked once the header has said where it comes from.
+        if !is_proxied && !self.may_open(peer.address()) {
+            self.local.gate(gate).leave();
+            return;
+        }
         let serial = self.next_serial;
         self.next_serial = self.next_serial.wrapping_add(1);
         let mut connection = Connection::new(socket, peer, gate, serial);
         let gate = self.local.gate(gate);
-        if gate.proxies.is_some() {
+        if is_proxied {
             if !gate.is_proxy(peer) {
                 gate.leave();
                 self.refuse_unproxied(peer);
@@ -160,9 +207,7 @@ impl Worker {
                 self.certificates.insert(key, certificate);
             }
             self.crowd_grew();
-            let deadline = self.local.now.plus(self.local.settings.connect_timeout);
-            self.timers
-                .insert(deadline, Target::Connection { key, serial });
+            self.begin_handshake(key);
             // Its CONNECT is mostly there already.
             self.read(key, false);
         }

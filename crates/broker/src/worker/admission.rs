@@ -27,9 +27,19 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
 pub(super) struct Pending {
     serial: u32,
     handshake: Handshake,
+    claim: Claim,
     exchange: Option<Exchange>,
     /// Who is not in by then is closed.
     deadline: Time,
+}
+
+/// What a client has shown.
+#[derive(Debug, Default)]
+pub(super) struct Claim {
+    /// The user name that it claims.
+    username: Option<Box<str>>,
+    /// A password, a token or a key.
+    has_secret: bool,
 }
 
 /// How a client is to be judged.
@@ -58,7 +68,7 @@ impl Worker {
             identity,
             ..Admission::default()
         };
-        match self.judge(key, &login) {
+        let next = match self.judge(key, &login) {
             Judge::Gatekeeper => {
                 self.ask(key, handshake, login, rest);
                 Next::Stop
@@ -76,7 +86,11 @@ impl Worker {
                 self.refuse_stranger(key, connect);
                 Next::Stop
             }
+        };
+        if next == Next::Frame {
+            self.charge_unread(key, rest);
         }
+        next
     }
 
     /// What the client shows.
@@ -163,12 +177,21 @@ impl Worker {
             self.refuse_pending(key, &handshake, &violation);
             return;
         };
-        let serial = self.wait_for_answer(key, handshake, rest);
+        let claim = Claim {
+            username: login.identity.username.clone(),
+            has_secret: login.password.is_some() || login.method.is_some(),
+        };
+        let serial = self.wait_for_answer(key, (handshake, claim), rest);
         gatekeeper.login(login, self.reply(AnswerTo::Connection { key, serial }));
     }
 
     /// Nothing is read until the answer is there.
-    fn wait_for_answer(&mut self, key: u32, handshake: Handshake, rest: &[u8]) -> u32 {
+    fn wait_for_answer(
+        &mut self,
+        key: u32,
+        (handshake, claim): (Handshake, Claim),
+        rest: &[u8],
+    ) -> u32 {
         let connection = &mut self.local.connections[key as usize];
         connection.phase = Phase::Admission;
         connection.partial = rest.to_vec();
@@ -177,6 +200,7 @@ impl Worker {
         let pending = Pending {
             serial,
             handshake,
+            claim,
             exchange: None,
             deadline,
         };
@@ -195,16 +219,40 @@ impl Worker {
         };
         match answer {
             Answer::Admit(admission) => {
+                if pending.claim.has_secret {
+                    self.login_succeeded(
+                        key,
+                        &pending.handshake,
+                        pending.claim.username.as_deref(),
+                    );
+                }
                 let partial = std::mem::take(&mut self.local.connections[key as usize].partial);
                 let next = self.come_in(key, (pending.handshake, &partial), *admission);
                 self.local.end_unit();
                 if next == Next::Frame {
+                    self.charge_bytes(key, partial.len());
                     self.go_on_reading(key, &partial);
                 }
             }
-            Answer::Deny(denial) => self.deny(key, &pending.handshake, &denial),
+            Answer::Deny(denial) => {
+                self.note_denial(key, &pending, &denial);
+                self.deny(key, &pending.handshake, &denial);
+            }
             Answer::Challenge { data, exchange } => self.challenge(key, pending, &data, exchange),
             Answer::Unchanged => {}
+        }
+    }
+
+    /// What is wrong with the client counts against its address, what is wrong with a backend does not.
+    fn note_denial(&mut self, key: u32, pending: &Pending, denial: &Denial) {
+        let is_of_client = matches!(
+            denial.reason,
+            ReasonCode::BadUserNameOrPassword
+                | ReasonCode::NotAuthorized
+                | ReasonCode::BadAuthenticationMethod
+        );
+        if is_of_client {
+            self.login_failed(key, &pending.handshake, pending.claim.username.as_deref());
         }
     }
 
@@ -268,7 +316,8 @@ impl Worker {
                     self.refuse_pending(key, &pending.handshake, &violation);
                     return Next::Stop;
                 };
-                let serial = self.wait_for_answer(key, pending.handshake, rest);
+                let standing = (pending.handshake, pending.claim);
+                let serial = self.wait_for_answer(key, standing, rest);
                 let reply = self.reply(AnswerTo::Connection { key, serial });
                 gatekeeper.step(exchange, data.to_vec(), reply);
             }
@@ -297,7 +346,10 @@ impl Worker {
         (mut handshake, rest): (Handshake, &[u8]),
         admission: Admission,
     ) -> Next {
-        if let Err(violation) = self.mount(key, &mut handshake, &admission.identity) {
+        let may_be = self
+            .may_enter(key, &handshake, &admission.identity)
+            .and_then(|()| self.mount(key, &mut handshake, &admission.identity));
+        if let Err(violation) = may_be {
             self.refuse_pending(key, &handshake, &violation);
             return Next::Stop;
         }
@@ -335,7 +387,7 @@ impl Worker {
         };
         let serial = connection.serial;
         if !partial.is_empty() {
-            self.input(key, partial);
+            self.metered(key, |worker| worker.input(key, partial));
         }
         let connection = self.local.connections.get(key as usize);
         if connection.is_some_and(|connection| connection.serial == serial) {

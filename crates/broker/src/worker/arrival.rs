@@ -41,9 +41,14 @@ impl Worker {
             return;
         };
         let result = layered.receive(wire, &mut plain);
+        self.plain_read = plain.len();
         let is_over = layered.is_closed_by_peer();
+        let is_done = layered.is_open() && connection.is_shaking;
         if layered.waiting() > 0 {
             self.local.mark_dirty(key);
+        }
+        if is_done {
+            self.end_handshake(key);
         }
         if !plain.is_empty() {
             self.input(key, &plain);
@@ -104,6 +109,14 @@ impl Worker {
                 };
                 self.certificates.insert(key, Arc::new(certificate));
             }
+            let address = proxied.source.map(Peer::Address).and_then(Peer::address);
+            if !self.may_open(address) {
+                self.lost(key, Ending::ClosedByPeer);
+                return;
+            }
+        }
+        if self.local.connections[key as usize].layered.is_none() {
+            self.end_handshake(key);
         }
         let connection = &self.local.connections[key as usize];
         if rest.is_empty() {

@@ -31,7 +31,13 @@ impl Worker {
         };
         let limits = &self.local.settings.session;
         match Handshake::new(connect, &assigned, limits) {
-            Ok(handshake) => self.admit(key, connect, (handshake, rest)),
+            Ok(handshake) => {
+                if let Err(violation) = self.may_log_in(key, &handshake, connect.username) {
+                    self.refuse(key, connect, &violation);
+                    return Next::Stop;
+                }
+                self.admit(key, connect, (handshake, rest))
+            }
             Err(violation) => {
                 self.refuse(key, connect, &violation);
                 Next::Stop
@@ -59,6 +65,7 @@ impl Worker {
         let next = self.attach(key, handover.handshake, *handover.admission);
         self.local.end_unit();
         if next == Next::Frame && !handover.unread.is_empty() {
+            self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
         }
     }
@@ -140,6 +147,7 @@ impl Worker {
         let existing = self.local.find(handshake.client_id());
         let (expires_at, refresh_secs) = (admission.expires_at, admission.refresh_secs);
         let data = admission.data.clone();
+        let meter = self.meter(key, &admission.identity);
         let access = self.access_of(admission);
         let may_be = self
             .may_keep(&handshake, existing.is_some())
@@ -162,6 +170,7 @@ impl Worker {
         });
         self.local.row().add(Counter::ClientsConnected, 1);
         self.local.connections[key as usize].phase = Phase::Established { session: slot };
+        self.local.connections[key as usize].meter = meter;
         self.local.clients[slot as usize].connection = key;
         self.local.clients[slot as usize].access = access;
         let now = self.local.now;
@@ -194,21 +203,24 @@ impl Worker {
         self.local.wrote(key);
         self.valid_until(slot, expires_at);
         self.refresh_in(slot, refresh_secs);
-        if session_present {
-            self.set_groups_online(slot, true);
-            if self.needs_check(slot) {
-                self.check_subscriptions(slot);
-            }
-        }
-        // What it had subscribed to may be denied now, which ends the connection.
-        if !self.is_at(slot, key) {
+        if session_present && !self.resume_subscriptions(key, slot) {
             return Next::Stop;
-        }
-        if session_present {
-            self.replay(slot);
         }
         self.arm(slot);
         Next::Frame
+    }
+
+    /// What the session had subscribed to goes on; false if it is denied now, which ends the connection.
+    fn resume_subscriptions(&mut self, key: u32, slot: u32) -> bool {
+        self.set_groups_online(slot, true);
+        if self.needs_check(slot) {
+            self.check_subscriptions(slot);
+        }
+        let is_here = self.is_at(slot, key);
+        if is_here {
+            self.replay(slot);
+        }
+        is_here
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.

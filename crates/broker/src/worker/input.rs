@@ -1,5 +1,7 @@
 //! From a readable socket to packets, and from packets to what they ask for.
 
+use std::io;
+
 use mio::event::Event;
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
@@ -32,7 +34,7 @@ pub(super) enum Next {
 
 /// What a read left in the socket. A short read leaves nothing but, at the end of the stream, the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Socket {
+pub(super) enum Socket {
     Empty,
     MayHaveMore,
 }
@@ -96,7 +98,21 @@ impl Worker {
         if connection.is_unread() {
             return Socket::Empty;
         }
+        if connection.meter.is_some() {
+            return self.read_metered(key, buffer);
+        }
         let outcome = connection.read(buffer);
+        self.take_read(key, buffer, outcome)
+    }
+
+    /// What one read brought.
+    #[inline]
+    pub(super) fn take_read(
+        &mut self,
+        key: u32,
+        buffer: &mut [u8],
+        outcome: io::Result<ReadOutcome>,
+    ) -> Socket {
         self.local.row().add(Counter::Reads, 1);
         match outcome {
             Ok(ReadOutcome::Drained(0)) => Socket::Empty,
@@ -154,6 +170,9 @@ impl Worker {
             connection.paused = true;
             self.paused.push(key);
             self.local.row().add(Counter::PublishersPaused, 1);
+            if self.overload.slows_publishers() {
+                self.local.row().add(Counter::OverloadPaused, 1);
+            }
         }
         let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
         let connection = &mut self.local.connections[key as usize];
@@ -262,12 +281,7 @@ impl Worker {
                     self.violated(key, violation);
                     return Next::Stop;
                 }
-                if self.is_stuck()
-                    || self
-                        .node
-                        .pressure
-                        .load(std::sync::atomic::Ordering::Relaxed)
-                {
+                if self.is_stuck() || self.overload.slows_publishers() {
                     self.hold_back = true;
                 }
             }

@@ -176,16 +176,21 @@ impl Worker {
         connection.partial = Vec::new();
         connection.paused = false;
         connection.muted = false;
+        connection.is_paced = false;
+        connection.meter = None;
         connection.shutdown_output();
         let serial = connection.serial;
         self.timers
             .insert(now.plus(DRAIN), Target::Connection { key, serial });
     }
 
-    fn close(&mut self, key: u32) {
+    pub(super) fn close(&mut self, key: u32) {
         let connection = self.local.connections.remove(key as usize);
         self.admissions.remove(&key);
         self.certificates.remove(&key);
+        if connection.is_shaking {
+            self.handshakes.end();
+        }
         self.local.gate(connection.gate).leave();
         let mut out = connection.out;
         out.clear();
@@ -277,7 +282,7 @@ impl Worker {
     fn keep_alive_due(&mut self, key: u32, slot: u32) {
         let connection = &mut self.local.connections[key as usize];
         let progressed = std::mem::take(&mut connection.progressed);
-        let grace = if connection.paused {
+        let grace = if connection.paused || connection.is_paced {
             PAUSED_GRACE
         } else if connection.muted && progressed {
             MUTED_GRACE

@@ -128,7 +128,7 @@ pub(crate) struct Local {
     nowhere: Output,
     pub(crate) settings: Arc<Settings>,
     /// The node's gates as far as they were needed here.
-    gates: Vec<Arc<Gate>>,
+    pub(super) gates: Vec<Arc<Gate>>,
     pub(super) node: Arc<Node>,
 }
 

@@ -77,6 +77,8 @@ impl Worker {
         let connection = &mut self.local.connections[key as usize];
         connection.paused = false;
         connection.muted = false;
+        connection.is_paced = false;
+        connection.meter = None;
         self.read(key, true);
         let connection = self.local.connections.get(key as usize);
         if connection.is_some_and(|connection| connection.phase != Phase::Draining) {

@@ -37,9 +37,13 @@ impl Worker {
         }
         let is_done = end >= self.local.clients.capacity();
         self.recheck = (!is_done).then_some(end);
+        self.rates_changed &= !is_done;
     }
 
     fn recheck_session(&mut self, slot: u32) {
+        if self.rates_changed {
+            self.measure_again(slot);
+        }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
         match client.access.as_deref_mut() {
@@ -72,7 +76,7 @@ impl Worker {
     }
 
     /// An anonymous client.
-    fn identity_of(&mut self, slot: u32) -> Identity {
+    pub(super) fn identity_of(&mut self, slot: u32) -> Identity {
         let client = &self.local.clients[slot as usize];
         let client_id = client.session.client_id().into();
         let connection = client

@@ -4,6 +4,7 @@ mod gatekeeper;
 mod large;
 mod listeners;
 mod peer;
+mod protection;
 mod queue;
 
 use peer::{Peer, connect_packet, start, will};
@@ -375,17 +376,21 @@ fn reached_limits_are_counted_under_their_names() {
 
 #[test]
 fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
-    let (broker, address) = start(2, |config| {
-        // Any process is larger, so the pressure begins with the first look and never ends.
-        config.limits.memory = 1;
+    let mut used = None;
+    let (mut broker, address) = start(2, |config| {
         config.sys.interval = std::time::Duration::from_millis(100);
+        used = Some(config.clone());
     });
     let mut watcher = Peer::connect(address, "watcher");
-    watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
-    while watcher.message().payload == b"0" {}
     let mut subscriber = Peer::connect(address, "s");
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");
+    let mut config = used.expect("the configuration of the start");
+    // Any process is larger: the pressure begins with the next look, never ends, and nobody new comes in.
+    config.limits.memory = 1;
+    broker.reload(&config).expect("nothing to bind");
+    watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
+    while watcher.message().payload == b"0" {}
     for number in 0..5_u8 {
         assert_eq!(
             publisher.publish_acknowledged("t", &[number]),

@@ -40,10 +40,19 @@ pub(crate) fn configured(config: &mut Config, workers: u16) {
 }
 
 pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
+    start_with(Access::default(), workers, change)
+}
+
+/// As [`start`], with somebody who decides about clients.
+pub(crate) fn start_with(
+    access: Access,
+    workers: u16,
+    change: impl FnOnce(&mut Config),
+) -> (Broker, SocketAddr) {
     let mut config = Config::default();
     configured(&mut config, workers);
     change(&mut config);
-    let broker = Broker::start(config, Access::default()).expect("a free port on loopback");
+    let broker = Broker::start(config, access).expect("a free port on loopback");
     let addresses = broker.addresses();
     let address = addresses
         .iter()
@@ -103,6 +112,18 @@ impl Peer {
             version,
             unread: Vec::new(),
         }
+    }
+
+    /// As [`Self::open`], and says as a proxy for whom it speaks: an IPv4 address.
+    pub(crate) fn open_for(address: SocketAddr, source: &str) -> Self {
+        let mut peer = Self::open(address, Version::V5);
+        peer.send_bytes(format!("PROXY TCP4 {source} 192.0.2.200 40000 1883\r\n").as_bytes());
+        peer
+    }
+
+    /// Bytes that need not be a packet.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the broker reads");
     }
 
     /// As [`Self::open`], with room for few unread bytes on this side.
