@@ -7,12 +7,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const CONFIG: &str = r##"
+const CONFIG: &str = r#"
 [auth]
 users = "users.jsonl"
 [acl]
 rules = ["allow role:ops sub #", "deny all pubsub $SYS/#", "allow all pub devices/%c/+", "allow all sub news/#"]
-"##;
+"#;
 
 const USERS: &str = r#"{"user":"eve","roles":["ops"],"rules":["allow pub eve/#"]}
 {"user":"root","superuser":true}
