@@ -114,10 +114,11 @@ def guest():
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory):
-    """A user store with alice, to whom `devices/%c/#` belongs, and root, who may do everything."""
+    """A user store: `devices/%c/#` is alice's, `bob/#` is bob's, and root may do everything."""
     folder = tmp_path_factory.mktemp("store")
     broker = Secured(folder, "")
     broker.users("add", "alice", "--allow", "pubsub devices/%c/#", password=PASSWORD)
+    broker.users("add", "bob", "--allow", "pubsub bob/#", password=PASSWORD)
     broker.users("add", "root", "--superuser", password=PASSWORD)
     return broker.data / "users.jsonl"
 

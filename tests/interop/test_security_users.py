@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from clients.guarded import BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED, SUCCESS
+from clients.guarded import BAD_USER_NAME_OR_PASSWORD, NOT_AUTHORIZED, SUCCESS, Closed
 from clients.model import Will
 from secured import PASSWORD, until
 
@@ -134,6 +136,37 @@ def test_retained_messages_follow_the_rules(guarded, guest, root):
     assert alice.next_message().topic == LAST
     assert alice.publish("devices/a1/end") == SUCCESS
     assert alice.topics_until("devices/a1/end") == []
+
+
+@pytest.fixture
+def left_behind(guarded, guest, root):
+    """A session of alice, with a subscription and a message that waits for her."""
+    alice = guest(guarded.port(), "a1", "alice", session_seconds=60).join()
+    assert alice.subscribe("devices/a1/#") == GRANTED_QOS_1
+    alice.close()
+    assert root.publish("devices/a1/kept") == SUCCESS
+
+
+@pytest.mark.usefixtures("left_behind")
+@pytest.mark.xfail(reason="what waits in a session is not checked for who resumes it", strict=True)
+def test_session_of_another_user_brings_none_of_its_messages(guarded, guest, root):
+    for _ in range(2):
+        bob = guest(guarded.port(), "a1", "bob", session_seconds=60)
+        # To refuse the second user of a client identifier would be right as well.
+        with contextlib.suppress(Closed):
+            if bob.connect() == SUCCESS and bob.subscribe("bob/#") == GRANTED_QOS_1:
+                root.publish("devices/a1/new")
+                root.publish("bob/last")
+                assert bob.topics_until("bob/last") == []
+        bob.close()
+
+
+@pytest.mark.usefixtures("left_behind")
+@pytest.mark.xfail(reason="DISCONNECT comes without CONNACK", raises=Closed, strict=True)
+def test_session_that_may_do_less_is_resumed_or_refused_with_a_connack(guarded, guest):
+    # [MQTT-3.14.0-1]
+    bob = guest(guarded.port(), "a1", "bob", session_seconds=60)
+    assert bob.connect() in (SUCCESS, NOT_AUTHORIZED)
 
 
 def test_client_id_with_a_wildcard_widens_no_rule(guarded, guest, root):

@@ -29,13 +29,15 @@ class Guarded:
     def __init__(self, port: int, client_id: str, username: str | None = None,
                  password: str | None = None, *, host: str = "127.0.0.1", will: Will | None = None,
                  tls: ssl.SSLContext | None = None, transport: str = "tcp",
-                 path: str = "/mqtt", headers: dict | None = None) -> None:
+                 path: str = "/mqtt", headers: dict | None = None,
+                 session_seconds: int = 0) -> None:
         self.inbox: queue.Queue = queue.Queue()
         self.ended: queue.Queue = queue.Queue()
         self._connack: queue.Queue = queue.Queue()
         self._acks: queue.Queue = queue.Queue()
         self._published: queue.Queue = queue.Queue()
         self._address = (host, port)
+        self._session_seconds = session_seconds
         self.client = client = paho.Client(
             CallbackAPIVersion.VERSION2, client_id=client_id, protocol=paho.MQTTv5,
             transport=transport, reconnect_on_failure=False,
@@ -63,8 +65,11 @@ class Guarded:
 
     def connect(self) -> int:
         """Connects; returns the reason code, or raises Closed."""
+        properties = PahoProperties(PacketTypes.CONNECT)
+        properties.SessionExpiryInterval = self._session_seconds
+        is_new = self._session_seconds == 0
         try:
-            self.client.connect(*self._address, keepalive=60)
+            self.client.connect(*self._address, 60, clean_start=is_new, properties=properties)
         except (OSError, paho.WebsocketConnectionError) as error:
             raise Closed(str(error)) from error
         self.client.loop_start()
