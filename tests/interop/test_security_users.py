@@ -148,7 +148,6 @@ def left_behind(guarded, guest, root):
 
 
 @pytest.mark.usefixtures("left_behind")
-@pytest.mark.xfail(reason="what waits in a session is not checked for who resumes it", strict=True)
 def test_session_of_another_user_brings_none_of_its_messages(guarded, guest, root):
     for _ in range(2):
         bob = guest(guarded.port(), "a1", "bob", session_seconds=60)
@@ -162,7 +161,6 @@ def test_session_of_another_user_brings_none_of_its_messages(guarded, guest, roo
 
 
 @pytest.mark.usefixtures("left_behind")
-@pytest.mark.xfail(reason="DISCONNECT comes without CONNACK", raises=Closed, strict=True)
 def test_session_that_may_do_less_is_resumed_or_refused_with_a_connack(guarded, guest):
     # [MQTT-3.14.0-1]
     bob = guest(guarded.port(), "a1", "bob", session_seconds=60)

@@ -12,6 +12,7 @@ use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect
 use super::input::Next;
 use super::lifecycle::Ending;
 use super::{Client, Worker};
+use crate::access::ClientAccess;
 use crate::connection::{Connection, Phase};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
@@ -161,7 +162,10 @@ impl Worker {
             }
             return Next::Stop;
         }
-        let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
+        // Who knows a client identifier does not get what waits for its user.
+        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
+        let clean_start = handshake.clean_start() || is_others;
+        let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);
             let session = Session::new(id, &handshake, &self.local.settings.session);
@@ -203,24 +207,24 @@ impl Worker {
         self.local.wrote(key);
         self.valid_until(slot, expires_at);
         self.refresh_in(slot, refresh_secs);
-        if session_present && !self.resume_subscriptions(key, slot) {
-            return Next::Stop;
+        if session_present {
+            self.set_groups_online(slot, true);
+            if self.needs_check(slot) {
+                self.revoke_subscriptions(slot);
+            }
+            self.replay(slot);
         }
         self.arm(slot);
         Next::Frame
     }
 
-    /// What the session had subscribed to goes on; false if it is denied now, which ends the connection.
-    fn resume_subscriptions(&mut self, key: u32, slot: u32) -> bool {
-        self.set_groups_online(slot, true);
-        if self.needs_check(slot) {
-            self.check_subscriptions(slot);
-        }
-        let is_here = self.is_at(slot, key);
-        if is_here {
-            self.replay(slot);
-        }
-        is_here
+    /// The session was begun by another user.
+    fn is_of_another(&self, slot: u32, access: Option<&ClientAccess>) -> bool {
+        let Some(before) = self.local.clients[slot as usize].access.as_deref() else {
+            return false;
+        };
+        let username = access.and_then(|access| access.identity.username.as_deref());
+        before.identity.username.as_deref() != username
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.

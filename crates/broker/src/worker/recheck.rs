@@ -96,6 +96,14 @@ impl Worker {
     /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
     /// client that comes back finds the rest. What is allowed in part is checked from now on.
     pub(super) fn check_subscriptions(&mut self, slot: u32) {
+        if self.revoke_subscriptions(slot) {
+            let what = "a subscription is no longer allowed: the rules have changed";
+            self.turn_away(slot, ReasonCode::NotAuthorized, what);
+        }
+    }
+
+    /// Ends the subscriptions that are not allowed; whether there were any.
+    pub(super) fn revoke_subscriptions(&mut self, slot: u32) -> bool {
         let mut is_revoked = false;
         for standing in self.standing_subscriptions(slot) {
             let Ok(filter) = TopicFilter::parse(&standing.filter) else {
@@ -126,9 +134,13 @@ impl Worker {
                 }
             }
         }
-        if is_revoked {
-            let what = "a subscription is no longer allowed: the rules have changed";
-            self.turn_away(slot, ReasonCode::NotAuthorized, what);
+        if is_revoked && self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(
+                client_id,
+                "subscriptions ended: the rules do not allow them any more"
+            );
         }
+        is_revoked
     }
 }
