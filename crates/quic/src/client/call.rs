@@ -3,11 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream};
-use tokio::task::{JoinError, JoinSet};
+use quinn::{
+    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, RecvStream, SendStream,
+};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::DialError;
+
+/// A connection and the stream that MQTT travels on.
+pub(super) type Opened = (Connection, (SendStream, RecvStream));
 
 /// A connection to be.
 pub(super) struct Call {
@@ -21,18 +26,28 @@ pub(super) struct Call {
 
 impl Call {
     /// The first handshake that is done, and the stream that MQTT travels on; the others are given up.
-    pub(super) async fn open(self) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
+    pub(super) async fn open(self) -> Result<Opened, DialError> {
         let mut attempts = JoinSet::new();
         let mut failure = None;
         for (address, endpoint) in &self.places {
             match endpoint.connect_with(self.config.clone(), *address, &self.server_name) {
                 Ok(connecting) => {
-                    attempts.spawn(connecting);
+                    attempts.spawn(attempt(connecting));
                 }
                 Err(error) => failure = Some(DialError::Local(error.to_string())),
             }
         }
-        let opening = first_open(attempts, failure, self.time);
+        let opening = async {
+            while let Some(attempt) = attempts.join_next().await {
+                match attempt {
+                    Ok(Ok(opened)) => return Ok(opened),
+                    Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, self.time)),
+                    // Nobody ends an attempt but the runtime, with all of us.
+                    Err(_) => {}
+                }
+            }
+            Err(failure.unwrap_or(DialError::NoAnswer(self.time)))
+        };
         match timeout(self.time, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(DialError::NoAnswer(self.time)),
@@ -40,31 +55,9 @@ impl Call {
     }
 }
 
-type Attempts = JoinSet<Result<Connection, ConnectionError>>;
-
-async fn first_open(
-    mut attempts: Attempts,
-    mut failure: Option<DialError>,
-    time: Duration,
-) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
-    while let Some(attempt) = attempts.join_next().await {
-        match with_stream(attempt).await {
-            Some(Ok(opened)) => return Ok(opened),
-            Some(Err(error)) => failure = Some(DialError::from_handshake(&error, time)),
-            None => {}
-        }
-    }
-    Err(failure.unwrap_or(DialError::NoAnswer(time)))
-}
-
-/// The stream of a handshake that is done; none if the runtime ends, with all of us.
-async fn with_stream(
-    attempt: Result<Result<Connection, ConnectionError>, JoinError>,
-) -> Option<Result<(Connection, (SendStream, RecvStream)), ConnectionError>> {
-    let connection = match attempt.ok()? {
-        Ok(connection) => connection,
-        Err(error) => return Some(Err(error)),
-    };
-    let stream = connection.open_bi().await;
-    Some(stream.map(|stream| (connection, stream)))
+/// One handshake.
+async fn attempt(connecting: Connecting) -> Result<Opened, ConnectionError> {
+    let connection = connecting.await?;
+    let stream = connection.open_bi().await?;
+    Ok((connection, stream))
 }

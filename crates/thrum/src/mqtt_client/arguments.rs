@@ -21,11 +21,11 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(super) host: Option<Option<String>>,
 
-    /// Port to connect to [default: 1883]
+    /// Port to connect to [default: 1883; with quic:// 14567]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub(super) port: Option<u16>,
 
-    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`
+    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`, or the same with `quic://` for MQTT over QUIC
     #[arg(short = 'L', long, value_name = "URL", conflicts_with_all = ["host", "port"], help_heading = "Connection")]
     pub(super) url: Option<String>,
 
@@ -46,6 +46,32 @@ pub(crate) struct ConnectionArgs {
         help_heading = "Connection"
     )]
     pub(super) keepalive: u16,
+
+    /// Certificates in PEM that sign the server's, in place of those of the system
+    #[arg(long, value_name = "FILE", help_heading = "TLS (quic://)")]
+    pub(super) cafile: Option<PathBuf>,
+
+    /// Client's certificate in PEM; needs --key
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key",
+        help_heading = "TLS (quic://)"
+    )]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Key of the client's certificate in PEM; needs --cert
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "TLS (quic://)"
+    )]
+    pub(super) key: Option<PathBuf>,
+
+    /// Take any certificate: encrypted, but anybody may be the server
+    #[arg(long, conflicts_with = "cafile", help_heading = "TLS (quic://)")]
+    pub(super) insecure: bool,
 
     /// Client identifier
     #[arg(

@@ -1,16 +1,18 @@
 //! The socket and its two buffers.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
+use thrum_transport::Scheme;
 
 use super::Stop;
 use super::plan::Target;
+use super::quic::Quic;
 
 /// How long a TCP connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,7 +23,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// A connection; never blocks but in [`Link::wait`].
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: TcpStream,
+    /// Of TCP, or the end of a pipe to what carries it over QUIC.
+    stream: Socket,
+    /// Goes after the socket, so that its last words are still carried.
+    quic: Option<Quic>,
     chunk: Box<[u8]>,
     /// Received and not yet handled.
     pub(super) input: Vec<u8>,
@@ -38,36 +43,27 @@ pub(super) struct Ready {
 
 impl Link {
     pub(super) fn open(target: &Target) -> Result<Self, Stop> {
-        let place = place(target);
         let addresses = resolve(&target.host, target.port)?;
         let local = match &target.bind_address {
             Some(address) => resolve(address, 0)?,
             None => Vec::new(),
         };
-        let mut failure = None;
-        for address in addresses {
-            match connect(address, &local) {
-                Ok(stream) => {
-                    let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
-                    return Ok(Self {
-                        stream,
-                        chunk,
-                        input: Vec::new(),
-                        output: Vec::new(),
-                    });
-                }
-                Err(error) => failure = failure.or(Some(error)),
+        let (stream, quic) = match target.scheme {
+            Scheme::Quic => {
+                let (stream, quic) = Quic::open(target, &addresses, &local)?;
+                (stream, Some(quic))
             }
-        }
-        let Some(error) = failure else {
-            return Err(Stop::unreachable(format!(
-                "{place}: the name has no address"
-            )));
+            Scheme::Mqtt | Scheme::Mqtts | Scheme::Ws | Scheme::Wss => {
+                (connect_first(target, &addresses, &local)?, None)
+            }
         };
-        Err(Stop::unreachable(format!(
-            "cannot connect to {place}: {}",
-            explain(&error)
-        )))
+        Ok(Self {
+            stream,
+            quic,
+            chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
+            input: Vec::new(),
+            output: Vec::new(),
+        })
     }
 
     /// Sends what the socket takes now.
@@ -79,7 +75,7 @@ impl Link {
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(&error)),
+                Err(error) => return Err(self.lost(&error.to_string())),
             }
         }
         self.output.drain(..sent);
@@ -120,7 +116,10 @@ impl Link {
     /// Reads what has come.
     pub(super) fn fill(&mut self) -> Result<(), Stop> {
         match self.stream.read(&mut self.chunk) {
-            Ok(0) => Err(Stop::unreachable("the broker closed the connection")),
+            Ok(0) => Err(match self.quic.as_ref().and_then(Quic::failure) {
+                Some(failure) => failure,
+                None => Stop::unreachable("the broker closed the connection"),
+            }),
             Ok(length) => {
                 self.input.extend_from_slice(&self.chunk[..length]);
                 Ok(())
@@ -130,8 +129,14 @@ impl Link {
             {
                 Ok(())
             }
-            Err(error) => Err(lost(&error)),
+            Err(error) => Err(self.lost(&error.to_string())),
         }
+    }
+
+    /// What the end of the socket means.
+    fn lost(&self, error: &str) -> Stop {
+        let failure = self.quic.as_ref().and_then(Quic::failure);
+        failure.unwrap_or_else(|| Stop::unreachable(format!("connection lost: {error}")))
     }
 
     /// Sends the rest and closes. Waits for the broker to close its side, because closing with unread bytes in the
@@ -176,8 +181,29 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Stop> {
     Ok(addresses.collect())
 }
 
+/// A connection to the first address that accepts one.
+fn connect_first(
+    target: &Target,
+    addresses: &[SocketAddr],
+    local: &[SocketAddr],
+) -> Result<Socket, Stop> {
+    let place = target.place();
+    let mut failure = None;
+    for address in addresses {
+        match connect(*address, local) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    let why = match failure {
+        Some(error) => format!("cannot connect to {place}: {}", explain(&error)),
+        None => format!("{place}: the name has no address"),
+    };
+    Err(Stop::unreachable(why))
+}
+
 // [MQTT-4.2.0-1] [MQTT3-7.1.2-1]
-fn connect(address: SocketAddr, local: &[SocketAddr]) -> std::io::Result<TcpStream> {
+fn connect(address: SocketAddr, local: &[SocketAddr]) -> std::io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -193,16 +219,7 @@ fn connect(address: SocketAddr, local: &[SocketAddr]) -> std::io::Result<TcpStre
     // Acknowledgements must not wait for more data.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
-fn place(target: &Target) -> String {
-    let Target { host, port, .. } = target;
-    if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    }
+    Ok(socket)
 }
 
 fn explain(error: &std::io::Error) -> String {
@@ -217,8 +234,4 @@ fn explain(error: &std::io::Error) -> String {
         }
         _ => format!("{error}; check host and port"),
     }
-}
-
-fn lost(error: &std::io::Error) -> Stop {
-    Stop::unreachable(format!("connection lost: {error}"))
 }

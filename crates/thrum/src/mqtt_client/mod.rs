@@ -14,6 +14,7 @@ mod payload;
 mod plan;
 mod print;
 mod property;
+mod quic;
 mod retry;
 mod run;
 mod scram;

@@ -9,13 +9,13 @@ use std::path::Path;
 use thrum_codec::topic::is_valid_name;
 use thrum_codec::{TopicFilter, Version};
 use thrum_protocol::client::{ClientOptions, WillOptions};
+use thrum_transport::{Scheme, TlsOptions};
 
 use super::property::PropertyValues;
 use super::scram;
 use super::url::Url;
 use super::{ConnectionArgs, Console, Stop};
 
-const PORT: u16 = 1883;
 /// As many as the mosquitto commands have under way.
 const INFLIGHT_MAX: u16 = 20;
 /// A password file is not a place for anything longer.
@@ -42,6 +42,10 @@ pub(crate) struct Plan {
 /// Where to connect to and from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
+    /// TCP or QUIC.
+    pub(super) scheme: Scheme,
+    /// Trust in servers over QUIC.
+    pub(super) tls: TlsOptions,
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) bind_address: Option<String>,
@@ -56,6 +60,18 @@ pub(crate) struct Defaults {
     pub(crate) version: Version,
     /// An argument that needs 5.0 is given: its name.
     pub(crate) needs_5: Option<&'static str>,
+}
+
+impl Target {
+    /// As it is shown.
+    pub(super) fn place(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
 }
 
 impl Plan {
@@ -98,9 +114,18 @@ impl Plan {
             (None, Some(Some(host))) => host.clone(),
             (None, Some(None) | None) => "localhost".to_owned(),
         };
-        let port = url.port.or(args.port).unwrap_or(PORT);
+        let port = url.port.or(args.port);
+        let port = port.unwrap_or_else(|| url.scheme.default_port());
+        let tls = tls(args);
+        if !url.scheme.is_tls() && tls != TlsOptions::default() {
+            return Err(Stop::usage(
+                "--cafile, --cert, --key and --insecure need -L quic://: without it there is no TLS",
+            ));
+        }
         Ok(Self {
             target: Target {
+                scheme: url.scheme,
+                tls,
                 host,
                 port,
                 bind_address: args.bind_address.clone(),
@@ -112,6 +137,16 @@ impl Plan {
             url_topic: url.topic,
             console,
         })
+    }
+}
+
+fn tls(args: &ConnectionArgs) -> TlsOptions {
+    TlsOptions {
+        ca_file: args.cafile.clone(),
+        insecure: args.insecure,
+        cert_file: args.cert.clone(),
+        key_file: args.key.clone(),
+        ..TlsOptions::default()
     }
 }
 
@@ -308,6 +343,16 @@ mod tests {
         assert_eq!(plan.options.username.as_deref(), Some("u"));
         assert_eq!(plan.options.password.as_deref(), Some(&b"p"[..]));
         assert_eq!(plan.url_topic.as_deref(), Some("a/b"));
+    }
+
+    #[test]
+    fn quic_has_a_port_and_trust_of_its_own() {
+        let target = plan("-L quic://h/t --cafile ca.pem").unwrap().target;
+        assert_eq!((target.scheme, target.port), (Scheme::Quic, 14_567));
+        assert_eq!(target.tls.ca_file, Some("ca.pem".into()));
+        for line in ["--insecure", "-L mqtt://h --cafile ca.pem"] {
+            assert_eq!(plan(line).unwrap_err().code, 2);
+        }
     }
 
     #[test]

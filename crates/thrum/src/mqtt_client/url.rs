@@ -1,10 +1,14 @@
-//! `mqtt://[user[:password]@]host[:port]/topic`, the value of `-L`.
+//! `mqtt://[user[:password]@]host[:port]/topic`, the value of `-L`; `quic://` is the other scheme.
+
+use thrum_transport::Scheme;
 
 use super::Stop;
 
 /// The parts of a URL that are there.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
+    /// TCP or QUIC.
+    pub(super) scheme: Scheme,
     pub(super) username: Option<String>,
     pub(super) password: Option<Vec<u8>>,
     pub(super) host: String,
@@ -12,24 +16,40 @@ pub(super) struct Url {
     pub(super) topic: Option<String>,
 }
 
-const FORM: &str = "the form is mqtt://[user[:password]@]host[:port]/topic";
+const FORM: &str = "the form is mqtt://[user[:password]@]host[:port]/topic, or quic://…";
+
+impl Default for Url {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::Mqtt,
+            username: None,
+            password: None,
+            host: String::new(),
+            port: None,
+            topic: None,
+        }
+    }
+}
 
 impl Url {
     pub(super) fn parse(text: &str) -> Result<Self, Stop> {
         if text.starts_with("mqtts://") {
             return Err(Stop::usage(
-                "-L mqtts://: TLS is not supported yet; use mqtt://",
+                "-L mqtts://: TLS over TCP is not supported yet; use mqtt:// or quic://",
             ));
         }
         let wrong = |what: &str| Stop::usage(format!("-L {text}: {what}; {FORM}"));
-        let rest = text
-            .strip_prefix("mqtt://")
-            .ok_or_else(|| wrong("not an mqtt:// URL"))?;
+        let schemes = [("mqtt://", Scheme::Mqtt), ("quic://", Scheme::Quic)];
+        let mut schemes = schemes.into_iter();
+        let (scheme, rest) = schemes
+            .find_map(|(prefix, scheme)| Some((scheme, text.strip_prefix(prefix)?)))
+            .ok_or_else(|| wrong("neither an mqtt:// nor a quic:// URL"))?;
         let (authority, topic) = match rest.split_once('/') {
             Some((authority, topic)) => (authority, Some(topic)),
             None => (rest, None),
         };
         let mut url = Self {
+            scheme,
             topic: topic.filter(|topic| !topic.is_empty()).map(str::to_owned),
             ..Self::default()
         };
@@ -139,6 +159,13 @@ mod tests {
             "mqtt://u:p%40%zz:@[::1]:1/t",
             (Some("u"), Some(b"p@%zz:"), "::1", Some(1), Some("t")),
         );
+    }
+
+    #[test]
+    fn quic_is_a_scheme_of_its_own() {
+        check("quic://u@h:1/t", (Some("u"), None, "h", Some(1), Some("t")));
+        assert_eq!(Url::parse("quic://h").unwrap().scheme, Scheme::Quic);
+        assert_eq!(Url::parse("mqtt://h").unwrap().scheme, Scheme::Mqtt);
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct TargetArgs {
-    /// The broker; NAME=URL for a scenario with several [default: 127.0.0.1:1883].
+    /// The broker by mqtt://, mqtts://, ws://, wss:// or quic://; NAME=URL for a scenario with several
+    /// [default: 127.0.0.1:1883].
     #[arg(long, value_name = "[NAME=]mqtt://HOST:PORT")]
     pub(super) target: Vec<String>,
     /// User name of all clients that the scenario gives none.

@@ -1,0 +1,66 @@
+//! MQTT over QUIC: a socket whose other end is carried to the broker.
+
+use std::net::SocketAddr;
+
+use socket2::Socket;
+use thrum_quic::{DialError, DialOptions, Dialing, QuicDialer};
+use thrum_transport::{Connector, ConnectorError, Endpoint};
+
+use super::Stop;
+use super::plan::Target;
+
+/// What carries a socket.
+#[derive(Debug)]
+pub(super) struct Quic {
+    dialing: Dialing,
+    place: String,
+    _dialer: QuicDialer,
+}
+
+impl Quic {
+    /// Begins a connection to whichever of the addresses answers first.
+    pub(super) fn open(
+        target: &Target,
+        addresses: &[SocketAddr],
+        local: &[SocketAddr],
+    ) -> Result<(Socket, Self), Stop> {
+        let place = target.place();
+        let endpoint = Endpoint {
+            scheme: target.scheme,
+            host: target.host.clone(),
+            port: target.port,
+            path: String::new(),
+            username: None,
+            password: None,
+        };
+        let wrong = |error: ConnectorError| Stop::usage(error.to_string());
+        let connector = Connector::new(&endpoint, &target.tls).map_err(wrong)?;
+        let Some((tls, server_name)) = connector.quic() else {
+            return Err(Stop::usage(format!("{place} is not over QUIC")));
+        };
+        let options = DialOptions {
+            sources: local.iter().map(SocketAddr::ip).collect(),
+            ..DialOptions::default()
+        };
+        let cannot =
+            |error: DialError| Stop::unreachable(format!("cannot connect to {place}: {error}"));
+        let dialer = QuicDialer::new(tls, options).map_err(cannot)?;
+        let dialled = dialer.dial(addresses, &server_name.to_str());
+        let (stream, dialing) = dialled.map_err(cannot)?;
+        let quic = Self {
+            dialing,
+            place,
+            _dialer: dialer,
+        };
+        Ok((stream.into(), quic))
+    }
+
+    /// Why the socket has ended, if the broker has not ended MQTT as it should.
+    pub(super) fn failure(&self) -> Option<Stop> {
+        let error = self.dialing.failure()?;
+        Some(Stop::unreachable(format!(
+            "no connection to {}: {error}",
+            self.place
+        )))
+    }
+}
