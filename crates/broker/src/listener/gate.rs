@@ -130,6 +130,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_listener_has_used_of_its_rates_is_kept_over_a_reload() {
+        let gate = |before: Option<&Gate>| {
+            let plain = Acceptor::new(None, None).expect("plain TCP needs nothing");
+            let config = ListenerConfig::default();
+            Gate::new("a", (&config, plain, CertificateName::None), before)
+        };
+        let first = gate(None);
+        assert!(Arc::ptr_eq(&first.account, &gate(Some(&first)).account));
+    }
+
+    #[test]
     fn connections_are_counted_over_a_reload() {
         let config = ListenerConfig {
             max_connections: 2,

@@ -148,7 +148,7 @@ impl Worker {
         let existing = self.local.find(handshake.client_id());
         let (expires_at, refresh_secs) = (admission.expires_at, admission.refresh_secs);
         let data = admission.data.clone();
-        let meter = self.meter(key, &admission.identity);
+        self.measure(key, &admission.identity);
         let access = self.access_of(admission);
         let may_be = self
             .may_keep(&handshake, existing.is_some())
@@ -174,7 +174,6 @@ impl Worker {
         });
         self.local.row().add(Counter::ClientsConnected, 1);
         self.local.connections[key as usize].phase = Phase::Established { session: slot };
-        self.local.connections[key as usize].meter = meter;
         self.local.clients[slot as usize].connection = key;
         self.local.clients[slot as usize].access = access;
         let now = self.local.now;

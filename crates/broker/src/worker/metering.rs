@@ -30,8 +30,8 @@ impl Local {
 }
 
 impl Worker {
-    /// What a client may send that comes in; none if nothing is limited.
-    pub(super) fn meter(&mut self, key: u32, identity: &Identity) -> Option<Box<Meter>> {
+    /// Gives a connection its meter; none if nothing is limited.
+    pub(super) fn measure(&mut self, key: u32, identity: &Identity) {
         let connection = &self.local.connections[key as usize];
         let (number, address) = (connection.gate, connection.peer.address());
         self.local.gate(number);
@@ -48,7 +48,8 @@ impl Worker {
             address: &settings.address,
             listener: Some((&gate.paces, &gate.account)),
         };
-        self.node.protection.meter(&who, &scopes)
+        let meter = self.node.protection.meter(&who, &scopes);
+        self.local.connections[key as usize].meter = meter;
     }
 
     /// Other rates: a session that has a connection gets another meter, or none.
@@ -62,8 +63,7 @@ impl Worker {
             Some(access) => (*access.identity).clone(),
             None => self.identity_of(slot),
         };
-        let meter = self.meter(key, &identity);
-        self.local.connections[key as usize].meter = meter;
+        self.measure(key, &identity);
     }
 
     /// One read of a connection with a meter.
