@@ -19,6 +19,7 @@ fn alice() -> Identity {
             common_name: Some("cn-7".into()),
             ..Certificate::default()
         })),
+        backend: None,
         claims: vec![("team".into(), "red".into()), ("bad".into(), "a/b".into())],
         is_superuser: false,
     }

@@ -111,7 +111,7 @@ impl Worker {
         let row = self.local.row();
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
-        let outcome = if topic.starts_with('$') && is_reserved(topic) {
+        let outcome = if seen.starts_with('$') && is_reserved(seen) {
             ReasonCode::NotAuthorized
         } else if self.is_disk_full() && self.needs_disk(&publication) {
             self.local.row().add(Counter::StorageRefused, 1);

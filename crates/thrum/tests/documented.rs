@@ -5,11 +5,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 24] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
     "docs/guide/protection.md",
+    "docs/guide/authorization.md",
+    "docs/guide/authentication-backends.md",
+    "docs/guide/from-mosquitto.md",
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
     "docs/guide/bench.md",

@@ -68,15 +68,23 @@ impl Broker {
                 return (self.published, heard);
             }
             heard.extend_from_slice(&chunk[..len]);
-            while let Some(frame) = frame::split(&heard[used..], u32::MAX).unwrap() {
-                used += frame.len;
-                let is_welcome = self.handle(&decode(frame, Version::V5).unwrap());
-                self.flush(&mut stream);
-                if !is_welcome {
-                    return (self.published, heard);
-                }
+            if !self.handle_all(&heard, &mut used, &mut stream) {
+                return (self.published, heard);
             }
         }
+    }
+
+    /// False if the connection is to be closed.
+    fn handle_all(&mut self, heard: &[u8], used: &mut usize, stream: &mut TcpStream) -> bool {
+        while let Some(frame) = frame::split(&heard[*used..], u32::MAX).unwrap() {
+            *used += frame.len;
+            let is_welcome = self.handle(&decode(frame, Version::V5).unwrap());
+            self.flush(stream);
+            if !is_welcome {
+                return false;
+            }
+        }
+        true
     }
 
     fn flush(&mut self, stream: &mut TcpStream) {

@@ -149,10 +149,21 @@ impl ClientFault {
             }
             error => Self::Certificate {
                 subject,
-                cause: error.to_string(),
+                cause: in_words(&error),
             },
         }
     }
+}
+
+/// The library has no words for some faults.
+fn in_words(error: &CertificateError) -> String {
+    let text = error.to_string();
+    if text.contains("UnsupportedCertVersion") {
+        return "it is an X.509 certificate of version 1: issue it again with an extension, such as \
+                a subject alternative name, which makes it version 3"
+            .to_owned();
+    }
+    text
 }
 
 /// Alerts by which a client says that it does not take a certificate.

@@ -14,6 +14,8 @@ use thrum_conformance::clock;
 
 /// Longest start of a server on a busy machine.
 pub const START_MAX: Duration = Duration::from_mins(1);
+/// Longest time in seconds that a program runs which makes a database or fills it.
+const RUN_SECS_MAX: &str = "180";
 /// Longest time that a killed server needs to be gone.
 const END_MAX: Duration = Duration::from_secs(10);
 /// Ports for servers: below those that Linux gives to connections, so that a server that was killed finds its port free.
@@ -171,8 +173,9 @@ pub fn run<S: AsRef<OsStr>>(program: &[S]) -> Output {
 /// # Panics
 /// It is not there, or fails.
 pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output {
-    let output = Command::new(&command[0])
-        .args(&command[1..])
+    let output = Command::new("timeout")
+        .arg(RUN_SECS_MAX)
+        .args(command)
         .stdin(Stdio::null())
         .current_dir("/")
         .output()

@@ -47,6 +47,11 @@ pub(crate) trait Backend: Send + Sync + Debug {
         Box::pin(async { Ok(None) })
     }
 
+    /// Whether it knows by itself that a user whom it let in is gone since.
+    fn is_gone(&self, _username: &str) -> bool {
+        false
+    }
+
     /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are
     /// not asked: they would look for a password.
     fn takes_verified(&self) -> bool {

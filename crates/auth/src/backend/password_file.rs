@@ -87,6 +87,10 @@ impl Backend for PasswordFile {
         &self.name
     }
 
+    fn is_gone(&self, username: &str) -> bool {
+        !self.file.current().contains_key(username)
+    }
+
     fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict> {
         Box::pin(self.ask(login))
     }

@@ -91,6 +91,11 @@ impl Users {
         })
     }
 
+    /// Somebody has set up a store, be it empty now.
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.file.was_there()
+    }
+
     /// What was read last.
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         self.file.current()

@@ -239,6 +239,13 @@ impl Gatekeeper for AuthService {
         if &*link.name == USERS {
             return once.answer(refresh_user(&state, &identity));
         }
+        if link
+            .backend
+            .is_gone(identity.username.as_deref().unwrap_or_default())
+        {
+            let denial = state::withdrawn(&link.name, "gone");
+            return once.answer(Answer::Deny(denial));
+        }
         let limit = chain.timeout;
         self.spawn(async move {
             // Who is in stays in with what it has while a backend is down: it would be cut off for nothing else.

@@ -298,8 +298,6 @@ fn wrong_passwords_and_unknown_users_are_told_the_same() {
 #[test]
 fn a_changed_store_is_taken_over_and_everybody_is_told() {
     let service = Service::start("change", |_| {});
-    assert!(!service.service.has_users());
-    assert!(service.service.policy().allows_by_default);
     let (changes, changed) = mpsc::channel();
     let tell = move || changes.send(()).unwrap();
     service.service.on_change(Box::new(tell));
@@ -323,6 +321,18 @@ fn a_changed_store_is_taken_over_and_everybody_is_told() {
     let gone = denial(service.refresh(&identity));
     assert_eq!(gone.reason, ReasonCode::NotAuthorized);
     service.deny(login(Some("alice"), Some("other")));
+    // Who removes the last user does not open the door.
+    assert!(service.service.has_users());
+    assert!(!service.service.policy().allows_by_default);
+}
+
+#[test]
+fn a_store_that_was_never_made_is_not_set_up() {
+    let service = Service::start("none", |_| {});
+    std::fs::remove_file(service.settings.users_file().unwrap()).unwrap();
+    let fresh = AuthService::start(&service.settings).unwrap();
+    assert!(!fresh.has_users());
+    assert!(fresh.policy().allows_by_default);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The store on disk and in memory.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -196,10 +197,12 @@ fn a_hundred_thousand_users_are_read() {
     let folder = Folder::new("many");
     let mut text = String::new();
     for number in 0..100_000 {
-        text.push_str(&format!(
+        writeln!(
+            text,
             "{{\"user\":\"device-{number}\",\"password\":\"{HASH}\",\"roles\":[\"device\"],\
-             \"rules\":[\"allow pubsub devices/%c/#\"]}}\n"
-        ));
+             \"rules\":[\"allow pubsub devices/%c/#\"]}}"
+        )
+        .unwrap();
     }
     fs::write(folder.file(), text).unwrap();
     let store = read(&folder.file()).unwrap();

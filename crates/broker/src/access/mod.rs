@@ -10,7 +10,7 @@ use thrum_protocol::Time;
 
 use crate::extension::{Access, Policy, RuleSource};
 pub(crate) use remembered::Asked;
-use remembered::Remembered;
+use remembered::{Opinion, Remembered};
 
 /// May the client do it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,15 +114,12 @@ impl ClientAccess {
         }
         let policy = &shared.access.policy;
         let mut resolved = Resolved::default();
+        let none = Rules::new();
         let mut front = None;
         for source in &policy.order {
             match source {
                 RuleSource::Everybody => self.add(&policy.rules, &mut resolved),
-                RuleSource::Client => {
-                    if let Some(own) = &self.own {
-                        self.add(own, &mut resolved);
-                    }
-                }
+                RuleSource::Client => self.add(self.own.as_deref().unwrap_or(&none), &mut resolved),
                 RuleSource::Gatekeeper if shared.asks() => {
                     front = Some(std::mem::take(&mut resolved));
                 }
@@ -159,11 +156,12 @@ impl ClientAccess {
         let decision = self.front.publish(topic, qos, retain);
         let allowed = decision.allowed.or_else(|| {
             let behind = self.behind.as_ref()?;
-            let said = self
-                .remembered
-                .find(Asked::publish(topic, qos, retain), now)?;
-            let by_default = || behind.publish(topic, qos, retain).allowed;
-            said.or_else(by_default).or(Some(false))
+            let asked = Asked::publish(topic, qos, retain);
+            match self.remembered.find(asked, now)? {
+                Opinion::Allow => Some(true),
+                Opinion::Deny => Some(false),
+                Opinion::Nothing => Some(behind.publish(topic, qos, retain).allowed == Some(true)),
+            }
         });
         match allowed {
             Some(true) => Verdict::Allowed,
@@ -190,12 +188,11 @@ impl ClientAccess {
         let Some(said) = self.remembered.find(Asked::subscribe(filter, qos), now) else {
             return Grant::Ask;
         };
-        let or_allowed = match (said, behind.subscribe(filter, qos)) {
-            (Some(allowed), _) => allowed,
-            (None, Coverage::Allowed) => true,
-            (None, Coverage::Denied) => false,
-            // Neither alone: what is asked behind would have to be checked for each message as well.
-            (None, Coverage::Mixed | Coverage::Undecided) => false,
+        let or_allowed = match said {
+            Opinion::Allow => true,
+            Opinion::Deny => false,
+            // What is asked behind would have to be checked for each message as well if it allows a part.
+            Opinion::Nothing => behind.subscribe(filter, qos) == Coverage::Allowed,
         };
         grant(self.front.subscribe_or(filter, qos, or_allowed), or_allowed)
     }

@@ -14,12 +14,21 @@ pub(crate) struct Asked<'a> {
     kind: u8,
 }
 
+/// What the gatekeeper said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opinion {
+    Allow,
+    Deny,
+    /// It has none.
+    Nothing,
+}
+
 /// An answer.
 #[derive(Debug)]
 struct Said {
     topic: Box<str>,
     kind: u8,
-    allowed: Option<bool>,
+    opinion: Opinion,
     until: Time,
 }
 
@@ -49,11 +58,11 @@ impl<'a> Asked<'a> {
 
 impl Remembered {
     /// The answer; none if there was none, or it is too old.
-    pub(super) fn find(&self, asked: Asked<'_>, now: Time) -> Option<Option<bool>> {
+    pub(super) fn find(&self, asked: Asked<'_>, now: Time) -> Option<Opinion> {
         let is_it = |said: &&Said| {
             said.kind == asked.kind && *said.topic == *asked.topic && said.until > now
         };
-        self.0.iter().find(is_it).map(|said| said.allowed)
+        self.0.iter().find(is_it).map(|said| said.opinion)
     }
 
     pub(super) fn insert(
@@ -75,7 +84,11 @@ impl Remembered {
         self.0.push(Said {
             topic: asked.topic.into(),
             kind: asked.kind,
-            allowed,
+            opinion: match allowed {
+                Some(true) => Opinion::Allow,
+                Some(false) => Opinion::Deny,
+                None => Opinion::Nothing,
+            },
             until,
         });
     }
@@ -94,7 +107,7 @@ mod tests {
         let mut remembered = Remembered::default();
         let asked = Asked::publish("a", QoS::AtLeastOnce, false);
         remembered.insert(asked, Some(true), at(10), 4);
-        assert_eq!(remembered.find(asked, at(9)), Some(Some(true)));
+        assert_eq!(remembered.find(asked, at(9)), Some(Opinion::Allow));
         assert_eq!(remembered.find(asked, at(10)), None);
         for other in [
             Asked::publish("b", QoS::AtLeastOnce, false),

@@ -27,8 +27,6 @@ pub struct ListenerConfig {
     /// Web pages that may connect over WebSocket, by origin: `"https://example.com"`. Clients that send no origin, which
     /// is all but browsers, may too. Default `[]`: every page.
     pub origins: Vec<String>,
-    /// TLS of this listener.
-    pub tls: TlsConfig,
     /// Name of the listener whose TLS this one uses as well, certificate and all. Default `""`: its own.
     pub tls_from: String,
     /// Connections begin with a PROXY protocol header, version 1 or 2, that names the client's address. A connection
@@ -51,6 +49,8 @@ pub struct ListenerConfig {
     #[serde(with = "units::inherited_anonymous")]
     #[schemars(with = "units::InheritedAnonymousSchema")]
     pub anonymous: Option<Anonymous>,
+    /// TLS of this listener.
+    pub tls: TlsConfig,
 }
 
 impl Default for ListenerConfig {
@@ -60,7 +60,6 @@ impl Default for ListenerConfig {
             transport: Transport::Tcp,
             path: "/mqtt".to_owned(),
             origins: Vec::new(),
-            tls: TlsConfig::default(),
             tls_from: String::new(),
             proxy_protocol: false,
             proxy_from: Vec::new(),
@@ -68,6 +67,7 @@ impl Default for ListenerConfig {
             mount_point: String::new(),
             auth: Vec::new(),
             anonymous: None,
+            tls: TlsConfig::default(),
         }
     }
 }
@@ -136,11 +136,11 @@ pub struct TlsConfig {
     pub username: CertificateName,
     /// Lowest version of TLS: `"1.2"` or `"1.3"`. Default `"1.2"`: many devices know no other; older ones are broken.
     pub min_version: TlsVersion,
+    /// Clients get tickets to come back with half the work. Default `true`.
+    pub session_tickets: bool,
     /// More certificates, for other names of this host: a table for each with `cert` and `key`. A client that asks for a
     /// name gets the certificate that has it, all others get `tls.cert`.
     pub sni: std::collections::BTreeMap<String, CertificateConfig>,
-    /// Clients get tickets to come back with half the work. Default `true`.
-    pub session_tickets: bool,
 }
 
 impl Default for TlsConfig {

@@ -200,8 +200,8 @@ impl Worker {
                 self.check_subscriptions(slot);
             }
         }
-        // What it had subscribed to may have been all it was admitted for.
-        if self.local.clients[slot as usize].connection != key {
+        // What it had subscribed to may be denied now, which ends the connection.
+        if !self.is_at(slot, key) {
             return Next::Stop;
         }
         if session_present {

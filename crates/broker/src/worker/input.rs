@@ -257,20 +257,9 @@ impl Worker {
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
-                let (reason, what) = match self.publish_from(slot, &publish, alias.as_ref()) {
-                    Published::Answered => (ReasonCode::Success, ""),
-                    // [MQTT3-4.8.0-2]
-                    Published::DiskFull => (
-                        ReasonCode::QuotaExceeded,
-                        "the broker's disk is full: the message cannot be kept",
-                    ),
-                    Published::Denied => (
-                        ReasonCode::NotAuthorized,
-                        "not authorized to publish to this topic",
-                    ),
-                };
-                if reason != ReasonCode::Success {
-                    self.violated(key, Violation::new(reason, what));
+                if let Some(violation) = refusal(self.publish_from(slot, &publish, alias.as_ref()))
+                {
+                    self.violated(key, violation);
                     return Next::Stop;
                 }
                 if self.is_stuck()
@@ -290,12 +279,7 @@ impl Worker {
             }
             Action::Authenticate(auth) => {
                 self.authenticate_again(slot, &auth);
-                if self
-                    .local
-                    .clients
-                    .get(slot as usize)
-                    .is_none_or(|client| client.connection != key)
-                {
+                if !self.is_at(slot, key) {
                     return Next::Stop;
                 }
             }
@@ -323,6 +307,22 @@ impl Worker {
         {
             self.replay(slot);
         }
+    }
+}
+
+/// Why the connection of a client that published has to end.
+fn refusal(published: Published) -> Option<Violation> {
+    match published {
+        Published::Answered => None,
+        // [MQTT3-4.8.0-2]
+        Published::DiskFull => Some(Violation::new(
+            ReasonCode::QuotaExceeded,
+            "the broker's disk is full: the message cannot be kept",
+        )),
+        Published::Denied => Some(Violation::new(
+            ReasonCode::NotAuthorized,
+            "not authorized to publish to this topic",
+        )),
     }
 }
 

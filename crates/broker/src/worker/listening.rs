@@ -37,6 +37,14 @@ impl Listeners {
         self.places.iter().position(is_it)
     }
 
+    fn regate(&mut self, number: u32, gate: u16) {
+        let place = self.find(number);
+        let listener = place.and_then(|place| self.places[place].as_mut());
+        if let Some((_, listener)) = listener {
+            listener.gate = gate;
+        }
+    }
+
     fn free_place(&mut self) -> usize {
         let free = self.places.iter().position(Option::is_none);
         free.unwrap_or_else(|| {
@@ -55,14 +63,7 @@ impl Worker {
         for change in changes {
             match change {
                 Change::Open(number, listener) => self.watch_listener(number, listener),
-                Change::Regate(number, gate) => {
-                    let place = self.listeners.find(number);
-                    if let Some((_, listener)) =
-                        place.and_then(|place| self.listeners.places[place].as_mut())
-                    {
-                        listener.gate = gate;
-                    }
-                }
+                Change::Regate(number, gate) => self.listeners.regate(number, gate),
                 Change::Close(number) => self.close_listener(number),
             }
         }

@@ -75,6 +75,9 @@ impl Worker {
             Answer::Admit(admission) => {
                 let data = admission.data.clone();
                 self.take_over_admission(slot, *admission);
+                if !self.is_connected(slot, id) {
+                    return;
+                }
                 let (client, out) = self.local.client_and_output(slot);
                 let done = client.session.authenticate_done(data.as_deref(), out);
                 self.after_auth(slot, done);
@@ -184,6 +187,12 @@ impl Worker {
             let identity = Arc::clone(&access.identity);
             gatekeeper.refresh(identity, self.reply(AnswerTo::Refresh { slot, id }));
         }
+    }
+
+    /// The session is there and has this connection.
+    pub(super) fn is_at(&self, slot: u32, key: u32) -> bool {
+        let client = self.local.clients.get(slot as usize);
+        client.is_some_and(|client| client.connection == key)
     }
 
     pub(super) fn is_connected(&self, slot: u32, id: u64) -> bool {

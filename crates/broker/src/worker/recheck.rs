@@ -58,7 +58,10 @@ impl Worker {
             }
         }
         self.check_subscriptions(slot);
-        let client = &self.local.clients[slot as usize];
+        let Some(client) = self.local.clients.get(slot as usize) else {
+            // Its session ended with its connection.
+            return;
+        };
         let has_user = client
             .access
             .as_ref()

@@ -35,6 +35,10 @@ fn works(address: SocketAddr) {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test's own thread waits for the workers"
+)]
 fn a_listener_is_added_and_removed_and_its_clients_stay() {
     let (mut broker, mut config, first) = started();
     let second = free_port();
@@ -78,6 +82,10 @@ fn a_reload_that_cannot_listen_changes_nothing() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test's own thread waits for the workers"
+)]
 fn other_limits_of_a_listener_hold_from_the_reload_on() {
     let (mut broker, mut config, address) = started();
     let _first = Peer::connect(address, "first");

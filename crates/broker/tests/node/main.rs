@@ -1,5 +1,6 @@
 //! A node over real sockets, with one and with several workers: what needs workers to work together.
 
+mod gatekeeper;
 mod large;
 mod listeners;
 mod peer;

@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(150);
 
-pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
-    let mut config = Config::default();
+/// A free port on loopback, so many workers, and everybody is let in.
+pub(crate) fn configured(config: &mut Config, workers: u16) {
     config.node.workers = Workers::Count(workers);
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
@@ -37,6 +37,11 @@ pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, 
             ..ListenerConfig::default()
         },
     );
+}
+
+pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
+    let mut config = Config::default();
+    configured(&mut config, workers);
     change(&mut config);
     let broker = Broker::start(config, Access::default()).expect("a free port on loopback");
     let addresses = broker.addresses();

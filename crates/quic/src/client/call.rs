@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream};
-use tokio::task::JoinSet;
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 
 use super::DialError;
@@ -32,27 +32,39 @@ impl Call {
                 Err(error) => failure = Some(DialError::Local(error.to_string())),
             }
         }
-        let opening = async {
-            while let Some(attempt) = attempts.join_next().await {
-                // Nobody ends an attempt but the runtime, with all of us.
-                let Ok(attempt) = attempt else { continue };
-                let opened = match attempt {
-                    Ok(connection) => connection
-                        .open_bi()
-                        .await
-                        .map(|stream| (connection, stream)),
-                    Err(error) => Err(error),
-                };
-                match opened {
-                    Ok(opened) => return Ok(opened),
-                    Err(error) => failure = Some(DialError::from_handshake(&error, self.time)),
-                }
-            }
-            Err(failure.unwrap_or(DialError::NoAnswer(self.time)))
-        };
+        let opening = first_open(attempts, failure, self.time);
         match timeout(self.time, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(DialError::NoAnswer(self.time)),
         }
     }
+}
+
+type Attempts = JoinSet<Result<Connection, ConnectionError>>;
+
+async fn first_open(
+    mut attempts: Attempts,
+    mut failure: Option<DialError>,
+    time: Duration,
+) -> Result<(Connection, (SendStream, RecvStream)), DialError> {
+    while let Some(attempt) = attempts.join_next().await {
+        match with_stream(attempt).await {
+            Some(Ok(opened)) => return Ok(opened),
+            Some(Err(error)) => failure = Some(DialError::from_handshake(&error, time)),
+            None => {}
+        }
+    }
+    Err(failure.unwrap_or(DialError::NoAnswer(time)))
+}
+
+/// The stream of a handshake that is done; none if the runtime ends, with all of us.
+async fn with_stream(
+    attempt: Result<Result<Connection, ConnectionError>, JoinError>,
+) -> Option<Result<(Connection, (SendStream, RecvStream)), ConnectionError>> {
+    let connection = match attempt.ok()? {
+        Ok(connection) => connection,
+        Err(error) => return Some(Err(error)),
+    };
+    let stream = connection.open_bi().await;
+    Some(stream.map(|stream| (connection, stream)))
 }

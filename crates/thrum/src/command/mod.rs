@@ -1,5 +1,6 @@
 //! The commands: one file each, and the tree that leads to them.
 
+mod acl;
 mod backup;
 mod bans;
 mod bench;
@@ -75,6 +76,8 @@ pub(crate) enum Command {
     Retained(retained::RetainedArgs),
     /// Add, change, list, remove and import users, roles and groups.
     Users(users::UsersArgs),
+    /// Say what a client may publish and subscribe to, and which rule decides.
+    Acl(acl::AclArgs),
     /// Copy a data directory while its broker runs, and restore it.
     Backup(backup::BackupArgs),
     /// Print a completion script for a shell.
@@ -97,6 +100,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Subscribe(args) => subscribe::run(&args),
         Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
+        Command::Acl(args) => acl::run(&args),
         Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),

@@ -37,6 +37,8 @@ fn every_command_and_flag_parses() {
         "thrum config show --origin --config a.toml",
         "thrum config import mosquitto mosquitto.conf -o thrum.toml --json",
         "thrum users import dynamic-security.json --format mosquitto-dynsec --users users.jsonl",
+        "thrum acl test meter-7 pub a/b -u meter --qos 1 --retain --address 192.0.2.1 --listener mqtt --json",
+        "thrum acl test meter-7 sub a/# -c thrum.toml",
         "thrum bans ls --data-dir d --json",
         "thrum bans add --data-dir d --client-id a --for 1h --reason noise",
         "thrum bans add --file f --address 192.0.2.0/24",
@@ -72,6 +74,7 @@ fn every_command_and_flag_parses() {
 fn wrong_usage_is_refused_with_a_hint() {
     for (line, hint) in [
         ("thrum serv", "'serve'"),
+        ("thrum serv", "similar subcommands exist: 'users', 'serve'"),
         (
             "thrum serve --lisen 1883",
             "a similar argument exists: '--listen'",
@@ -130,6 +133,7 @@ fn help_is_as_it_was_reviewed() {
         ("thrum serve -h", "serve.txt"),
         ("thrum config -h", "config.txt"),
         ("thrum config import mosquitto -h", "config-import.txt"),
+        ("thrum acl test -h", "acl-test.txt"),
         ("thrum bans -h", "bans.txt"),
         ("thrum bans add -h", "bans-add.txt"),
         ("thrum sessions -h", "sessions.txt"),

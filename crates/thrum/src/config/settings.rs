@@ -69,7 +69,7 @@ impl Config {
                     Anonymous::Nobody => broker::Anonymous::Nobody,
                 },
             },
-            storage: self.storage.clone(),
+            storage: self.storage,
             limits: self.limits.clone(),
             protection: self.protection.clone(),
             shared: self.shared,

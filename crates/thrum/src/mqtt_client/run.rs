@@ -283,7 +283,7 @@ impl Runner<'_> {
                  which this command does not know",
             ));
         };
-        let answer = login.answer(step).map_err(unproved)?;
+        let answer = login.answer(step).map_err(|error| unproved(&error))?;
         if !self.client.authenticate(&answer, self.clock.now(), output) {
             return Err(Stop::failed("the broker takes no packets as large as AUTH"));
         }
@@ -293,7 +293,9 @@ impl Runner<'_> {
     /// A broker that cannot prove itself gets no messages.
     fn check_broker(&mut self, step: Option<&[u8]>) -> Result<(), Stop> {
         match &mut self.login {
-            Some(login) => login.finish(step.unwrap_or_default()).map_err(unproved),
+            Some(login) => login
+                .finish(step.unwrap_or_default())
+                .map_err(|error| unproved(&error)),
             None => Ok(()),
         }
     }
@@ -372,6 +374,6 @@ impl Runner<'_> {
     }
 }
 
-fn unproved(error: scram::ScramError) -> Stop {
+fn unproved(error: &scram::ScramError) -> Stop {
     Stop::denied(format!("login failed: {error}"))
 }

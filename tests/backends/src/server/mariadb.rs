@@ -5,6 +5,9 @@ use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::PASSWORD;
 
+/// The process is killed, never the machine: what was written is there, and no disk is waited for.
+const NO_SYNC: &str = "--innodb-flush-method=nosync";
+
 /// A server with one database, `thrum`.
 #[derive(Debug)]
 pub struct MariaDb {
@@ -23,7 +26,14 @@ impl MariaDb {
         let data = format!("--datadir={}", folder.file("data"));
         let install = program(&["/usr/bin/mariadb-install-db"]);
         let account = "--auth-root-authentication-method=normal";
-        run(&[&install, "--no-defaults", &data, account, "--skip-test-db"]);
+        run(&[
+            &install,
+            "--no-defaults",
+            &data,
+            account,
+            "--skip-test-db",
+            NO_SYNC,
+        ]);
         let mut server = Self {
             process: None,
             port: free_port(),
@@ -89,6 +99,7 @@ impl Mortal for MariaDb {
             format!("--pid-file={}", self.folder.file("pid")),
             "--innodb-buffer-pool-size=16M".to_owned(),
             "--innodb-flush-log-at-trx-commit=2".to_owned(),
+            NO_SYNC.to_owned(),
         ];
         let process = Process::start(&server, &self.folder.path().join("log"));
         process.wait_for_port(self.port);

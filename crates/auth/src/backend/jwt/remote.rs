@@ -201,22 +201,26 @@ mod tests {
         said: Arc<Mutex<(u32, String)>>,
     }
 
+    async fn answers(listener: TcpListener, said: Arc<Mutex<(u32, String)>>) {
+        while let Ok((stream, _)) = listener.accept().await {
+            let text = next_answer(&said);
+            serve(stream, &text).await;
+        }
+    }
+
+    fn next_answer(said: &Mutex<(u32, String)>) -> String {
+        let mut said = said.lock().unwrap();
+        said.0 += 1;
+        said.1.clone()
+    }
+
     impl Issuer {
         async fn start() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = format!("http://{}/keys", listener.local_addr().unwrap());
             let said = Arc::new(Mutex::new((0, failure())));
             let answer = Arc::clone(&said);
-            tokio::spawn(async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    let text = {
-                        let mut said = answer.lock().unwrap();
-                        said.0 += 1;
-                        said.1.clone()
-                    };
-                    serve(stream, &text).await;
-                }
-            });
+            tokio::spawn(answers(listener, answer));
             Self { address, said }
         }
 

@@ -15,7 +15,7 @@ pub(super) struct WhoArgs {
     /// A user name: every client of that user.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// An address or a network: 192.0.2.7, 192.0.2.0/24, 2001:db8::/32.
+    /// An address or a network: 192.0.2.7, 192.0.2.0/24, `2001:db8::/32`.
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Network>,
 }
@@ -31,7 +31,9 @@ impl WhoArgs {
             .user
             .as_deref()
             .map(|user| Subject::Username(user.into()));
-        let found = client_id.or(user).or(self.address.map(Subject::Network));
+        let found = client_id
+            .or(user)
+            .or_else(|| self.address.map(Subject::Network));
         // The parser has seen to it.
         found.ok_or_else(|| anyhow::anyhow!("nobody is named"))
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
-use thrum_auth::users::User;
+use thrum_auth::users::{PasswordHash, User};
 
 use super::place::Place;
 use crate::command::shown::{self, NOTHING, counted, table};
@@ -55,7 +55,7 @@ pub(super) fn run(args: &LsArgs) -> anyhow::Result<()> {
 }
 
 fn columns(name: &str, user: &User) -> Vec<String> {
-    let password = user.password.as_ref().map(|hash| hash.algorithm());
+    let password = user.password.as_ref().map(PasswordHash::algorithm);
     let ways: Vec<&str> = password
         .into_iter()
         .chain(user.scram.as_ref().map(|_| "scram"))
@@ -90,7 +90,7 @@ pub(super) fn listed<T: AsRef<str>>(names: &[T], between: &str) -> String {
 fn as_json(name: &str, user: &User) -> Value {
     json!({
         "user": name,
-        "password": user.password.as_ref().map(|hash| hash.algorithm()),
+        "password": user.password.as_ref().map(PasswordHash::algorithm),
         "scram": user.scram.is_some(),
         "superuser": user.is_superuser,
         "disabled": user.is_disabled,

@@ -16,7 +16,7 @@ pub(super) struct Place {
     /// File of the store; is made if there is none.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// Data directory of the broker, as node.data_dir names it: the store is users.jsonl in it.
+    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Configuration of the broker, which names the store or the data directory; without it /etc/thrum/thrum.toml.
