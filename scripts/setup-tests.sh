@@ -37,15 +37,31 @@ PATH=$PATH:/usr/sbin has mosquitto || packages+=(mosquitto)
 has mosquitto_pub && has mosquitto_sub || packages+=(mosquitto-clients)
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 has valgrind || packages+=(valgrind)
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
+[ -x /usr/sbin/mariadbd ] || packages+=(mariadb-server)
+has redis-server || packages+=(redis-server)
+[ -x /usr/sbin/slapd ] || packages+=(slapd)
 [ ${#packages[@]} -gt 0 ] || exit 0
 
 has apt-get || fail "missing: ${packages[*]}; install them with the package manager of this machine"
 [ "$(id -u)" = 0 ] || fail "missing: ${packages[*]}; run: sudo apt-get install ${packages[*]}"
 export DEBIAN_FRONTEND=noninteractive
+
+# The tests start servers of their own: those that packages would start are not started at all.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod 755 $policy
+fi
 apt-get update -qq
 apt-get install -qq -y --no-install-recommends "${packages[@]}"
 
-# Where the package has just started a service, stop it: the tests start their own, and `make run` wants port 1883.
-if [[ " ${packages[*]} " == *" mosquitto "* ]] && [ -d /run/systemd/system ]; then
-    systemctl disable --quiet --now mosquitto.service || true
-fi
+# Nor are they started with the machine: `make run` wants port 1883.
+[ -d /run/systemd/system ] || exit 0
+for package in "${packages[@]}"; do
+    case $package in
+    mosquitto | postgresql | redis-server | slapd) systemctl disable --quiet --now "$package.service" || true ;;
+    mariadb-server) systemctl disable --quiet --now mariadb.service || true ;;
+    esac
+done

@@ -5,7 +5,11 @@
 
 pub mod decode;
 pub mod filter_match;
+pub mod proxy_header;
+pub mod rule_text;
 pub mod session_input;
+pub mod tls_records;
+pub mod websocket_server;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 

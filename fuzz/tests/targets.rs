@@ -56,6 +56,79 @@ fn filter_match() {
 }
 
 #[test]
+fn rule_text() {
+    drive("rule_text", thrum_fuzz::rule_text::target, |random| {
+        const PIECES: [&str; 26] = [
+            "a",
+            "b",
+            "/",
+            "/+",
+            "/#",
+            "%c",
+            "%u",
+            "%%",
+            "${client_id}",
+            "$",
+            "eq ",
+            " ",
+            "\"",
+            "\\",
+            "user:",
+            "client:",
+            "*",
+            "(qos=0,1)",
+            "(retain=true)",
+            "pub ",
+            "sub ",
+            "#",
+            "+",
+            "ü",
+            "ip:10.0.0.0/8",
+            "topic ",
+        ];
+        const WORDS: [[&str; 8]; 2] = [
+            [
+                "allow all pub ",
+                "deny all pub ",
+                "allow all sub ",
+                "deny all sub ",
+                "allow client:a* pubsub ",
+                "deny anonymous pubsub ",
+                "deny all sub eq ",
+                "allow all sub eq ",
+            ],
+            [
+                "topic ",
+                "topic read ",
+                "topic deny ",
+                "pattern ",
+                "pattern write ",
+                "pattern deny ",
+                "user ",
+                "pattern read ",
+            ],
+        ];
+        let syntax = random.below(2);
+        let mut input = vec![u8::try_from(syntax).expect("below 2")];
+        let some = |random: &mut Random, input: &mut Vec<u8>, max: usize| {
+            for _ in 0..=random.below(max) {
+                input.extend_from_slice(PIECES[random.below(PIECES.len())].as_bytes());
+            }
+        };
+        for _ in 0..random.below(6) {
+            input.extend_from_slice(WORDS[syntax][random.below(8)].as_bytes());
+            some(random, &mut input, 3);
+            input.push(b'\n');
+        }
+        for _ in 0..3 {
+            input.push(0xFF);
+            some(random, &mut input, 4);
+        }
+        input
+    });
+}
+
+#[test]
 fn session_input() {
     drive(
         "session_input",
@@ -84,6 +157,133 @@ fn session_input() {
             script
         },
     );
+}
+
+#[test]
+fn proxy_header() {
+    drive("proxy_header", thrum_fuzz::proxy_header::target, |random| {
+        if random.below(3) == 0 {
+            const WORDS: [&[u8]; 9] = [
+                b"TCP4",
+                b"TCP6",
+                b"UNKNOWN",
+                b"192.0.2.1",
+                b"::1",
+                b"8883",
+                b" ",
+                b"65536",
+                b"\r\n",
+            ];
+            let count = 3 + random.below(8);
+            let words = (0..count).flat_map(|_| [WORDS[random.below(WORDS.len())], b" "]);
+            let line = words.flatten().copied();
+            return b"PROXY "
+                .iter()
+                .copied()
+                .chain(line)
+                .chain(*b"\r\n")
+                .collect();
+        }
+        let kind = [0x11, 0x11, 0x11, 0x21, 0x31, 0x00, 0x12][random.below(7)];
+        let address_bytes = [0, 12, 12, 36, 216][random.below(5)];
+        let mut body = random.bytes(address_bytes);
+        for _ in 0..random.below(4) {
+            let value = match random.below(3) {
+                0 => random.small_bytes(4),
+                1 => [&[7, 0, 0, 0, 0, 0x22, 0, 2], b"cn".as_slice()].concat(),
+                _ => random.small_bytes(9),
+            };
+            body.push([3, 4, 0x20, 0x20, 0x21][random.below(5)]);
+            body.extend(length(&value));
+            body.extend(value);
+        }
+        let command = [0x21, 0x21, 0x21, 0x20, 0x22][random.below(5)];
+        let signature = b"\r\n\r\n\0\r\nQUIT\n";
+        [signature, [command, kind].as_slice(), &length(&body), &body].concat()
+    });
+}
+
+#[test]
+fn websocket_server() {
+    use thrum_fuzz::websocket_server::{REQUEST, target};
+    drive("websocket_server", target, |random| {
+        let mut input = vec![random.byte()];
+        if input[0] & 0x80 == 0 {
+            const LINES: [&[u8]; 6] = [
+                b"Origin: https://evil\r\n",
+                b"Sec-WebSocket-Version: 8\r\n",
+                b"Sec-WebSocket-Protocol: chat\r\n",
+                b"Host: other\r\n",
+                b"X: ",
+                b"Connection: close\r\n",
+            ];
+            let line_end = REQUEST
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
+            input.extend_from_slice(&REQUEST[..line_end]);
+            if random.below(2) == 0 {
+                input.extend_from_slice(LINES[random.below(LINES.len())]);
+            }
+            input.extend_from_slice(&REQUEST[line_end..]);
+        }
+        for _ in 0..random.below(6) {
+            const FIRST: [u8; 10] = [0x82, 0x82, 0x02, 0x00, 0x80, 0x89, 0x8A, 0x88, 0x81, 0xC2];
+            let len = random.below(150);
+            let payload = random.small_bytes(len);
+            input.push(FIRST[random.below(FIRST.len())]);
+            match u8::try_from(len) {
+                Ok(short) if short < 126 => input.push(0x80 | short),
+                _ => {
+                    input.push(0xFE);
+                    input.extend(length(&payload));
+                }
+            }
+            input.extend(random.bytes(4));
+            input.extend(payload);
+        }
+        input
+    });
+}
+
+#[test]
+fn tls_records() {
+    use thrum_fuzz::tls_records::{hello, target};
+    // A way that nothing happens on.
+    target(&[1]);
+    target(&[3]);
+    drive("tls_records", target, |random| match random.below(4) {
+        0 => [vec![0], hello()].concat(),
+        1 => {
+            let mut input = vec![0];
+            for _ in 0..=random.below(3) {
+                let len = random.below(40);
+                let payload = random.small_bytes(len);
+                input.extend([[20, 21, 22, 23][random.below(4)], 3, 3]);
+                input.extend(length(&payload));
+                input.extend(payload);
+            }
+            input
+        }
+        _ => {
+            let mut input = vec![[1, 3][random.below(2)]];
+            for _ in 0..random.below(7) {
+                // Most of the way is left alone, so that later messages are reached.
+                let what = if random.below(3) == 0 {
+                    random.byte()
+                } else {
+                    0
+                };
+                input.extend([what, random.byte() & 3, random.byte(), random.byte()]);
+            }
+            input
+        }
+    });
+}
+
+/// Length of bytes in two.
+fn length(bytes: &[u8]) -> [u8; 2] {
+    u16::try_from(bytes.len()).expect("short").to_be_bytes()
 }
 
 fn decisions(random: &mut Random) -> Vec<u8> {

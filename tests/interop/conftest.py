@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 
 import pytest
 
 import launch
+from certificates import Authority
+from clients.guarded import Guarded
+from secured import PASSWORD, Secured, is_other_broker
 from clients import Connect, GmqttClient, MosquittoTools, PahoClient
 
 KINDS = {
@@ -70,3 +74,56 @@ def join(address, name):
     yield make
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def secured(tmp_path):
+    """Starts brokers with a configuration of their own; they end with the test."""
+    if is_other_broker():
+        pytest.skip("about thrum's own configuration")
+    brokers = []
+
+    def make(config: str, users=None, file_name: str = "thrum.toml") -> Secured:
+        folder = tmp_path / f"broker-{len(brokers)}"
+        folder.mkdir()
+        broker = Secured(folder, config, file_name)
+        if users is not None:
+            shutil.copy(users, broker.data / "users.jsonl")
+        brokers.append(broker)
+        return broker.start()
+
+    yield make
+    for broker in brokers:
+        broker.stop()
+
+
+@pytest.fixture
+def guest():
+    """Makes clients with credentials, the password of all tests if none is given; they end with the test."""
+    clients = []
+
+    def make(port: int, client_id: str, username=None, password=PASSWORD, **options) -> Guarded:
+        client = Guarded(port, client_id, username, password, **options)
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """A user store: `devices/%c/#` is alice's, `bob/#` is bob's, and root may do everything."""
+    folder = tmp_path_factory.mktemp("store")
+    broker = Secured(folder, "")
+    broker.users("add", "alice", "--allow", "pubsub devices/%c/#", password=PASSWORD)
+    broker.users("add", "bob", "--allow", "pubsub bob/#", password=PASSWORD)
+    broker.users("add", "root", "--superuser", password=PASSWORD)
+    return broker.data / "users.jsonl"
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    """The authority that signs servers and clients of the tests."""
+    return Authority(tmp_path_factory.mktemp("authority") / "ca", "Test Authority")

@@ -24,6 +24,11 @@ if ! command -v mosquitto_pub >/dev/null || ! command -v mosquitto_sub >/dev/nul
     apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto-clients >/dev/null
 fi
 
+if ! command -v openssl >/dev/null; then
+    echo "openssl is missing, which makes the certificates of the tests: apt-get install openssl" >&2
+    exit 2
+fi
+
 if [ "${1:-}" = --suites ]; then
     shift
     # Most of the time is waiting for timers of the broker, so the suites run side by side.

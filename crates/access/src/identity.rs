@@ -30,6 +30,19 @@ pub struct Identity {
     pub backend: Option<Arc<str>>,
 }
 
+impl Identity {
+    /// The common name of its certificate.
+    pub fn common_name(&self) -> Option<&str> {
+        self.certificate.as_ref()?.common_name.as_deref()
+    }
+
+    /// A claim of its token.
+    pub fn claim(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.claims.iter().find(|(claim, _)| **claim == *name)?;
+        Some(value)
+    }
+}
+
 /// A client certificate that was verified against the listener's authorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {

@@ -13,11 +13,14 @@ extern crate alloc;
 mod gatekeeper;
 mod identity;
 mod login;
-mod rules;
+pub mod rules;
 mod secret;
 
 pub use gatekeeper::{Gatekeeper, Question, Reply};
 pub use identity::{Certificate, Identity};
 pub use login::{Admission, Answer, Denial, Exchange, Login, Method};
-pub use rules::{Actions, QosSet, Rule, Rules, Who};
+pub use rules::{
+    Actions, Coverage, Decision, Network, QosSet, Resolved, Rule, RuleError, RuleId, Rules, Source,
+    TooManyRules, Who,
+};
 pub use secret::Secret;

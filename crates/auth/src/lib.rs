@@ -16,6 +16,7 @@ mod metrics;
 mod policy;
 mod scram;
 mod service;
+mod template;
 pub mod users;
 mod watched;
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// What a file is read with.
@@ -18,6 +19,8 @@ pub(crate) struct Watched<T> {
     current: RwLock<Arc<T>>,
     /// What the file looked like when it was read last. Held while it is read, so that no two do it at once.
     stamp: Mutex<Option<Stamp>>,
+    /// There was a file once.
+    was_there: AtomicBool,
 }
 
 /// What changes when a file is written or replaced.
@@ -41,11 +44,13 @@ impl<T> Watched<T> {
         // Looked at before it is read: a change in between is seen at the next look.
         let stamp = stamp(path);
         let first = parse(path)?;
+        let stamp = stamp.unwrap_or_default();
         Ok(Self {
+            was_there: AtomicBool::new(stamp.is_some()),
             path: path.to_owned(),
             parse: Box::new(parse),
             current: RwLock::new(Arc::new(first)),
-            stamp: Mutex::new(stamp.unwrap_or_default()),
+            stamp: Mutex::new(stamp),
         })
     }
 
@@ -53,6 +58,11 @@ impl<T> Watched<T> {
     pub(crate) fn current(&self) -> Arc<T> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current)
+    }
+
+    /// There is a file, or there was one.
+    pub(crate) fn was_there(&self) -> bool {
+        self.was_there.load(Ordering::Relaxed)
     }
 
     /// Looks at the file and reads it if it has changed: true if there is something new. Blocks.
@@ -75,6 +85,7 @@ impl<T> Watched<T> {
         if now.is_none() {
             return Err(format!("{shown} is gone"));
         }
+        self.was_there.store(true, Ordering::Relaxed);
         let new = Arc::new((self.parse)(&self.path)?);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(true)

@@ -14,7 +14,7 @@ use thrum_bench::observe::{Command, Observer};
 use thrum_bench::scenario::{Overrides, Scenario, find};
 use thrum_bench::{Outcome, RunError, RunOptions, Stage, Status, Target, run};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config};
 use thrum_transport::Endpoint;
 
 fn broker() -> (Broker, SocketAddr) {
@@ -29,12 +29,12 @@ fn broker_at(address: SocketAddr) -> (Broker, SocketAddr) {
     config.listeners.insert(
         "mqtt".to_owned(),
         ListenerConfig {
-            bind: vec![address],
+            bind: vec![address.into()],
             ..ListenerConfig::default()
         },
     );
-    let broker = Broker::start(config).unwrap();
-    let address = broker.addresses()[0].1;
+    let broker = Broker::start(config, Access::default()).unwrap();
+    let address = broker.addresses()[0].socket_address().unwrap();
     (broker, address)
 }
 

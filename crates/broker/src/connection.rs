@@ -5,15 +5,16 @@
 //! which a payload that others get too stands where it is.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr};
 
-use mio::net::TcpStream;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use thrum_codec::Version;
 use thrum_protocol::Output;
 
 use crate::durable::HeldOutput;
+use crate::layered::Layered;
+use crate::peer::Peer;
+use crate::protection::Meter;
+use crate::socket::Socket;
 
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
 /// a socket; the list takes 1 KiB of the stack.
@@ -22,8 +23,14 @@ const PIECES_MAX: usize = 64;
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// Waits for the header of a proxy.
+    Proxy,
     /// Waits for CONNECT.
     Handshake,
+    /// The gatekeeper has been asked; nothing is read until it answers.
+    Admission,
+    /// Enhanced authentication: the client has to take a step.
+    Challenged,
     /// Belongs to the session in this slot.
     Established { session: u32 },
     /// Everything is said; what the peer still sends is read and thrown away for a moment, so that
@@ -49,14 +56,18 @@ pub(crate) enum ReadOutcome {
     reason = "independent states of one socket; each is one byte"
 )]
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
-    pub(crate) peer: SocketAddr,
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
+    /// TLS and WebSocket; none over a plain stream.
+    pub(crate) layered: Option<Box<Layered>>,
     /// Output of this turn, and what the socket would not take of earlier ones.
     pub(crate) out: Output,
     /// Output of earlier turns that waits for the disk; `out` stands behind it.
     pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
     pub(crate) partial: Vec<u8>,
+    /// What it may send; none if nothing is limited.
+    pub(crate) meter: Option<Box<Meter>>,
     /// Told apart from an earlier connection in the same slot.
     pub(crate) serial: u32,
     /// The listener that it came through.
@@ -77,18 +88,26 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// Not read for now, because it does not read our answers.
     pub(crate) muted: bool,
+    /// Not read for now, because the gatekeeper has to decide about its next packet.
+    pub(crate) is_deciding: bool,
+    /// Not read for now, because it has sent all that a rate lets it.
+    pub(crate) is_paced: bool,
+    /// TLS, WebSocket or the header of a proxy are not done.
+    pub(crate) is_shaking: bool,
     /// The socket took something since the keep alive was last looked at.
     pub(crate) progressed: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, gate: u16, serial: u32) -> Self {
+    pub(crate) fn new(socket: Socket, peer: Peer, gate: u16, serial: u32) -> Self {
         Self {
-            stream,
+            socket,
             peer,
+            layered: None,
             out: Output::new(),
             held: None,
             partial: Vec::new(),
+            meter: None,
             serial,
             gate,
             phase: Phase::Handshake,
@@ -100,6 +119,9 @@ impl Connection {
             congested: false,
             paused: false,
             muted: false,
+            is_deciding: false,
+            is_paced: false,
+            is_shaking: false,
             progressed: false,
         }
     }
@@ -108,18 +130,31 @@ impl Connection {
     pub(crate) fn session(&self) -> Option<u32> {
         match self.phase {
             Phase::Established { session } => Some(session),
-            Phase::Handshake | Phase::Draining => None,
+            Phase::Proxy
+            | Phase::Handshake
+            | Phase::Admission
+            | Phase::Challenged
+            | Phase::Draining => None,
         }
+    }
+
+    /// It is not read for now.
+    #[inline]
+    pub(crate) fn is_unread(&self) -> bool {
+        self.paused
+            || self.muted
+            || self.is_deciding
+            || self.is_paced
+            || self.phase == Phase::Admission
     }
 
     /// One read. A short one means that the socket is empty, so no second call is made to learn that.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
         loop {
-            // Cheaper than `read`, which finds out first that this is a socket.
-            match rustix::net::recv(&self.stream, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Ok(ReadOutcome::Closed),
-                Ok((len, _)) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
-                Ok((len, _)) => return Ok(ReadOutcome::Drained(len)),
+            match self.socket.recv(buffer) {
+                Ok(0) => return Ok(ReadOutcome::Closed),
+                Ok(len) if len == buffer.len() => return Ok(ReadOutcome::Full(len)),
+                Ok(len) => return Ok(ReadOutcome::Drained(len)),
                 Err(Errno::AGAIN) => return Ok(ReadOutcome::Drained(0)),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -128,8 +163,8 @@ impl Connection {
     }
 
     /// Writes until the socket takes no more or nothing waits, which is one system call unless many large payloads
-    /// wait; returns the bytes the socket took.
-    pub(crate) fn write(&mut self) -> io::Result<usize> {
+    /// wait; returns the bytes the socket took. `scratch` is memory for layers to encrypt into.
+    pub(crate) fn write(&mut self, scratch: &mut Vec<u8>) -> io::Result<usize> {
         let mut written = 0;
         self.blocked = false;
         self.join_held();
@@ -137,8 +172,14 @@ impl Connection {
             None => &mut self.out,
             Some(held) => &mut held.ready,
         };
+        if let Some(layered) = &mut self.layered {
+            let sent = layered.write(&self.socket, out, scratch)?;
+            self.blocked = sent.blocked;
+            self.progressed |= sent.bytes > 0;
+            return Ok(sent.bytes);
+        }
         while !out.is_empty() && !self.blocked {
-            match send(&self.stream, out) {
+            match send(&self.socket, out) {
                 Ok(sent) => {
                     self.blocked = sent.taken < sent.offered;
                     self.progressed = true;
@@ -166,7 +207,8 @@ impl Connection {
     /// Bytes that wait, for the socket or for the disk.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.out.len() + self.held.as_ref().map_or(0, |held| held.len())
+        let layered = self.layered.as_ref().map_or(0, |layered| layered.waiting());
+        self.out.len() + self.held.as_ref().map_or(0, |held| held.len()) + layered
     }
 
     /// Holds back the output of a turn.
@@ -196,9 +238,16 @@ impl Connection {
         !(depends && self.blocked)
     }
 
+    /// What waits is the last that the layers take.
+    pub(crate) fn finish_layers(&mut self) {
+        if let Some(layered) = &mut self.layered {
+            layered.finish();
+        }
+    }
+
     /// Tells the peer that nothing more will come.
     pub(crate) fn shutdown_output(&mut self) {
-        if let Err(error) = self.stream.shutdown(Shutdown::Write) {
+        if let Err(error) = self.socket.shutdown_output() {
             tracing::trace!(peer = %self.peer, %error, "the peer was gone before the shutdown");
         }
     }
@@ -210,10 +259,10 @@ struct Sent {
     taken: usize,
 }
 
-/// One system call. The standard library's do the same with more steps around them.
-fn send(stream: &TcpStream, out: &Output) -> Result<Sent, Errno> {
+/// One system call.
+fn send(socket: &Socket, out: &Output) -> Result<Sent, Errno> {
     if let Some(bytes) = out.as_contiguous() {
-        let taken = rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?;
+        let taken = socket.send(bytes)?;
         let offered = bytes.len();
         return Ok(Sent { offered, taken });
     }
@@ -224,8 +273,6 @@ fn send(stream: &TcpStream, out: &Output) -> Result<Sent, Errno> {
         count += 1;
         offered += piece.len();
     }
-    let mut no_ancillary = SendAncillaryBuffer::default();
-    let flags = SendFlags::NOSIGNAL;
-    let taken = rustix::net::sendmsg(stream, &list[..count], &mut no_ancillary, flags)?;
+    let taken = socket.send_pieces(&list[..count])?;
     Ok(Sent { offered, taken })
 }

@@ -8,20 +8,25 @@
 //! ```
 //!
 //! Invariant: a worker's sessions and connections are touched by that worker alone; only `clock.rs`
-//! reads the clock, only `connection.rs` reads or writes a client's socket, and no queue is without a limit.
+//! reads the clock, only `connection.rs` and `socket.rs` read or write a client's socket, and no queue is without a limit.
 
+mod access;
 mod changes;
 mod clock;
 pub mod config;
 mod connection;
 mod durable;
+mod extension;
 mod groups;
 mod hashing;
 mod interest;
+mod layered;
 mod listener;
 mod mailbox;
 mod metrics;
 mod node;
+mod peer;
+pub mod protection;
 mod publish;
 mod registry;
 mod replay;
@@ -29,6 +34,7 @@ mod retained;
 mod route_cache;
 mod settings;
 mod shared;
+mod socket;
 mod storage;
 mod subscribe;
 mod sys_topics;
@@ -37,6 +43,7 @@ mod timer;
 mod worker;
 
 pub use config::Config;
-pub use listener::StartError;
-pub use node::Broker;
+pub use extension::{Access, Policy, RuleSource};
+pub use listener::{Listening, StartError};
+pub use node::{AccessHandle, Broker};
 pub use storage::StorageError;

@@ -3,19 +3,23 @@
 //! A sender never blocks and never drops: past the limit it stops *reading* from the publishers
 //! that feed the full mailbox, so the overrun is at most one read buffer per connection.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
-use mio::net::TcpStream;
+use thrum_access::{Admission, Certificate};
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
 use crate::durable::Origin;
 use crate::interest::SessionRef;
-use crate::listener::Listener;
+use crate::layered::Layered;
+use crate::listener::Change;
+use crate::peer::Peer;
+use crate::protection::Changes;
 use crate::settings::Settings;
+use crate::socket::Socket;
+use crate::worker::{Answered, Decided};
 
 /// What one worker asks of another.
 #[derive(Debug)]
@@ -27,10 +31,18 @@ pub(crate) enum Mail {
     Shared(SharedDelivery),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
-    /// Let clients in here.
-    Listen(Vec<Listener>),
+    /// A connection that came in where no worker listens.
+    Arrived(Box<Arrived>),
+    /// Let clients in there from now on.
+    Listen(Vec<Change>),
+    /// The gatekeeper has judged a client.
+    Answered(Box<Answered>),
+    /// The gatekeeper has decided about a topic.
+    Decided(Box<Decided>),
     /// Use other settings from now on.
     Reload(Arc<Settings>),
+    /// The list of bans has changed.
+    Banned(Changes),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
     /// Second step: disconnect everyone and end.
@@ -50,13 +62,25 @@ pub(crate) struct SharedDelivery {
     pub(crate) origin: Option<Origin>,
 }
 
+/// A connection that came in where no worker listens.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
+    pub(crate) gate: u16,
+    /// The client's, verified.
+    pub(crate) certificate: Option<Arc<Certificate>>,
+}
+
 /// A connection on its way to the worker that owns the session.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    pub(crate) stream: TcpStream,
-    pub(crate) peer: SocketAddr,
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
     pub(crate) gate: u16,
+    pub(crate) layered: Option<Box<Layered>>,
     pub(crate) handshake: Handshake,
+    pub(crate) admission: Box<Admission>,
     /// Bytes that arrived after the CONNECT.
     pub(crate) unread: Vec<u8>,
 }
@@ -68,7 +92,14 @@ impl Mail {
             Self::Publish(message, _) => message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Listen(_) | Self::Reload(_) | Self::StopWills | Self::Stop => 0,
+            Self::Answered(_)
+            | Self::Decided(_)
+            | Self::Arrived(_)
+            | Self::Listen(_)
+            | Self::Reload(_)
+            | Self::Banned(_)
+            | Self::StopWills
+            | Self::Stop => 0,
         }
     }
 }

@@ -47,6 +47,44 @@ pub(crate) enum Counter {
     LimitTopicAlias,
     LimitOutput,
     LimitMemory,
+    /// Pauses of a connection because of a rate, by the limit that made it wait longest.
+    LimitClientMessages,
+    LimitClientBytes,
+    LimitUserMessages,
+    LimitUserBytes,
+    LimitAddressMessages,
+    LimitAddressBytes,
+    LimitListenerMessages,
+    LimitListenerBytes,
+    LimitUserConnects,
+    LimitAddressConnects,
+    /// Times that accepting waited for the rate of one listener.
+    LimitListenerConnects,
+    RateAccountsForgotten,
+    HandshakeTimeouts,
+    /// CONNECT packets and connections refused because of a ban, by what is banned.
+    BannedClientIds,
+    BannedUsernames,
+    BannedAddresses,
+    /// Clients that were connected when they were banned.
+    BannedDisconnected,
+    FlappingBans,
+    /// Bans that were not made because there are too many temporary ones.
+    FlappingForgotten,
+    LoginsFailed,
+    LoginWaits,
+    LoginsRefused,
+    /// Times that a worker began to put something off, by cause.
+    OverloadLag,
+    OverloadLongLag,
+    OverloadMemory,
+    OverloadHandshakes,
+    /// Gauge: workers that leave new connections in the backlog.
+    OverloadDeferring,
+    /// Gauge: workers that read publishers less.
+    OverloadSlowing,
+    OverloadDeferred,
+    OverloadPaused,
     DroppedQueueFull,
     DroppedQueueOldest,
     DroppedQueueAge,
@@ -59,6 +97,14 @@ pub(crate) enum Counter {
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.
     StorageRefused,
+    /// TLS or WebSocket of a connection failed.
+    LayersFailed,
+    /// Connections without a proper header of a trusted proxy.
+    ProxyRefused,
+    PublishDenied,
+    SubscribeDenied,
+    /// Subscriptions that ended because the rules changed.
+    SubscriptionsRevoked,
     SharedRedispatched,
     PublishersPaused,
     MailboxFull,
@@ -87,6 +133,12 @@ impl Row {
             cell.load(Ordering::Relaxed).wrapping_add(amount),
             Ordering::Relaxed,
         );
+    }
+
+    /// What was counted.
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
     }
 
     /// Takes away from a gauge; only for the owner of the row.
@@ -121,7 +173,7 @@ impl Metrics {
     pub(crate) fn total(&self, counter: Counter) -> u64 {
         self.rows
             .iter()
-            .map(|row| row.0[counter as usize].load(Ordering::Relaxed))
+            .map(|row| row.count(counter))
             .fold(0, u64::wrapping_add)
     }
 }

@@ -1,9 +1,8 @@
 //! What the workers of one node share, and the handle that starts and stops them.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,13 +12,16 @@ use mio::{Poll, Waker};
 use thrum_storage::disk::RealDisk;
 use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wake};
 
+use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
 use crate::durable::{Journal, MessageIds, Part, divide};
+use crate::extension::Access;
 use crate::interest::Interest;
-use crate::listener::{self, Gate, StartError};
+use crate::listener::{Gates, Listening, Plan, Standing, StartError};
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::metrics::{Counter, Metrics};
+use crate::protection::{BanKeeper, Protection};
 use crate::registry::Registry;
 use crate::retained::RetainedStore;
 use crate::settings::Settings;
@@ -66,7 +68,8 @@ pub(crate) struct Node {
     pub(crate) registry: Registry,
     pub(crate) retained: RetainedStore,
     pub(crate) metrics: Metrics,
-    pub(crate) gates: Vec<Gate>,
+    pub(crate) gates: Gates,
+    pub(crate) protection: Protection,
     /// Each on cache lines of its own.
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// Resident memory is over its limit: publishers are read less.
@@ -84,7 +87,6 @@ impl Node {
         workers: usize,
         settings: &Settings,
         strategy: thrum_routing::shared::Strategy,
-        gates: Vec<Gate>,
     ) -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self {
@@ -93,7 +95,8 @@ impl Node {
             registry: Registry::new(),
             retained: RetainedStore::new(settings.retained, workers),
             metrics: Metrics::new(workers),
-            gates,
+            gates: Gates::default(),
+            protection: Protection::default(),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             pressure: AtomicBool::new(false),
             taken_over: AtomicUsize::new(0),
@@ -124,7 +127,7 @@ impl Node {
 
     /// Sockets of clients, in their handshake or beyond it.
     pub(crate) fn open_sockets(&self) -> u64 {
-        self.gates.iter().map(Gate::open).sum()
+        self.gates.open_sockets()
     }
 
     /// The mailbox of a worker.
@@ -180,15 +183,51 @@ impl Node {
     }
 }
 
+/// What is in force, and the way to change it.
+#[derive(Debug)]
+struct Control {
+    node: Arc<Node>,
+    /// Held while it is changed and sent to the workers, so that all of them get the changes in the same order.
+    in_force: Mutex<(Config, Arc<Shared>)>,
+}
+
+impl Control {
+    fn change(&self, change: impl FnOnce(&mut (Config, Arc<Shared>))) {
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut in_force);
+        let (config, access) = &*in_force;
+        let settings = Arc::new(Settings::new(config, access));
+        self.node.retained.set_limits(settings.retained);
+        self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
+    }
+}
+
+/// Says who decides about the clients of a running broker.
+#[derive(Clone, Debug)]
+pub struct AccessHandle(Arc<Control>);
+
+impl AccessHandle {
+    /// Others decide about clients from now on, or by other rules. Clients that are here are looked at again: a
+    /// subscription that is no longer allowed ends, with its connection.
+    pub fn set(&self, access: Access) {
+        self.0.change(|(_, shared)| {
+            let generation = shared.generation + 1;
+            *shared = Arc::new(Shared { access, generation });
+        });
+    }
+}
+
 /// A running broker.
 #[derive(Debug)]
 pub struct Broker {
     node: Arc<Node>,
     /// As it was at the start: some keys keep their value until the next one.
     started: Config,
-    addresses: Vec<(String, SocketAddr)>,
+    control: Arc<Control>,
+    standing: Standing,
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
+    ban_keeper: Option<BanKeeper>,
 }
 
 impl Broker {
@@ -197,18 +236,27 @@ impl Broker {
     /// # Errors
     /// A data directory that is in use or cannot be read, an address that cannot be bound, or a system that gives no
     /// thread or epoll instance.
-    pub fn start(config: Config) -> Result<Self, StartError> {
+    pub fn start(config: Config, access: Access) -> Result<Self, StartError> {
         let count = worker_count(config.node.workers);
-        let settings = Arc::new(Settings::new(&config));
+        let access = Arc::new(Shared {
+            access,
+            generation: 1,
+        });
+        let settings = Arc::new(Settings::new(&config, &access));
         let opened = storage::open(&config)?;
-        let gates = listener::gates(&config);
-        let node = Arc::new(Node::new(count, &settings, config.shared.strategy, gates));
+        let node = Arc::new(Node::new(count, &settings, config.shared.strategy));
+        let ban_keeper = keep_bans(&config, &node)?;
         let mut broker = Self {
+            control: Arc::new(Control {
+                node: Arc::clone(&node),
+                in_force: Mutex::new((config.clone(), access)),
+            }),
             node,
             started: config,
-            addresses: Vec::new(),
+            standing: Standing::default(),
             threads: Vec::with_capacity(count),
             committer: None,
+            ban_keeper,
         };
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
@@ -268,38 +316,42 @@ impl Broker {
         Ok(self.node.restore(recovered, submitters))
     }
 
-    /// The port opens.
+    /// The ports open.
     fn listen(&mut self) -> Result<(), StartError> {
-        let bound = match listener::bind_all(&self.started, self.node.workers()) {
-            Ok(bound) => bound,
-            Err(error) => {
-                self.end();
-                return Err(error);
-            }
-        };
-        self.addresses = bound.addresses;
-        for (number, listeners) in bound.per_worker.into_iter().enumerate() {
+        let listening = self.listen_as(&self.started.clone());
+        if listening.is_err() {
+            self.end();
+        }
+        listening
+    }
+
+    /// Opens and closes ports until they are those of the configuration.
+    fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
+        let workers = self.node.workers();
+        let plan = Plan::new(config, &self.standing, &self.node)?;
+        let changes = plan.carry_out(&mut self.standing, workers);
+        for (number, changes) in changes.into_iter().enumerate() {
             let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
-            self.node.mailbox(worker).push(Mail::Listen(listeners));
+            self.node.mailbox(worker).push(Mail::Listen(changes));
         }
         Ok(())
     }
 
-    /// Listener names and the addresses they are bound to.
-    pub fn addresses(&self) -> &[(String, SocketAddr)] {
-        &self.addresses
+    /// Where clients may come in.
+    pub fn addresses(&self) -> Vec<Listening> {
+        self.standing.addresses()
     }
 
     /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait
     /// for one.
-    pub fn reload(&self, config: &Config) -> Vec<String> {
-        let settings = Arc::new(Settings::new(config));
-        self.node.retained.set_limits(settings.retained);
-        self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
+    ///
+    /// # Errors
+    /// A listener cannot be set up; then everything stays as it was.
+    pub fn reload(&mut self, config: &Config) -> Result<Vec<String>, StartError> {
+        self.listen_as(config)?;
+        self.control
+            .change(|(in_force, _)| *in_force = config.clone());
         let mut waiting = Vec::new();
-        if config.listeners != self.started.listeners {
-            waiting.push("listeners".to_owned());
-        }
         if config.node.workers != self.started.node.workers {
             waiting.push("node.workers".to_owned());
         }
@@ -312,6 +364,9 @@ impl Broker {
         if config.storage != self.started.storage {
             waiting.push("storage".to_owned());
         }
+        if config.protection.bans != self.started.protection.bans {
+            waiting.push("protection.bans".to_owned());
+        }
         let (limits, old) = (&config.limits, &self.started.limits);
         if limits.mailbox_messages != old.mailbox_messages {
             waiting.push("limits.mailbox_messages".to_owned());
@@ -319,7 +374,12 @@ impl Broker {
         if limits.mailbox_bytes != old.mailbox_bytes {
             waiting.push("limits.mailbox_bytes".to_owned());
         }
-        waiting
+        Ok(waiting)
+    }
+
+    /// A way to say who decides about clients, from any thread and while the broker runs.
+    pub fn access_handle(&self) -> AccessHandle {
+        AccessHandle(Arc::clone(&self.control))
     }
 
     /// Clients that are connected now.
@@ -345,10 +405,23 @@ impl Broker {
                 tracing::error!("a worker ended by a panic");
             }
         }
+        self.standing.clean_up();
+        if let Some(keeper) = self.ban_keeper.take() {
+            keeper.stop();
+        }
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
         }
     }
+}
+
+/// Reads the bans before anybody comes in, and starts to watch their file.
+fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<Option<BanKeeper>, StartError> {
+    let bans = Arc::clone(node.protection.bans());
+    let node = Arc::clone(node);
+    Ok(BanKeeper::start_configured(config, bans, move || {
+        node.clock.now()
+    })?)
 }
 
 fn worker_count(workers: Workers) -> usize {

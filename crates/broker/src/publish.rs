@@ -46,6 +46,18 @@ impl Reach {
     }
 }
 
+/// What came of a PUBLISH of a client. Where it was not answered, nothing is acknowledged and the connection must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Published {
+    /// As far as it wants an answer.
+    Answered,
+    /// It cannot be kept, and the client's version has no way to be told.
+    DiskFull,
+    /// The client may not publish it, and the policy is to disconnect.
+    Denied,
+}
+
 /// One session that several filters matched, while they are merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
@@ -56,16 +68,29 @@ pub(crate) struct Match {
 }
 
 impl Worker {
-    /// A PUBLISH of a client, up to its PUBACK or PUBREC. False if it cannot be kept and the client's version has no
-    /// way to be told: then nothing is acknowledged, and the connection must end.
-    #[must_use]
+    /// A PUBLISH of a client, up to its PUBACK or PUBREC.
     pub(crate) fn publish_from(
         &mut self,
         slot: u32,
         publish: &Publish<'_>,
         alias: Option<&Rc<str>>,
-    ) -> bool {
-        let topic = alias.map_or(publish.topic, |topic| topic);
+    ) -> Published {
+        let seen = alias.map_or(publish.topic, |topic| topic);
+        if !self.may_publish(slot, seen, publish.qos, publish.retain) {
+            return self.refuse_publish(slot, publish);
+        }
+        let mount = self.local.clients[slot as usize]
+            .session
+            .mount_point()
+            .cloned();
+        let mut text = String::new();
+        let topic = match &mount {
+            None => seen,
+            Some(mount) => match mount.mounted_topic(seen, &mut text) {
+                Some(topic) => topic,
+                None => return self.refuse_publish(slot, publish),
+            },
+        };
         let client = &self.local.clients[slot as usize];
         let publication = Publication {
             topic,
@@ -86,14 +111,14 @@ impl Worker {
         let row = self.local.row();
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
-        let outcome = if topic.starts_with('$') && !may_publish(topic) {
+        let outcome = if seen.starts_with('$') && is_reserved(seen) {
             ReasonCode::NotAuthorized
         } else if self.is_disk_full() && self.needs_disk(&publication) {
             self.local.row().add(Counter::StorageRefused, 1);
             if self.is_v3(slot) && publish.qos != QoS::AtMostOnce {
                 let session = &mut self.local.clients[slot as usize].session;
                 session.publish_withdrawn(publish.qos, publish.packet_id);
-                return false;
+                return Published::DiskFull;
             }
             ReasonCode::QuotaExceeded
         } else {
@@ -106,7 +131,26 @@ impl Worker {
                 .publish_done(publish.qos, publish.packet_id, outcome, out);
             self.local.row().add(Counter::AnswersSent, 1);
         }
-        true
+        Published::Answered
+    }
+
+    /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if that is the policy.
+    fn refuse_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Published {
+        self.local.row().add(Counter::PublishReceived, 1);
+        if self.local.settings.access.access.policy.disconnects_denied {
+            let session = &mut self.local.clients[slot as usize].session;
+            session.publish_withdrawn(publish.qos, publish.packet_id);
+            return Published::Denied;
+        }
+        if publish.qos != QoS::AtMostOnce {
+            let outcome = ReasonCode::NotAuthorized;
+            let (client, out) = self.local.client_and_output(slot);
+            client
+                .session
+                .publish_done(publish.qos, publish.packet_id, outcome, out);
+            self.local.row().add(Counter::AnswersSent, 1);
+        }
+        Published::Answered
     }
 
     fn is_v3(&self, slot: u32) -> bool {
@@ -298,6 +342,16 @@ impl crate::worker::Local {
     #[inline]
     fn matched(&self, subscriber: &Subscriber, published: &Publication<'_>) -> Option<Match> {
         let options = subscriber.options;
+        if subscriber.is_checked()
+            && !self.may_receive(
+                subscriber.slot,
+                published.topic,
+                options.qos,
+                subscriber.or_allowed(),
+            )
+        {
+            return None;
+        }
         // [MQTT-3.8.3-3]
         if options.no_local
             && self.clients[subscriber.slot as usize].session.id() == published.publisher
@@ -310,7 +364,7 @@ impl crate::worker::Local {
             qos: published.qos.min(options.qos),
             // [MQTT-3.3.1-12] [MQTT-3.3.1-13] [MQTT3-3.3.1-9]
             retain: published.retain && options.retain_as_published,
-            identifier: subscriber.identifier,
+            identifier: subscriber.identifier(),
         })
     }
 }
@@ -327,8 +381,8 @@ impl Match {
 }
 
 /// `$` topics belong to the server; clients may use those that no feature of ours owns. [MQTT3-4.7.2-1]
-fn may_publish(topic: &str) -> bool {
+fn is_reserved(topic: &str) -> bool {
     const RESERVED: [&str; 4] = ["$SYS", "$share", "$queue", "$events"];
     let first = topic.split('/').next().unwrap_or_default();
-    !RESERVED.contains(&first)
+    RESERVED.contains(&first)
 }

@@ -115,6 +115,10 @@ impl Worker {
         if message.is_expired(self.local.now) {
             return;
         }
+        // The rules may allow a part of what the filter matches.
+        if !self.may_replay(slot, replay, message.topic()) {
+            return;
+        }
         let mut frames = std::mem::take(&mut self.frames);
         let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
@@ -128,5 +132,17 @@ impl Worker {
         };
         self.local.deliver(slot, &mut outgoing, options);
         self.frames = frames;
+    }
+
+    fn may_replay(&self, slot: u32, replay: &Replay, topic: &str) -> bool {
+        let filter = self.index.find(&replay.filter);
+        let subscriber = filter.and_then(|filter| self.index.destination(filter, slot));
+        subscriber.is_none_or(|subscriber| {
+            let qos = subscriber.options.qos;
+            !subscriber.is_checked()
+                || self
+                    .local
+                    .may_receive(slot, topic, qos, subscriber.or_allowed())
+        })
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use thrum_protocol::Limits;
 
+use crate::access::Shared;
 use crate::config::{Anonymous, Config};
+use crate::protection::ProtectionSettings;
 use crate::retained::RetainedLimits;
 
 /// Settings that every worker holds; replaced as a whole by a reload.
@@ -13,28 +15,33 @@ use crate::retained::RetainedLimits;
 pub(crate) struct Settings {
     pub(crate) session: Arc<Limits>,
     pub(crate) anonymous: Anonymous,
+    pub(crate) access: Arc<Shared>,
     pub(crate) connections_max: u64,
     pub(crate) connect_rate: u32,
     pub(crate) connect_timeout: Duration,
+    pub(crate) handshake_timeout: Duration,
     /// Soft limit of one connection's output, in bytes; past it the session queues.
     pub(crate) output_bytes: usize,
     /// Resident memory in bytes past which publishers are read less; 0 is off.
     pub(crate) memory_bytes: u64,
     pub(crate) retained: RetainedLimits,
+    pub(crate) protection: ProtectionSettings,
     pub(crate) sys_interval: Duration,
     /// How long a worker looks for events before it sleeps.
     pub(crate) busy_poll: Duration,
 }
 
 impl Settings {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, access: &Arc<Shared>) -> Self {
         let limits = &config.limits;
         Self {
             session: Arc::new(limits.session_limits()),
             anonymous: config.auth.anonymous,
+            access: Arc::clone(access),
             connections_max: u64::from(limits.connections),
             connect_rate: limits.connect_rate,
             connect_timeout: limits.connect_timeout,
+            handshake_timeout: limits.handshake_timeout,
             output_bytes: limits.output_bytes as usize,
             memory_bytes: limits.memory,
             retained: RetainedLimits {
@@ -42,6 +49,7 @@ impl Settings {
                 bytes: usize::try_from(limits.retained_bytes).unwrap_or(usize::MAX),
                 payload_bytes: limits.retained_payload as usize,
             },
+            protection: ProtectionSettings::new(config),
             sys_interval: config.sys.interval,
             busy_poll: config.node.busy_poll,
         }

@@ -7,6 +7,7 @@ use thrum_codec::topic::TopicFilter;
 use thrum_codec::{QoS, ReasonCode, topic};
 use thrum_routing::{Destination, FilterId};
 
+use crate::access::Grant;
 use crate::interest::{Member, SessionRef};
 use crate::metrics::Counter;
 use crate::worker::{Client, Replay, Worker};
@@ -18,9 +19,81 @@ const REPLAYS_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscriber {
     pub(crate) slot: u32,
-    /// Subscription identifier; 0 is none.
-    pub(crate) identifier: u32,
+    /// Subscription identifier, 0 is none; it has 28 bits, and above them stands whether messages are checked.
+    tag: u32,
     pub(crate) options: SubscriptionOptions,
+}
+
+/// Whether each message of a subscription is checked against the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// All of it is allowed.
+    Never,
+    /// What no rule decides is denied.
+    OrDenied,
+    /// What no rule decides is allowed.
+    OrAllowed,
+}
+
+impl Check {
+    pub(crate) const fn each(or_allowed: bool) -> Self {
+        if or_allowed {
+            Self::OrAllowed
+        } else {
+            Self::OrDenied
+        }
+    }
+}
+
+impl Subscriber {
+    const CHECKED: u32 = 1 << 31;
+    const OR_ALLOWED: u32 = 1 << 30;
+    const IDENTIFIER: u32 = (1 << 28) - 1;
+
+    const fn new(slot: u32, identifier: u32, options: SubscriptionOptions) -> Self {
+        Self {
+            slot,
+            tag: identifier & Self::IDENTIFIER,
+            options,
+        }
+    }
+
+    /// Subscription identifier; 0 is none.
+    #[inline]
+    pub(crate) const fn identifier(&self) -> u32 {
+        self.tag & Self::IDENTIFIER
+    }
+
+    /// Whether each message is checked.
+    #[inline]
+    pub(crate) const fn is_checked(&self) -> bool {
+        self.tag & Self::CHECKED != 0
+    }
+
+    /// What no rule decides is allowed.
+    pub(crate) const fn or_allowed(&self) -> bool {
+        self.tag & Self::OR_ALLOWED != 0
+    }
+
+    const fn with(self, check: Check) -> Self {
+        let bits = match check {
+            Check::Never => 0,
+            Check::OrDenied => Self::CHECKED,
+            Check::OrAllowed => Self::CHECKED | Self::OR_ALLOWED,
+        };
+        Self {
+            tag: self.tag & Self::IDENTIFIER | bits,
+            ..self
+        }
+    }
+}
+
+/// A subscription that a session has.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// With `$share/GROUP/` and the mount point.
+    pub(crate) filter: Box<str>,
+    pub(crate) qos: QoS,
 }
 
 impl Destination for Subscriber {
@@ -61,14 +134,40 @@ impl Worker {
         let mut options = request.options;
         // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
         options.qos = options.qos.min(self.local.settings.session.maximum_qos);
+        let is_shared = request.filter.shared().is_some();
+        let check = match self.grant(
+            slot,
+            request.filter.matched_part(),
+            (request.options.qos, is_shared),
+        ) {
+            Grant::Whole => Check::Never,
+            Grant::Checked { or_allowed } => Check::each(or_allowed),
+            // Nobody can be asked any more.
+            Grant::Refused | Grant::Ask => {
+                self.subscription_denied(slot, request.filter.as_str());
+                return ReasonCode::NotAuthorized;
+            }
+        };
+        let mount = self.local.clients[slot as usize]
+            .session
+            .mount_point()
+            .cloned();
+        let mut text = String::new();
+        let filter = match &mount {
+            None => request.filter,
+            Some(mount) => match mount.mounted_filter(request.filter, &mut text) {
+                Some(filter) => filter,
+                None => return ReasonCode::TopicFilterInvalid,
+            },
+        };
         if self.local.clients[slot as usize].session.is_bridge() {
-            options.no_local = request.filter.shared().is_none();
+            options.no_local = !is_shared;
             options.retain_as_published = true;
         }
-        if request.filter.shared().is_some() {
-            self.join(slot, request.filter, options, identifier);
+        if is_shared {
+            self.join(slot, filter, options, identifier);
         } else {
-            self.index_filter(slot, request.filter, options, identifier);
+            self.index_filter(slot, filter, (options, check), identifier);
         }
         match options.qos {
             QoS::AtMostOnce => ReasonCode::Success,
@@ -120,11 +219,14 @@ impl Worker {
         &mut self,
         slot: u32,
         filter: TopicFilter<'_>,
-        options: SubscriptionOptions,
+        (options, check): (SubscriptionOptions, Check),
         identifier: u32,
     ) {
         // [MQTT-3.8.4-3] [MQTT3-3.8.4-3]: the same filter replaces the subscription.
         let is_new = self.insert_filter(slot, filter, options, identifier);
+        if check != Check::Never {
+            self.set_check(slot, filter, check);
+        }
         self.write_subscription(slot, filter, options, identifier);
         // [MQTT-3.8.4-4] [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT3-3.3.1-6]
         let wanted = match options.retain_handling {
@@ -154,11 +256,7 @@ impl Worker {
         options: SubscriptionOptions,
         identifier: u32,
     ) -> bool {
-        let subscriber = Subscriber {
-            slot,
-            identifier,
-            options,
-        };
+        let subscriber = Subscriber::new(slot, identifier, options);
         let inserted = self.index.insert(filter.as_str(), subscriber);
         if inserted.first {
             self.routes.changes.note(filter.as_str());
@@ -180,6 +278,39 @@ impl Worker {
             self.local.row().add(Counter::Subscriptions, 1);
         }
         is_new
+    }
+
+    /// Each message of a subscription is checked from now on, or none is.
+    pub(crate) fn set_check(&mut self, slot: u32, filter: TopicFilter<'_>, check: Check) {
+        let found = self.index.find(filter.as_str());
+        let subscriber = found.and_then(|id| self.index.destination(id, slot).copied());
+        if let Some(subscriber) = subscriber {
+            self.index.insert(filter.as_str(), subscriber.with(check));
+        }
+    }
+
+    /// What the session has subscribed to.
+    pub(crate) fn standing_subscriptions(&self, slot: u32) -> Vec<Standing> {
+        let client = &self.local.clients[slot as usize];
+        let plain = client.subscriptions.iter().filter_map(|id| {
+            let mut text = String::new();
+            self.index.filter_text(*id, &mut text);
+            let subscriber = self.index.destination(*id, slot)?;
+            Some(Standing {
+                filter: text.into(),
+                qos: subscriber.options.qos,
+            })
+        });
+        let id = client.session.id();
+        let shared = client.groups().iter().filter_map(|group| {
+            let members = self.node.interest.members(*group)?;
+            let (member, _) = members.members().find(|(one, _)| one.session.id == id)?;
+            Some(Standing {
+                filter: self.node.interest.group_text(*group)?.into(),
+                qos: member.options.qos,
+            })
+        });
+        plain.chain(shared).collect()
     }
 
     /// Shared subscriptions get no retained messages, as their members would each get a part.
@@ -224,9 +355,18 @@ impl Worker {
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
+        let mount = self.local.clients[slot as usize]
+            .session
+            .mount_point()
+            .cloned();
+        let mut text = String::new();
         for filter in &unsubscribe.filters {
+            let whole = match &mount {
+                None => Some(filter),
+                Some(mount) => mount.mounted_filter(filter, &mut text),
+            };
             // [MQTT-3.10.4-1] [MQTT3-3.10.4-1]
-            let existed = self.unsubscribe(slot, filter);
+            let existed = whole.is_some_and(|filter| self.unsubscribe(slot, filter));
             codes.push(if existed {
                 ReasonCode::Success
             } else {
@@ -240,7 +380,7 @@ impl Worker {
         self.code_scratch = codes;
     }
 
-    fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
+    pub(crate) fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
         if let Some(shared) = filter.shared() {
             let Some(group) = self.node.interest.find_group(shared) else {
                 return false;

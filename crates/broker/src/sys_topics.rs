@@ -10,6 +10,7 @@ use thrum_protocol::{Message, Publication, Time};
 use thrum_storage::{Health, MetricsSnapshot};
 
 use crate::metrics::{Counter, Metrics};
+use crate::protection;
 use crate::worker::Worker;
 
 /// Shown at `$SYS/broker/version`.
@@ -162,7 +163,7 @@ impl SysTopics {
         put("version", VERSION.to_owned());
         let uptime = now.since(self.started).as_secs();
         put("uptime", format!("{uptime} seconds"));
-        for (topic, counter) in COUNTS {
+        for (topic, counter) in COUNTS.into_iter().chain(protection::TOPICS) {
             put(topic, metrics.total(counter).to_string());
         }
         for (limit, counter) in LIMITS {

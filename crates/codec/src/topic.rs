@@ -90,23 +90,20 @@ impl<'a> TopicFilter<'a> {
 /// Whether a topic name fits a filter without share prefix.
 ///
 /// The filter must be valid; topics that begin with `$` fit no filter that begins with a wildcard.
+#[inline]
 pub fn matches(filter: &str, topic: &str) -> bool {
     let (mut filter, mut topic) = (filter.as_bytes(), topic.as_bytes());
     // [MQTT-4.7.2-1] [MQTT3-4.7.2-1]
     if topic.first() == Some(&b'$') && matches!(filter.first(), Some(b'+' | b'#')) {
         return false;
     }
-    // Both stand at the beginning of a level.
+    // Byte by byte, so nothing is normalised. [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
     loop {
-        let (filter_rest, topic_rest) = match filter {
-            [b'#'] => return true,
-            [b'+', rest @ ..] => (rest, behind_level(topic)),
-            _ => behind_common(filter, topic),
-        };
-        (filter, topic) = match (filter_rest, topic_rest) {
-            ([b'/', filter @ ..], [b'/', topic @ ..]) => (filter, topic),
+        (filter, topic) = match (filter, topic) {
+            ([b'+', filter @ ..], _) => (filter, behind_level(topic)),
             // Also the parent: `a/#` fits `a`.
-            ([] | [b'/', b'#'], []) => return true,
+            ([b'#'], _) | ([] | [b'/', b'#'], []) => return true,
+            ([wanted, filter @ ..], [found, topic @ ..]) if wanted == found => (filter, topic),
             _ => return false,
         };
     }
@@ -120,22 +117,6 @@ fn behind_level(topic: &[u8]) -> &[u8] {
         .position(|&byte| byte == b'/')
         .unwrap_or(topic.len());
     topic.get(end..).unwrap_or_default()
-}
-
-/// What is left of both behind what their first levels have in common.
-///
-/// Byte by byte, so nothing is normalised. [MQTT-4.7.3-4] [MQTT3-4.7.3-4]
-#[inline]
-fn behind_common<'a>(filter: &'a [u8], topic: &'a [u8]) -> (&'a [u8], &'a [u8]) {
-    let common = filter
-        .iter()
-        .zip(topic)
-        .take_while(|(wanted, found)| wanted == found && **wanted != b'/')
-        .count();
-    (
-        filter.get(common..).unwrap_or_default(),
-        topic.get(common..).unwrap_or_default(),
-    )
 }
 
 /// Whether the text may be the topic of a PUBLISH.

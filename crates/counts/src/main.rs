@@ -8,6 +8,7 @@
     reason = "a program that answers on the terminal"
 )]
 
+mod access;
 mod codec;
 mod routing;
 mod session;
@@ -21,7 +22,7 @@ const WARM_UP: u32 = 200;
 /// A case: its name in docs/performance/instructions.toml, and what sets it up and runs it.
 type Case = (&'static str, fn(u32));
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 18] = [
     ("decode_publish_v311", codec::decode_publish_v311),
     ("decode_publish_v5", codec::decode_publish_v5),
     ("decode_puback", codec::decode_puback),
@@ -41,6 +42,8 @@ const CASES: [Case; 16] = [
     ("session_deliver_qos0", session::deliver_qos0),
     ("session_deliver_qos1_and_puback", session::deliver_qos1),
     ("fan_out_to_100", session::fan_out),
+    ("publish_by_10_rules", access::allow_publish),
+    ("subscribe_by_10_rules", access::allow_subscribe),
 ];
 
 fn main() -> ExitCode {

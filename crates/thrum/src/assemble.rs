@@ -1,11 +1,115 @@
 //! Where the parts of a broker meet.
 
-use thrum_broker::{Broker, Config, StartError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use thrum_access::Gatekeeper;
+use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
+use thrum_auth::{AuthService, Settings};
+use thrum_broker::{Access, Broker, Listening, Policy, RuleSource};
+
+use crate::config::Config;
+
+/// A broker with all its parts.
+#[derive(Debug)]
+pub(crate) struct Node {
+    broker: Broker,
+    auth: Arc<AuthService>,
+    /// What authentication runs with.
+    in_force: Settings,
+    /// The same for whoever hears of changes.
+    acl: Arc<Mutex<AclConfig>>,
+}
 
 /// Starts a broker with all its parts.
 ///
 /// # Errors
-/// What the broker could not get from the system.
-pub(crate) fn start(config: Config) -> Result<Broker, StartError> {
-    Broker::start(config)
+/// What is wrong with users, rules or their files, or what the broker could not get from the system.
+pub(crate) fn start(config: &Config) -> anyhow::Result<Node> {
+    let in_force = config.access();
+    let auth = AuthService::start(&in_force)?;
+    let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
+    let node = Node {
+        acl: Arc::new(Mutex::new(config.acl.clone())),
+        broker,
+        auth,
+        in_force,
+    };
+    node.follow();
+    Ok(node)
+}
+
+impl Node {
+    /// Where clients may come in.
+    pub(crate) fn addresses(&self) -> Vec<Listening> {
+        self.broker.addresses()
+    }
+
+    /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait for one.
+    ///
+    /// # Errors
+    /// What cannot be taken over; then everything stays as it was.
+    pub(crate) fn reload(&mut self, config: &Config) -> anyhow::Result<Vec<String>> {
+        let fresh = config.access();
+        self.auth.reload(&fresh)?;
+        match self.broker.reload(&config.broker()) {
+            Ok(waiting) => {
+                self.in_force = fresh;
+                self.acl
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone_from(&config.acl);
+                self.broker
+                    .access_handle()
+                    .set(access(&self.auth, &config.acl));
+                Ok(waiting)
+            }
+            Err(error) => {
+                self.auth.reload(&self.in_force).with_context(|| {
+                    format!("{error}; and the users and rules of before cannot be read any more")
+                })?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        self.broker.stop();
+    }
+
+    /// Users and rules go to the broker whenever they change.
+    fn follow(&self) {
+        let handle = self.broker.access_handle();
+        let (auth, acl) = (Arc::downgrade(&self.auth), Arc::clone(&self.acl));
+        self.auth.on_change(Box::new(move || {
+            if let Some(auth) = auth.upgrade() {
+                let acl = acl.lock().unwrap_or_else(PoisonError::into_inner);
+                handle.set(access(&auth, &acl));
+            }
+        }));
+    }
+}
+
+/// Who decides about clients now.
+fn access(auth: &Arc<AuthService>, acl: &AclConfig) -> Access {
+    let policy = auth.policy();
+    let gatekeeper = || Arc::clone(auth) as Arc<dyn Gatekeeper>;
+    let source = |order: &RuleOrder| match order {
+        RuleOrder::Rules => RuleSource::Everybody,
+        RuleOrder::Client => RuleSource::Client,
+        RuleOrder::Remote => RuleSource::Gatekeeper,
+    };
+    Access {
+        gatekeeper: auth.has_users().then(gatekeeper),
+        policy: Policy {
+            rules: Arc::clone(&policy.rules),
+            order: policy.order.iter().map(source).collect(),
+            allows_by_default: policy.allows_by_default,
+            disconnects_denied: policy.denied_publish == DeniedPublish::Disconnect,
+            filters_partial: policy.partial == PartialSubscription::Filter,
+            decisions_max: usize::try_from(acl.cache).unwrap_or(usize::MAX),
+            decision_ttl: acl.cache_ttl,
+        },
+    }
 }

@@ -126,6 +126,99 @@ fn show_prints_every_value_and_its_origin() {
 }
 
 #[test]
+fn import_prints_a_configuration_and_says_what_became_of_each_line() {
+    let folder = folder("import");
+    std::fs::write(
+        folder.join("m.conf"),
+        "sys_interval 5\npid_file /run/m.pid\n",
+    )
+    .unwrap();
+    let toml = "# Made from m.conf by: thrum config import mosquitto m.conf\n\n\
+                [listeners.mqtt]\nbind = \"localhost:1883\"  # mosquitto without a listener\n\n\
+                [auth]\nanonymous = \"loopback\"  # mosquitto without a listener\n\n\
+                [acl]\ndefault = \"allow\"  # mosquitto without acl_file\n\n\
+                [limits]\nmax_packet = \"2MB\"        # mosquitto 2.1 without max_packet_size\n\
+                retained_payload = \"2MB\"  # as max_packet\n\
+                session_expiry = \"never\"  # mosquitto without persistent_client_expiration\n\n\
+                [sys]\ninterval = \"5s\"  # m.conf:1\n";
+    let report = "carried over: 1\n  m.conf:1  sys_interval  sys.interval\n\
+                  not carried over: 1\n  m.conf:2  pid_file\n      \
+                  it does not go into the background, so whoever starts it knows its process id\n";
+    let import = ["config", "import", "mosquitto", "m.conf"];
+    check(&run(&folder, &import, &[]), 0, toml, report);
+    let into_file = [&import[..], &["-o", "t.toml"]].concat();
+    let written = format!("{report}wrote t.toml; next: thrum config check -c t.toml\n");
+    check(&run(&folder, &into_file, &[]), 0, "", &written);
+    assert_eq!(
+        std::fs::read_to_string(folder.join("t.toml")).unwrap(),
+        toml
+    );
+    let refused = "error: cannot write t.toml: it exists; choose another name, or move it away\n";
+    check(&run(&folder, &into_file, &[]), 2, "", refused);
+    let json = run(&folder, &[&import[..], &["--json"]].concat(), &[]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["toml"], toml);
+    assert_eq!(json["counts"]["dropped"], 1);
+    assert_eq!(json["options"][0]["keys"][0], "sys.interval");
+    assert_eq!(json["options"][0]["line"], 1);
+}
+
+#[test]
+fn import_of_a_file_that_mosquitto_refuses_prints_all_errors_and_fails() {
+    let folder = folder("import_wrong");
+    std::fs::write(folder.join("m.conf"), "listener x\nsys_interval\n").unwrap();
+    let output = run(&folder, &["config", "import", "mosquitto", "m.conf"], &[]);
+    let refused = "error: m.conf:1:10: listener: expected a port from 1 to 65535, or 0 and the path of a Unix socket, \
+                   found \"x\"\n  1 | listener x\n    |          ^\n\
+                   error: m.conf:2:1: sys_interval has no value; expected a whole number from 0 to 65535\n  \
+                   2 | sys_interval\n    | ^^^^^^^^^^^^\n";
+    check(&output, 2, "", refused);
+    let missing = "error: cannot read n.conf: No such file or directory (os error 2)\n";
+    check(
+        &run(&folder, &["config", "import", "mosquitto", "n.conf"], &[]),
+        2,
+        "",
+        missing,
+    );
+}
+
+#[test]
+fn dynamic_security_of_mosquitto_becomes_users() {
+    let folder = folder("import_dynsec");
+    let text = r#"{"defaultACLAccess": {"publishClientReceive": true},
+        "clients": [{"username": "a", "clientid": "c", "iterations": 101, "salt": "2Ps+EMGlmp9+4pIm",
+                     "password": "zcTRIg9qc7EzFECkAbTcjDxf0koXUbAb1aRVM6LZp6RKPqbNFGzn+vbZSe+8AKHKV++GSL8jeXDiKHhrQ6t0VA==",
+                     "roles": [{"rolename": "r"}]}],
+        "roles": [{"rolename": "r", "acls": [
+            {"acltype": "subscribePattern", "topic": "a b/%u/#", "allow": true},
+            {"acltype": "publishClientSend", "topic": "100%", "allow": true}]}]}"#;
+    std::fs::write(folder.join("d.json"), text).unwrap();
+    let import = [
+        "users",
+        "import",
+        "d.json",
+        "--format",
+        "mosquitto-dynsec",
+        "--users",
+        "u.jsonl",
+    ];
+    let said = "imported 1 user: 1 new, 0 replaced\n\
+                note: user \"a\" may connect with every client identifier, not only with \"c\"\n";
+    check(&run(&folder, &import, &[]), 0, "", said);
+    let users = std::fs::read_to_string(folder.join("u.jsonl")).unwrap();
+    for part in [
+        "\"$7$101$2Ps+EMGlmp9+4pIm$zcTRIg9q",
+        "allow pub 100%%",
+        "allow sub \\\"a b/%u/#\\\"",
+    ] {
+        assert!(users.contains(part), "{part}: {users}");
+    }
+    std::fs::write(folder.join("d.json"), "[]").unwrap();
+    let output = run(&folder, &import, &[]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn completion_man_and_version_print_to_standard_output() {
     let folder = folder("print");
     for (args, part) in [

@@ -1,8 +1,10 @@
-//! `thrum sessions`, `retained` and `backup` as people run them, on data directories that the store has written.
+//! `thrum sessions`, `retained`, `backup` and `bans` as people run them, on data directories that the store has written.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 #[path = "data_dir/backup.rs"]
 mod backup;
+#[path = "data_dir/bans.rs"]
+mod bans;
 #[path = "data_dir/folder.rs"]
 mod folder;
 #[path = "data_dir/refusal.rs"]

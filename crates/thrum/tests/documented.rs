@@ -5,10 +5,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 24] = [
     "README.md",
     "docs/guide/getting-started.md",
     "docs/guide/configuration.md",
+    "docs/guide/protection.md",
+    "docs/guide/authorization.md",
+    "docs/guide/authentication-backends.md",
+    "docs/guide/from-mosquitto.md",
     "docs/guide/durability.md",
     "docs/guide/durability-tools.md",
     "docs/guide/bench.md",
@@ -24,6 +28,7 @@ const DOCUMENTS: [&str; 19] = [
     "docs/results/2026-11-22-catalogue.md",
     "docs/performance.md",
     "docs/guide/sys-topics.md",
+    "docs/guide/users.md",
     "docs/spec/README.md",
 ];
 

@@ -330,3 +330,55 @@ fn with_a_json_log_nothing_else_is_printed() {
     );
     assert_eq!(broker.end().code(), Some(0));
 }
+
+/// CONNECT of an MQTT 3.1.1 client with user name and password.
+fn connect_as(username: &str, password: &str) -> Vec<u8> {
+    let mut body = b"\0\x04MQTT\x04\xc2\0\0\0\x01a".to_vec();
+    for text in [username, password] {
+        body.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+        body.extend(text.as_bytes());
+    }
+    let mut packet = vec![0x10, u8::try_from(body.len()).unwrap()];
+    packet.append(&mut body);
+    packet
+}
+
+#[test]
+fn a_configuration_of_mosquitto_is_taken_as_it_is() {
+    let folder = folder("mosquitto");
+    let passwords = folder.join("passwd");
+    // As mosquitto_passwd writes it.
+    let hash = "$7$101$LGNQKce5y2hm8ykH$iu+uvDRL49SsGAof7v5ynriIcvSyt1uH7Wjm/DE5CzEB2h+B/eO7gHwz9Kb3qsTT6r2YyV1pil2KUPitDGr0nw==";
+    std::fs::write(&passwords, format!("alice:{hash}\n")).unwrap();
+    let file = folder.join("mosquitto.conf");
+    let text = format!(
+        "listener 1883\npassword_file {}\npid_file /run/mosquitto.pid\n",
+        passwords.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&["-c", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    assert!(broker.logged("pid_file").contains("mosquitto.conf:3"));
+    let address = broker.address();
+    assert_eq!(ask(address, &connect_as("alice", "geheim")).1, ACCEPTED);
+    let [packet_type, _, _, reason] = ask(address, &connect_as("alice", "wrong")).1;
+    assert_eq!(
+        (packet_type, reason),
+        (0x20, 4),
+        "bad user name or password"
+    );
+    assert_eq!(ask(address, &CONNECT_V3).1, NOT_AUTHORIZED);
+}
+
+#[test]
+fn an_option_that_mosquitto_does_not_know_keeps_the_broker_from_starting() {
+    let folder = folder("mosquitto_unknown");
+    let file = folder.join("mosquitto.conf");
+    std::fs::write(&file, "listener 1883\nrequire_certificte true\n").unwrap();
+    let output = thrum().arg("serve").arg("-c").arg(&file).output().unwrap();
+    let expected = format!(
+        "error: {}:2:1: unknown option require_certificte, did you mean require_certificate?\n  \
+         2 | require_certificte true\n    | ^^^^^^^^^^^^^^^^^^\n",
+        file.display()
+    );
+    check_refused(&output, &expected);
+}

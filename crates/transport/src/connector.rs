@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 
 use crate::endpoint::Endpoint;
 use crate::layers::Layers;
-use crate::tls::{TlsOptions, client_config};
+use crate::tls::{FileError, TlsOptions, client_config};
 use crate::websocket::Request;
 
 /// Makes the layers of connections to one target; a clone shares everything with its original.
@@ -72,6 +72,15 @@ pub enum ConnectorError {
     /// The library refuses its configuration.
     #[error("TLS cannot be set up: {0}")]
     Tls(rustls::Error),
+}
+
+impl From<FileError> for ConnectorError {
+    fn from(error: FileError) -> Self {
+        Self::File {
+            path: error.path,
+            cause: error.cause,
+        }
+    }
 }
 
 impl Connector {

@@ -3,6 +3,8 @@
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thrum_codec::websocket::FrameError;
 
+use crate::client_fault::ClientFault;
+
 /// Why a layer gave up; the connection is over once what is in `wire_out` was sent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -58,7 +60,7 @@ pub enum LayerError {
     #[error("no TLS version or cipher suite in common with the server: {0}")]
     Incompatible(String),
     /// A message of the handshake that does not end.
-    #[error("the server sent a TLS message that is too long")]
+    #[error("the peer sent a TLS message that is too long")]
     TlsMessageTooLong,
     /// The keys may encrypt no more.
     #[error("the keys of the TLS session are used up: connect anew")]
@@ -104,6 +106,9 @@ pub enum LayerError {
          this port, its log may say more"
     )]
     CutOff(&'static str),
+    /// What a server says of its client.
+    #[error(transparent)]
+    Client(#[from] ClientFault),
     /// Payload before the handshakes were done, or after the end.
     #[error("the connection is not open")]
     NotOpen,

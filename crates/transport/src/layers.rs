@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use rustls::client::UnbufferedClientConnection;
+
 use crate::connector::Shared;
 use crate::error::LayerError;
+use crate::stack;
 use crate::tls::{Session, TlsSummary};
 use crate::websocket::WebSocket;
 
@@ -14,7 +17,7 @@ use crate::websocket::WebSocket;
 pub struct Layers {
     shared: Arc<Shared>,
     /// None before the start and without TLS.
-    tls: Option<Box<Session>>,
+    tls: Option<Box<Session<UnbufferedClientConnection>>>,
     /// None before TLS is open and without WebSocket.
     websocket: Option<WebSocket>,
     stage: Stage,
@@ -44,8 +47,11 @@ impl Layers {
     pub fn start(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
         self.stage = Stage::Started;
         if let Some(tls) = &self.shared.tls {
-            let session = Session::new(Arc::clone(&tls.config), tls.server_name.clone())?;
-            return self.tls.insert(Box::new(session)).start(wire_out);
+            let (config, name) = (Arc::clone(&tls.config), tls.server_name.clone());
+            let connection =
+                UnbufferedClientConnection::new(config, name).map_err(LayerError::Tls)?;
+            let session = Box::new(Session::new(connection));
+            return self.tls.insert(session).start(wire_out);
         }
         if let Some(request) = &self.shared.request {
             self.websocket = Some(WebSocket::start(request, wire_out)?);
@@ -84,12 +90,13 @@ impl Layers {
     /// Takes bytes of the wire: MQTT goes to `plain`, handshakes, pongs and ends to `wire_out`.
     ///
     /// Memory: `plain` grows by no more than `wire_in` has, and what was held of a record before.
+    /// `wire_in` is worked in: it holds nothing of use afterwards.
     ///
     /// # Errors
     /// The server cannot be trusted or breaks a protocol. `plain` may have grown before that.
     pub fn receive(
         &mut self,
-        wire_in: &[u8],
+        wire_in: &mut [u8],
         plain: &mut Vec<u8>,
         wire_out: &mut Vec<u8>,
     ) -> Result<(), LayerError> {
@@ -106,7 +113,7 @@ impl Layers {
     /// Bytes of the wire through every layer.
     fn pass_up(
         &mut self,
-        wire_in: &[u8],
+        wire_in: &mut [u8],
         plain: &mut Vec<u8>,
         wire_out: &mut Vec<u8>,
     ) -> Result<(), LayerError> {
@@ -133,7 +140,7 @@ impl Layers {
         if answers.is_empty() {
             return result;
         }
-        let sent = tls.send(&answers, wire_out);
+        let sent = tls.send_run(&answers, wire_out);
         result.and(sent)
     }
 
@@ -145,16 +152,9 @@ impl Layers {
         if !self.is_open() {
             return Err(LayerError::NotOpen);
         }
-        match (&mut self.tls, &mut self.websocket) {
-            (Some(tls), Some(websocket)) => {
-                let mut frames = Vec::new();
-                websocket.send(plain, &mut frames)?;
-                tls.send(&frames, wire_out)
-            }
-            (Some(tls), None) => tls.send(plain, wire_out),
-            (None, Some(websocket)) => websocket.send(plain, wire_out),
-            (None, None) => Err(LayerError::NotOpen),
-        }
+        let frames = self.websocket.as_mut().and_then(WebSocket::frames);
+        let pieces = std::iter::once(plain);
+        stack::send(self.tls.as_deref_mut(), frames, pieces, wire_out)
     }
 
     /// Appends the close frame and the close alert; nothing is sent after them, nor after an error.
@@ -162,18 +162,8 @@ impl Layers {
         if self.stage != Stage::Started {
             return;
         }
-        match (&mut self.tls, &mut self.websocket) {
-            (Some(tls), Some(websocket)) => {
-                let mut frame = Vec::new();
-                websocket.close(&mut frame);
-                // Where TLS cannot write there is nothing to close.
-                let _unable = tls.send(&frame, wire_out);
-                tls.close(wire_out);
-            }
-            (Some(tls), None) => tls.close(wire_out),
-            (None, Some(websocket)) => websocket.close(wire_out),
-            (None, None) => {}
-        }
+        let frames = self.websocket.as_mut().and_then(WebSocket::frames);
+        stack::close(self.tls.as_deref_mut(), frames, wire_out);
     }
 
     /// What the TLS handshake has agreed on; none before it is done and without TLS.

@@ -1,9 +1,13 @@
-//! What lies between MQTT and the socket of a client: TLS and WebSocket, as bytes in and bytes out.
+//! What lies between MQTT and a socket, of a client or of a server: TLS and WebSocket, as bytes in
+//! and bytes out.
 //!
 //! ```text
 //!   Endpoint::parse --> Connector::new (once per target: certificates, request)
 //!                         Connector::layers (once per connection; none over plain TCP)
-//!   socket --wire_in--> Layers::receive --plain--> MQTT
+//!   Acceptor::new (once per listener; Acceptor::renewed on reload)
+//!     Acceptor::layers (once per accepted connection; none over plain TCP)
+//!
+//!   socket --wire_in--> Layers::receive --plain--> MQTT        ServerLayers alike
 //!   socket <--wire_out-- Layers::send <--plain-- MQTT
 //! ```
 //!
@@ -11,15 +15,30 @@
 //! one that the TLS library checks the validity of certificates by.
 #![forbid(unsafe_code)]
 
+mod acceptor;
+mod certificate;
+mod client_fault;
 mod connector;
 mod endpoint;
 mod error;
 mod layers;
+mod pieces;
+pub mod proxy_protocol;
+mod server_layers;
+mod spoken;
+mod stack;
 mod tls;
 mod websocket;
 
+pub use acceptor::{Acceptor, AcceptorError};
+pub use certificate::describe as describe_certificate;
+pub use client_fault::ClientFault;
 pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};
 pub use error::LayerError;
 pub use layers::Layers;
-pub use tls::{TlsOptions, TlsSummary};
+pub use server_layers::ServerLayers;
+pub use tls::{
+    ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsOptions, TlsSummary, TlsVersion,
+};
+pub use websocket::WebSocketOptions;

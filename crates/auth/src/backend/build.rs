@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::http::Http;
 use super::jwt::Jwt;
+use super::ldap::Ldap;
 use super::password_file::PasswordFile;
+use super::redis::Redis;
+use super::settings::SetupError;
+use super::sql::Sql;
 use super::{Backend, Users};
 use crate::config::{AuthConfig, USERS};
 use crate::hash::Hasher;
@@ -39,6 +44,18 @@ pub(crate) fn build(
         let tokens = Jwt::load(name, config);
         builder.add(name, tokens.map(|tokens| tokens as Arc<dyn Backend>));
     }
+    for (name, config) in &config.http {
+        builder.add_remote("http", name, Http::new(name, config));
+    }
+    for (name, config) in &config.ldap {
+        builder.add_remote("ldap", name, Ldap::new(name, config, hasher(name)));
+    }
+    for (name, config) in &config.redis {
+        builder.add_remote("redis", name, Redis::new(name, config, hasher(name)));
+    }
+    for (name, config) in &config.sql {
+        builder.add_remote("sql", name, Sql::new(name, config, hasher(name)));
+    }
     if builder.problems.is_empty() {
         Ok(builder.built)
     } else {
@@ -53,12 +70,29 @@ struct Builder {
 }
 
 impl Builder {
+    fn add_remote<B: Backend + 'static>(
+        &mut self,
+        kind: &str,
+        name: &str,
+        backend: Result<B, SetupError>,
+    ) {
+        let backend = backend.map(|backend| Arc::new(backend) as Arc<dyn Backend>);
+        self.add(
+            name,
+            backend.map_err(|error| format!("auth.{kind}.{name}.{error}")),
+        );
+    }
+
     fn add(&mut self, name: &str, backend: Result<Arc<dyn Backend>, String>) {
         let backend = match backend {
             Ok(backend) => backend,
             Err(problem) => return self.problems.push(problem),
         };
-        let is_taken = self.built.backends.insert(name.to_owned(), backend).is_some();
+        let is_taken = self
+            .built
+            .backends
+            .insert(name.to_owned(), backend)
+            .is_some();
         if is_taken {
             let problem = format!("two backends are called {name:?}, rename one of them");
             self.problems.push(problem);

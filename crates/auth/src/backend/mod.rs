@@ -1,8 +1,17 @@
 //! Where users are looked up: one file or folder for each kind.
 
 mod build;
+mod gate;
+mod grants;
+mod http;
 mod jwt;
+mod ldap;
 mod password_file;
+mod pool;
+mod record;
+mod redis;
+mod settings;
+mod sql;
 mod users;
 
 use std::borrow::Cow;
@@ -14,6 +23,12 @@ use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
 
 pub(crate) use build::{Built, build};
+pub use http::{ContentType, HttpConfig, HttpMethod};
+pub use ldap::{LdapConfig, LdapMethod};
+pub(crate) use password_file::parse_password_file;
+pub use redis::RedisConfig;
+pub use settings::ServerUrl;
+pub use sql::SqlConfig;
 pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.
@@ -30,6 +45,11 @@ pub(crate) trait Backend: Send + Sync + Debug {
     /// The client's own rules anew; none if they did not change.
     fn refresh<'a>(&'a self, _identity: &'a Identity) -> Asked<'a, Option<Rules>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// Whether it knows by itself that a user whom it let in is gone since.
+    fn is_gone(&self, _username: &str) -> bool {
+        false
     }
 
     /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are

@@ -15,7 +15,7 @@ use crate::watched::Watched;
 /// Most bytes of a file: some hundred thousand users.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-type Hashes = BTreeMap<Box<str>, PasswordHash>;
+pub(crate) type Hashes = BTreeMap<Box<str>, PasswordHash>;
 
 /// A password file. Hashes are not written back: the file is Mosquitto's.
 #[derive(Debug)]
@@ -36,7 +36,9 @@ impl PasswordFile {
         hasher: Hasher,
     ) -> Result<Self, String> {
         if config.path.as_os_str().is_empty() {
-            return Err(format!("auth.password_file.{name} has no file, set its path"));
+            return Err(format!(
+                "auth.password_file.{name} has no file, set its path"
+            ));
         }
         Ok(Self {
             name: name.to_owned(),
@@ -85,6 +87,10 @@ impl Backend for PasswordFile {
         &self.name
     }
 
+    fn is_gone(&self, username: &str) -> bool {
+        !self.file.current().contains_key(username)
+    }
+
     fn login<'a>(&'a self, login: &'a Login) -> Asked<'a, Verdict> {
         Box::pin(self.ask(login))
     }
@@ -106,14 +112,14 @@ fn load(path: &Path) -> Result<Hashes, String> {
         return Err(format!("{shown} has more than {FILE_BYTES_MAX} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    parse(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
+    parse_password_file(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
 }
 
 /// Reads lines of `user:hash`; empty lines and those that begin with `#` are left out, as Mosquitto does.
 ///
 /// # Errors
 /// The number of a line and what is wrong with it; no part of a hash.
-pub(crate) fn parse(text: &str) -> Result<Hashes, (usize, String)> {
+pub(crate) fn parse_password_file(text: &str) -> Result<Hashes, (usize, String)> {
     let mut hashes = Hashes::new();
     for (index, line) in text.lines().enumerate() {
         let damaged = |what: String| (index + 1, what);
@@ -133,4 +139,55 @@ pub(crate) fn parse(text: &str) -> Result<Hashes, (usize, String)> {
         }
     }
     Ok(hashes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use thrum_access::{Identity, Secret};
+    use thrum_codec::Version;
+
+    use super::*;
+    use crate::hash::Verified;
+
+    /// Made by `mosquitto_passwd`.
+    const FILE: &str = "# users\n\nalice:$6$N6MwR5kcsKRHlobT$C65Rq/vZdi7Uhruf39cxLQKItZhwlhYLhTar4sOqWtnju1X9z673j0dxKLf8Zys8ZNetjSng89OcQOlxB+hEPg==\n\
+        bob:$7$101$TbmVBh14tXSnz8TM$8m54Rj2eqN0rN7n0ga++IKxvsApywEh7n5Mt+9MdatVW2IEZ/oPAkyl0RGTLr00ijTV7/8fNYbTGWDCoie6RGA==\n";
+
+    fn login(username: &str, password: Option<&str>) -> Login {
+        Login {
+            identity: Identity {
+                username: Some(username.into()),
+                ..Identity::default()
+            },
+            is_username_verified: false,
+            password: password.map(Secret::from),
+            version: Version::V311,
+            method: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn users_of_the_file_come_in_and_others_are_left_to_the_next() {
+        let path = std::env::temp_dir().join(format!("thrum-passwd-{}", std::process::id()));
+        std::fs::write(&path, FILE).unwrap();
+        let hasher = Hasher::start(Verified::new(0, Duration::ZERO)).unwrap();
+        let config = PasswordFileConfig { path: path.clone() };
+        let file = PasswordFile::load("old", &config, hasher).unwrap();
+        let verdict = async |username, password| file.ask(&login(username, password)).await;
+        let allowed = |verdict| matches!(verdict, Ok(Verdict::Allow(_)));
+        assert!(allowed(verdict("alice", Some("secret")).await));
+        assert!(allowed(verdict("bob", Some("pass word")).await));
+        let denied = verdict("bob", Some("secret")).await;
+        assert!(matches!(denied, Ok(Verdict::Deny(_))));
+        assert!(matches!(verdict("bob", None).await, Ok(Verdict::Deny(_))));
+        let unknown = verdict("carol", Some("secret")).await;
+        assert!(matches!(unknown, Ok(Verdict::Ignore)));
+        std::fs::write(&path, format!("{FILE}carol:damaged\n")).unwrap();
+        let error = file.reread().unwrap_err();
+        assert!(error.contains(":5: no known password hash"), "{error}");
+        assert!(allowed(verdict("alice", Some("secret")).await));
+        std::fs::remove_file(&path).unwrap();
+    }
 }

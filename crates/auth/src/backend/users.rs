@@ -91,6 +91,11 @@ impl Users {
         })
     }
 
+    /// Somebody has set up a store, be it empty now.
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.file.was_there()
+    }
+
     /// What was read last.
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         self.file.current()
@@ -195,10 +200,11 @@ impl Backend for Users {
 fn load(path: &Path) -> Result<Loaded, String> {
     let store = users::read(path).map_err(|error| error.to_string())?;
     let hashes = store.users().filter_map(|(_, user)| user.password.clone());
-    let mut credentials = store.users().filter_map(|(_, user)| user.scram.as_ref());
-    let decoys = credentials.next().map(Credential::decoys);
+    let hashes = hashes.take(DECOYS_MAX).collect();
+    let credential = store.users().find_map(|(_, user)| user.scram.as_ref());
+    let decoys = credential.map(Credential::decoys);
     Ok(Loaded {
-        hashes: hashes.take(DECOYS_MAX).collect(),
+        hashes,
         decoys,
         shared: Mutex::default(),
         store,

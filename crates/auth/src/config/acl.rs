@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{self, DurationSchema, TextsSchema};
+use super::units::{DurationSchema, TextsSchema, duration};
 
 /// Settings of authorization: who may publish and subscribe to what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +37,8 @@ pub struct AclConfig {
     /// Decisions of services that are remembered for each client, 0 to 10,000. Default `32`: topics of a usual client.
     #[schemars(range(max = 10_000))]
     pub cache: u32,
-    /// How long a decision of a service is remembered. Default `"60s"`: the time that a withdrawn right lives on.
-    #[serde(with = "units::duration")]
+    /// How long a decision of a service is remembered. Default `"1m"`: the time that a withdrawn right lives on.
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub cache_ttl: Duration,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{self, DurationSchema, TextsSchema};
+use super::units::{DurationSchema, TextsSchema, duration};
 
 /// Who signs tokens, and what has to be in them. One of `secret_file`, `public_key_file` and `jwks` has to be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,11 +27,11 @@ pub struct JwtConfig {
     pub ca: PathBuf,
     /// Time between two looks at the address of a key set, 10 s at least; an unknown key is looked for at once, but not
     /// more often than every 10 s. Default `"5m"`.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(min = 10))]
     pub refresh: Duration,
     /// Time for the address of a key set to answer. Default `"5s"`.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 60))]
     pub timeout: Duration,
     /// Algorithms that are accepted, of `HS256 HS384 HS512 RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 EdDSA`. A token
@@ -63,7 +63,7 @@ pub struct JwtConfig {
     /// A token without `exp` is not accepted. Default `true`: a token that never ends cannot be taken back.
     pub require_expiry: bool,
     /// How wrong clocks may be, for `exp` and `nbf`. Default `"10s"`.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 600))]
     pub leeway: Duration,
 }

@@ -16,6 +16,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::backend::{
+    ContentType, HttpConfig, HttpMethod, LdapConfig, LdapMethod, RedisConfig, ServerUrl, SqlConfig,
+};
 pub use acl::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
 pub use jwt::{JwtConfig, TokenField};
 pub(crate) use units::duration;
@@ -50,12 +53,12 @@ pub struct AuthConfig {
     #[schemars(range(max = 10_000_000))]
     pub cache: u32,
     /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored hash ends it anyway.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub cache_ttl: Duration,
     /// Time for all backends together to answer a login, 100 ms to 1 min; then the client is denied with
     /// `server unavailable`. Default `"10s"`: longer than a backend needs, shorter than clients wait.
-    #[serde(with = "units::duration")]
+    #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 60))]
     pub timeout: Duration,
     /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with `server busy`. Default `10000`:
@@ -66,6 +69,14 @@ pub struct AuthConfig {
     pub password_file: BTreeMap<String, PasswordFileConfig>,
     /// Who signs tokens (JWT): a table for each, with a name of your choice.
     pub jwt: BTreeMap<String, JwtConfig>,
+    /// HTTP services that know users: a table for each, with a name of your choice.
+    pub http: BTreeMap<String, HttpConfig>,
+    /// Directories (LDAP) with users: a table for each, with a name of your choice.
+    pub ldap: BTreeMap<String, LdapConfig>,
+    /// Redis servers with users: a table for each, with a name of your choice.
+    pub redis: BTreeMap<String, RedisConfig>,
+    /// Databases with users, PostgreSQL, MySQL, MariaDB or SQLite: a table for each, with a name of your choice.
+    pub sql: BTreeMap<String, SqlConfig>,
 }
 
 impl Default for AuthConfig {
@@ -80,6 +91,10 @@ impl Default for AuthConfig {
             pending: 10_000,
             password_file: BTreeMap::new(),
             jwt: BTreeMap::new(),
+            http: BTreeMap::new(),
+            ldap: BTreeMap::new(),
+            redis: BTreeMap::new(),
+            sql: BTreeMap::new(),
         }
     }
 }
@@ -87,8 +102,16 @@ impl Default for AuthConfig {
 impl AuthConfig {
     /// Names of all backends that are set up, without the user store.
     pub fn backend_names(&self) -> Vec<&str> {
-        let files = self.password_file.keys();
-        let mut names: Vec<&str> = files.chain(self.jwt.keys()).map(String::as_str).collect();
+        let mut names: Vec<&str> = self
+            .password_file
+            .keys()
+            .chain(self.jwt.keys())
+            .chain(self.http.keys())
+            .chain(self.ldap.keys())
+            .chain(self.redis.keys())
+            .chain(self.sql.keys())
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
         names
     }

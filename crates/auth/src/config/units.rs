@@ -32,7 +32,8 @@ macro_rules! schema {
         pub struct $name;
 
         impl $name {
-            const EXPECTED: &str = $expected;
+            /// What is expected, in words.
+            pub const EXPECTED: &str = $expected;
         }
 
         impl schemars::JsonSchema for $name {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn hasher() -> Hasher {
-        Hasher::start(Verified::new(10, Duration::from_secs(60))).unwrap()
+        Hasher::start(Verified::new(10, Duration::from_mins(1))).unwrap()
     }
 
     #[tokio::test]
@@ -172,6 +172,14 @@ mod tests {
         assert!(matches!(found, BackendError::BadAnswer(_)), "{found}");
     }
 
+    async fn wait(
+        hasher: Hasher,
+        gate: Arc<Mutex<Receiver<()>>>,
+    ) -> Result<Option<()>, BackendError> {
+        let opened = move || gate.lock().unwrap().recv().ok();
+        hasher.run(opened).await
+    }
+
     #[tokio::test]
     async fn a_full_queue_refuses_more() {
         let hasher = hasher();
@@ -180,10 +188,9 @@ mod tests {
         let mut blocked = Vec::new();
         // As many as there can be threads, and a queue.
         let cores = available_parallelism().unwrap().get();
-        for _ in 0..QUEUE_MAX + cores + 1 {
+        for _ in 0..=QUEUE_MAX + cores {
             let (hasher, gate) = (hasher.clone(), Arc::clone(&gate));
-            let wait = async move { hasher.run(move || gate.lock().unwrap().recv().ok()).await };
-            blocked.push(tokio::spawn(wait));
+            blocked.push(tokio::spawn(wait(hasher, gate)));
         }
         let mut refused = 0;
         while refused == 0 {

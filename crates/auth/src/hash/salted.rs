@@ -178,7 +178,10 @@ fn hexadecimal(text: &str) -> Result<Vec<u8>, HashError> {
     let digits = text.as_bytes();
     let pairs = digits.chunks(2).map(|pair| match pair {
         [high, low] => {
-            let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
+            let (high, low) = (
+                char::from(*high).to_digit(16)?,
+                char::from(*low).to_digit(16)?,
+            );
             u8::try_from(high << 4 | low).ok()
         }
         _ => None,

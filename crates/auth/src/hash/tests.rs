@@ -17,7 +17,10 @@ fn check_all(stored: &str, password: &str) {
 #[test]
 fn our_own_hash_is_argon2id_with_the_parameters_that_owasp_asks_for() {
     let hash = create(b"secret").unwrap();
-    assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+    assert!(
+        hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+        "{hash}"
+    );
     check_all(&hash, "secret");
     assert_ne!(hash, create(b"secret").unwrap());
 }
@@ -44,7 +47,8 @@ fn hashes_of_other_programs_verify() {
 
 #[test]
 fn the_reference_program_of_argon2_is_understood() {
-    let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+    let stored =
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
     assert_eq!(verify(stored, b"password"), Ok(true));
     assert_eq!(verify(stored, b"Password"), Ok(false));
 }
@@ -58,15 +62,24 @@ fn columns_of_emqx_verify() {
     };
     let stored = |scheme: Scheme, hash: &str| scheme.stored(hash, "s4lt").unwrap();
     check_all(
-        &stored(scheme(Algorithm::Sha256, SaltPosition::Prefix), "56fb59a0918a8e898cc46532428936acd1717e608c197eef668b7c6ef2f3c655"),
+        &stored(
+            scheme(Algorithm::Sha256, SaltPosition::Prefix),
+            "56fb59a0918a8e898cc46532428936acd1717e608c197eef668b7c6ef2f3c655",
+        ),
         "secret",
     );
     check_all(
-        &stored(scheme(Algorithm::Sha256, SaltPosition::Suffix), "96d1d6fd3676b1d199e85516233edbfc74c98dd9253ec9b940cda372f96ff74a"),
+        &stored(
+            scheme(Algorithm::Sha256, SaltPosition::Suffix),
+            "96d1d6fd3676b1d199e85516233edbfc74c98dd9253ec9b940cda372f96ff74a",
+        ),
         "secret",
     );
     check_all(
-        &stored(scheme(Algorithm::Sha512, SaltPosition::None), "BD2B1AAF7EF4F09BE9F52CE2D8D599674D81AA9D6A4421696DC4D93DD0619D682CE56B4D64A9EF097761CED99E0F67265B5F76085E5B0EE7CA4696B2AD6FE2B2"),
+        &stored(
+            scheme(Algorithm::Sha512, SaltPosition::None),
+            "BD2B1AAF7EF4F09BE9F52CE2D8D599674D81AA9D6A4421696DC4D93DD0619D682CE56B4D64A9EF097761CED99E0F67265B5F76085E5B0EE7CA4696B2AD6FE2B2",
+        ),
         "secret",
     );
     check_all(
@@ -74,15 +87,24 @@ fn columns_of_emqx_verify() {
         "secret",
     );
     check_all(
-        &stored(scheme(Algorithm::Pbkdf2Sha1, SaltPosition::None), "6a4ed0c338e43cf91a65e148112ce2fea0fd39af"),
+        &stored(
+            scheme(Algorithm::Pbkdf2Sha1, SaltPosition::None),
+            "6a4ed0c338e43cf91a65e148112ce2fea0fd39af",
+        ),
         "secret",
     );
     check_all(
-        &stored(scheme(Algorithm::Pbkdf2Sha256, SaltPosition::None), "73fa1de8ceaa809327880c195f14ebe74452aaa941e6ef921070b1e6deeee9e3"),
+        &stored(
+            scheme(Algorithm::Pbkdf2Sha256, SaltPosition::None),
+            "73fa1de8ceaa809327880c195f14ebe74452aaa941e6ef921070b1e6deeee9e3",
+        ),
         "secret",
     );
     check_all(
-        &stored(scheme(Algorithm::Pbkdf2Sha512, SaltPosition::None), "291b3fb6f085f9e661515d997e47e7f7561f4f66f86648c8ad9ce18906c7dca878035826ac244cc1f7095584b2849c8d9b16547fa0f2bfb793b4da4857870ad9"),
+        &stored(
+            scheme(Algorithm::Pbkdf2Sha512, SaltPosition::None),
+            "291b3fb6f085f9e661515d997e47e7f7561f4f66f86648c8ad9ce18906c7dca878035826ac244cc1f7095584b2849c8d9b16547fa0f2bfb793b4da4857870ad9",
+        ),
         "secret",
     );
 }
@@ -90,7 +112,14 @@ fn columns_of_emqx_verify() {
 #[test]
 fn what_cannot_be_verified_says_why() {
     let refused = |stored: &str| verify(stored, b"secret").unwrap_err().to_string();
-    for stored in ["", "secret", "$1$abc$def", "$5$abc$def", "$md5$x", "$2x$10$abc"] {
+    for stored in [
+        "",
+        "secret",
+        "$1$abc$def",
+        "$5$abc$def",
+        "$md5$x",
+        "$2x$10$abc",
+    ] {
         assert!(refused(stored).starts_with("no known"), "{stored}");
     }
     for stored in [
@@ -105,7 +134,11 @@ fn what_cannot_be_verified_says_why() {
         "$salted-sha256$middle$$",
         "$salted-sha256$prefix$$c2hvcnQ",
     ] {
-        assert!(refused(stored).starts_with("damaged"), "{stored}: {}", refused(stored));
+        assert!(
+            refused(stored).starts_with("damaged"),
+            "{stored}: {}",
+            refused(stored)
+        );
     }
     let crypt = "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjlO/O817G3uBnIFNjnQJuesI68OTLiBFdcbYEdFCoEOfaS35inz1";
     assert!(refused(crypt).contains("crypt(3)"), "{}", refused(crypt));

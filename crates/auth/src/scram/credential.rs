@@ -14,9 +14,9 @@ use zeroize::Zeroizing;
 /// Bytes of a SHA-256.
 pub(super) const HASH_BYTES: usize = 32;
 /// Iterations of a new credential: four times what RFC 7677 asks for at least, still under a second on a small device.
-pub const ITERATIONS: u32 = 16_384;
+const ITERATIONS: u32 = 16_384;
 /// Bytes of a new salt.
-pub const SALT_BYTES: usize = 16;
+const SALT_BYTES: usize = 16;
 /// Fewest iterations that are accepted, as RFC 7677 asks for.
 const ITERATIONS_MIN: u32 = 4096;
 /// Most iterations that are accepted: a client that has to compute more gives up.

@@ -185,13 +185,17 @@ mod tests {
     fn nobody_has_the_same_salt_each_time_and_no_password() {
         let decoys = Decoys::new(b"secret of the store");
         let one = decoys.credential("nobody");
-        assert_eq!(one, Decoys::new(b"secret of the store").credential("nobody"));
+        assert_eq!(
+            one,
+            Decoys::new(b"secret of the store").credential("nobody")
+        );
         assert_ne!(one.salt, decoys.credential("no one").salt);
         assert_ne!(one.salt, Decoys::new(b"other").credential("nobody").salt);
         let known = Credential::of("pencil").unwrap();
         assert_eq!(one.salt.len(), known.salt.len());
         assert_eq!(one.iterations, known.iterations);
-        let (_, started, _) = start_with(FIRST, SERVER_NONCE, |name| decoys.credential(name)).unwrap();
+        let (_, started, _) =
+            start_with(FIRST, SERVER_NONCE, |name| decoys.credential(name)).unwrap();
         let last = LAST;
         let found = started.finish(last, &one);
         assert_eq!(found, Err(Refused::WrongProof));

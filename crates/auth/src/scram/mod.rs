@@ -4,11 +4,13 @@
 mod credential;
 mod exchange;
 mod message;
+#[cfg(test)]
+pub(crate) mod test_client;
 
-pub use credential::{Credential, ITERATIONS, SALT_BYTES};
+pub use credential::Credential;
 
 pub(crate) use credential::{CredentialRecord, Decoys};
-pub(crate) use exchange::{Final, Refused, Started, start};
+pub(crate) use exchange::{Started, start};
 
 /// Name of the method.
 pub(crate) const METHOD: &str = "SCRAM-SHA-256";

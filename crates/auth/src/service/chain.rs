@@ -40,7 +40,10 @@ impl Chain {
             if let Some(link) = link {
                 link.timed_out();
             }
-            Err(unavailable(link.map(|link| &*link.name), "the login took too long"))
+            Err(unavailable(
+                link.map(|link| &*link.name),
+                "the login took too long",
+            ))
         })
     }
 
@@ -88,9 +91,8 @@ impl Chain {
 
     /// Whether this is a client without credentials, and such may come in.
     pub(super) fn admits_anonymous(&self, login: &Login) -> bool {
-        let is_anonymous = login.identity.username.is_none()
-            && login.password.is_none()
-            && login.method.is_none();
+        let is_anonymous =
+            login.identity.username.is_none() && login.password.is_none() && login.method.is_none();
         is_anonymous
             && match self.anonymous {
                 Anonymous::Everyone => true,

@@ -61,9 +61,17 @@ impl Link {
         rules.inspect_err(|error| self.failed(error))
     }
 
-    pub(super) async fn authorize(&self, question: &Question) -> Result<Option<bool>, BackendError> {
+    pub(super) async fn authorize(
+        &self,
+        question: &Question,
+    ) -> Result<Option<bool>, BackendError> {
         let decision = self.backend.authorize(question).await;
         decision.inspect_err(|error| self.failed(error))
+    }
+
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> crate::metrics::BackendCounts {
+        self.counters.snapshot()
     }
 
     /// The chain gave up while this one was asked.

@@ -134,7 +134,13 @@ impl AuthService {
 
     /// Rules for everybody and what goes with them, as they are now.
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.shared.policy.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .shared
+                .policy
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Whether anybody has set up users or backends.
@@ -233,6 +239,13 @@ impl Gatekeeper for AuthService {
         if &*link.name == USERS {
             return once.answer(refresh_user(&state, &identity));
         }
+        if link
+            .backend
+            .is_gone(identity.username.as_deref().unwrap_or_default())
+        {
+            let denial = state::withdrawn(&link.name, "gone");
+            return once.answer(Answer::Deny(denial));
+        }
         let limit = chain.timeout;
         self.spawn(async move {
             // Who is in stays in with what it has while a backend is down: it would be cut off for nothing else.
@@ -309,7 +322,10 @@ impl Shared {
     fn look(&self) {
         let has_changed = self.state().reread(|what, error| {
             let error = error.as_str();
-            warn!(what, error, "a file was not taken over; what was read before stays in force");
+            warn!(
+                what,
+                error, "a file was not taken over; what was read before stays in force"
+            );
         });
         if has_changed {
             info!("users or rules have changed");

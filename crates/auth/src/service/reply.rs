@@ -73,7 +73,10 @@ mod tests {
         let (sender, answers) = mpsc::channel();
         let once = || {
             let sender = sender.clone();
-            Once::new(Box::new(move |answer| sender.send(answer).unwrap()), || "lost")
+            Once::new(
+                Box::new(move |answer| sender.send(answer).unwrap()),
+                || "lost",
+            )
         };
         once().answer("found");
         drop(once());

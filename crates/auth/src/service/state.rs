@@ -45,15 +45,11 @@ impl State {
         let links: Vec<Arc<Link>> = links.collect();
         let mut problems = Vec::new();
         let mut chain = |names: &[String], anonymous: Anonymous, key: &str| {
-            let links = names.iter().filter_map(|name| {
-                let link = links.iter().find(|link| &*link.name == name);
-                if link.is_none() {
-                    problems.push(unknown_name(name, key));
-                }
-                link.map(Arc::clone)
-            });
+            let find = |name: &String| links.iter().find(|link| &*link.name == name);
+            let unknown = names.iter().filter(|name| find(name).is_none());
+            problems.extend(unknown.map(|name| unknown_name(name, key)));
             Arc::new(Chain {
-                links: links.collect(),
+                links: names.iter().filter_map(find).map(Arc::clone).collect(),
                 anonymous,
                 timeout: settings.auth.timeout,
             })
@@ -90,7 +86,8 @@ impl State {
     pub(super) fn has_users(&self) -> bool {
         let has_backends = self.links.iter().any(|link| &*link.name != USERS);
         let users = self.users.as_ref();
-        has_backends || users.is_some_and(|users| !users.loaded().store.is_empty())
+        // A store that is there and empty was set up as well: who removes the last user does not open the door.
+        has_backends || users.is_some_and(|users| users.is_set_up())
     }
 
     /// Rereads what has changed; true if answers may be others now. Blocks.
@@ -126,10 +123,7 @@ impl State {
         let Admitted { backend, found } = admitted;
         identity.username = found.username.or(identity.username);
         identity.roles = match &self.users {
-            Some(users) => users
-                .loaded()
-                .store
-                .all_roles(&found.roles, &found.groups),
+            Some(users) => users.loaded().store.all_roles(&found.roles, &found.groups),
             None => found.roles,
         };
         identity.groups = found.groups;
@@ -157,9 +151,7 @@ impl State {
     /// Rules of a client: its own, then those that the store has for its groups and roles.
     fn rules(&self, own: Option<Rules>, identity: &Identity) -> Option<Arc<Rules>> {
         match &self.users {
-            Some(users) => users
-                .loaded()
-                .rules(own, &identity.roles, &identity.groups),
+            Some(users) => users.loaded().rules(own, &identity.roles, &identity.groups),
             None => own.map(Arc::new),
         }
     }
@@ -177,17 +169,17 @@ impl State {
                 backend: Some(USERS.into()),
                 found: found(username, user),
             }),
-            Some(_) => Err(withdrawn("disabled")),
-            None => Err(withdrawn("gone")),
+            Some(_) => Err(withdrawn(USERS, "disabled")),
+            None => Err(withdrawn(USERS, "gone")),
         }
     }
 }
 
-fn withdrawn(why: &str) -> Denial {
+pub(super) fn withdrawn(backend: &str, why: &str) -> Denial {
     Denial {
         reason: ReasonCode::NotAuthorized,
         what: "the user may not log in any more",
-        detail: format!("{USERS}: the user is {why}").into(),
+        detail: format!("{backend}: the user is {why}").into(),
     }
 }
 

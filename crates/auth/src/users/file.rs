@@ -35,7 +35,10 @@ pub fn read(path: &Path) -> Result<UserStore, StoreError> {
 }
 
 /// Reads the lines of a store; `path` is for errors.
-fn read_from(mut from: impl BufRead, path: &Path) -> Result<UserStore, StoreError> {
+///
+/// # Errors
+/// They cannot be read, or one is damaged.
+pub fn read_from(mut from: impl BufRead, path: &Path) -> Result<UserStore, StoreError> {
     let mut store = UserStore::default();
     let mut bytes = Vec::new();
     for line in 1.. {
@@ -57,7 +60,9 @@ fn read_from(mut from: impl BufRead, path: &Path) -> Result<UserStore, StoreErro
             break;
         }
         if read as u64 > LINE_BYTES_MAX {
-            return Err(damaged(format!("a line has more than {LINE_BYTES_MAX} bytes")));
+            return Err(damaged(format!(
+                "a line has more than {LINE_BYTES_MAX} bytes"
+            )));
         }
         if line > LINES_MAX {
             return Err(damaged(format!("more than {LINES_MAX} lines")));

@@ -10,12 +10,15 @@
 
 mod error;
 mod file;
+pub mod import;
 mod record;
 mod rule_list;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use error::StoreError;
-pub use file::{LINE_BYTES_MAX, LINES_MAX, LockedStore, read};
+pub use file::{LINE_BYTES_MAX, LINES_MAX, LockedStore, read, read_from};
 pub use record::{PasswordHash, name_problem};
 pub use rule_list::RuleList;
 pub use store::{Group, Role, User, UserStore};

@@ -105,59 +105,68 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// What is wrong with it, without any part of a password hash.
 pub(super) fn read_line(text: &str, store: &mut UserStore) -> Result<(), String> {
     let line: Line = serde_json::from_str(text).map_err(|error| describe(&error))?;
-    let named = [&line.user, &line.group, &line.role];
-    let mut names = named.into_iter().flatten();
-    let (Some(name), None) = (names.next(), names.next()) else {
-        return Err("expected one of the keys \"user\", \"group\" and \"role\"".to_owned());
-    };
-    let members = line.roles.iter().chain(&line.groups);
-    if let Some(problem) = members.chain([name]).find_map(|name| name_problem(name)) {
+    if let Some(problem) = line.name_problem() {
         return Err(problem.to_owned());
     }
-    let is_user = line.user.is_some();
-    let only_users =
-        line.password.is_some() || line.scram.is_some() || line.superuser || line.disabled;
-    if !is_user && (only_users || !line.groups.is_empty()) {
-        return Err("a group or role has no password, scram, groups, superuser or disabled".into());
-    }
-    match line {
-        Line {
-            user: Some(name), ..
-        } if store.user(&name).is_some() => {
-            Err(format!("the user {name:?} is there twice"))
+    match (&line.user, &line.group, &line.role) {
+        (Some(name), None, None) => {
+            let name = name.clone();
+            let user = line.into_user(&name)?;
+            twice(store.set_user(&name, user).is_some(), "user", &name)
         }
-        Line {
-            user: Some(name), ..
-        } => {
-            let user = User {
-                password: password(line.password.as_deref(), &name)?,
-                roles: line.roles,
-                groups: line.groups,
-                rules: RuleList::parse(line.rules, &format!("user {name}"))?,
-                is_superuser: line.superuser,
-                is_disabled: line.disabled,
-                scram: line.scram.map(TryInto::try_into).transpose()?,
-            };
-            store.set_user(&name, user);
-            Ok(())
+        (None, Some(name), None) => {
+            let name = name.clone();
+            let (roles, rules) = line.into_members(&format!("group {name}"))?;
+            let old = store.set_group(&name, Group { roles, rules });
+            twice(old.is_some(), "group", &name)
         }
-        Line {
-            group: Some(name), ..
-        } => {
-            let group = Group {
-                roles: line.roles,
-                rules: RuleList::parse(line.rules, &format!("group {name}"))?,
-            };
-            twice(store.set_group(&name, group).is_some(), "group", &name)
-        }
-        Line { role, roles, .. } => {
-            let name = role.unwrap_or_default();
+        (None, None, Some(name)) => {
+            let name = name.clone();
+            let (roles, rules) = line.into_members(&format!("role {name}"))?;
             if !roles.is_empty() {
                 return Err("a role has no roles".to_owned());
             }
-            let rules = RuleList::parse(line.rules, &format!("role {name}"))?;
-            twice(store.set_role(&name, Role { rules }).is_some(), "role", &name)
+            twice(
+                store.set_role(&name, Role { rules }).is_some(),
+                "role",
+                &name,
+            )
         }
+        _ => Err("expected one of the keys \"user\", \"group\" and \"role\"".to_owned()),
+    }
+}
+
+impl Line {
+    /// What is wrong with any name in it.
+    fn name_problem(&self) -> Option<&'static str> {
+        let named = [&self.user, &self.group, &self.role];
+        let members = self.roles.iter().chain(&self.groups);
+        let mut names = members.chain(named.into_iter().flatten());
+        names.find_map(|name| name_problem(name))
+    }
+
+    fn into_user(self, name: &str) -> Result<User, String> {
+        Ok(User {
+            password: password(self.password.as_deref(), name)?,
+            roles: self.roles,
+            groups: self.groups,
+            rules: RuleList::parse(self.rules, &format!("user {name}"))?,
+            is_superuser: self.superuser,
+            is_disabled: self.disabled,
+            scram: self.scram.map(TryInto::try_into).transpose()?,
+        })
+    }
+
+    /// Roles and rules of a group or a role.
+    fn into_members(self, source: &str) -> Result<(Vec<Box<str>>, RuleList), String> {
+        let is_user =
+            self.password.is_some() || self.scram.is_some() || self.superuser || self.disabled;
+        if is_user || !self.groups.is_empty() {
+            return Err(
+                "a group or role has no password, scram, groups, superuser or disabled".to_owned(),
+            );
+        }
+        Ok((self.roles, RuleList::parse(self.rules, source)?))
     }
 }
 

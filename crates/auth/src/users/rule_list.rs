@@ -45,6 +45,15 @@ impl RuleList {
         self.rules.iter()
     }
 
+    /// These, and then those.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn followed_by(&self, others: &Self, source: &str) -> Result<Self, String> {
+        let texts = self.texts.iter().chain(&others.texts);
+        Self::parse(texts.cloned().collect(), source)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
@@ -66,5 +75,5 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     } else {
         text.to_owned()
     };
-    Rule::parse(&whole, source).map_err(|error| format!("rule \"{text}\" of {source}: {error}"))
+    Rule::parse(&whole, source).map_err(|error| format!("rule \"{text}\": {error}"))
 }

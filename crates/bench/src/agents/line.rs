@@ -174,7 +174,7 @@ impl Line {
             match &mut self.layers {
                 None => self.unread.extend_from_slice(&self.buffer[..read]),
                 Some(layers) => layers
-                    .receive(&self.buffer[..read], &mut self.unread, &mut self.unsent)
+                    .receive(&mut self.buffer[..read], &mut self.unread, &mut self.unsent)
                     .map_err(|error| error.to_string())?,
             }
             let is_secured = self.layers.as_ref().is_none_or(Layers::is_open);

@@ -24,7 +24,7 @@ impl Swarm {
     }
 
     /// Takes bytes of the socket through the layers; what MQTT gets of them is appended to `plain`.
-    pub(super) fn unwrap(&mut self, peer: u32, bytes: &[u8], plain: &mut Vec<u8>) {
+    pub(super) fn unwrap(&mut self, peer: u32, bytes: &mut [u8], plain: &mut Vec<u8>) {
         let mut wire = std::mem::take(&mut self.wire);
         wire.clear();
         let state = &mut self.peers[slot(peer)];

@@ -150,7 +150,7 @@ impl Swarm {
         }
         let is_full = kept + read == end;
         if is_layered {
-            self.handle_layered(peer, &buffer[..read])?;
+            self.handle_layered(peer, &mut buffer[..read])?;
         } else {
             self.handle_plain(peer, &buffer[..kept + read])?;
         }
@@ -158,7 +158,7 @@ impl Swarm {
     }
 
     /// Bytes of TLS or WebSocket: what is in them follows what was kept.
-    fn handle_layered(&mut self, peer: u32, bytes: &[u8]) -> Result<(), Option<String>> {
+    fn handle_layered(&mut self, peer: u32, bytes: &mut [u8]) -> Result<(), Option<String>> {
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
         if let Some(stalled) = &self.peers[slot(peer)].stalled {

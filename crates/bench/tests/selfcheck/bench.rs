@@ -9,7 +9,7 @@ use thrum_bench::observe::Observer;
 use thrum_bench::scenario::{Group, Overrides, Rate, Reconnect, Scenario, find};
 use thrum_bench::{BrokerProcess, Outcome, RunOptions, Target, run};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config};
 use thrum_codec::Version;
 use thrum_transport::Endpoint;
 
@@ -88,12 +88,12 @@ pub(crate) fn real_broker() -> (Broker, SocketAddr) {
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
     let listener = ListenerConfig {
-        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-        max_connections: 0,
+        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        ..ListenerConfig::default()
     };
     config.listeners.insert("mqtt".to_owned(), listener);
-    let broker = Broker::start(config).unwrap();
-    let address = broker.addresses()[0].1;
+    let broker = Broker::start(config, Access::default()).unwrap();
+    let address = broker.addresses()[0].socket_address().unwrap();
     (broker, address)
 }
 

@@ -8,7 +8,8 @@ use thrum_codec::QoS;
 use thrum_protocol::Limits;
 use thrum_protocol::limits::{self, TopicPriority};
 
-use super::{priorities, units};
+use super::rate::{ByteRateSchema, Rate, RateSchema};
+use super::{priorities, rate, units};
 
 const KIB: u32 = 1024;
 const MIB: u32 = 1024 * KIB;
@@ -30,6 +31,15 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 3600))]
     pub connect_timeout: Duration,
+    /// Time from accepting a connection to the end of its TLS and WebSocket handshakes and of the header of a proxy;
+    /// the time for CONNECT begins after them. Default `"10s"`, as `connect_timeout`.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(min = 1, max = 3600))]
+    pub handshake_timeout: Duration,
+    /// Unfinished TLS and WebSocket handshakes of one worker thread at a time; while there are so many, new connections
+    /// wait in the backlog of the system. 0 is no limit. Default `4096`: some seconds of work for the cryptography, and
+    /// idle sockets of an attacker do not fill it soon.
+    pub handshakes: u32,
     /// Largest packet accepted, with its header. Default `"1MiB"`: bounds what one client can make the broker hold
     /// before a packet is complete.
     #[serde(with = "units::byte_size")]
@@ -83,13 +93,18 @@ pub struct LimitsConfig {
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 4096))]
     pub output_bytes: u32,
-    /// Memory of the process past which publishers are read less; 0 is off. Default `0`: the machine is known to its
-    /// owner alone. A good value is three quarters of its memory.
+    /// Memory of the process past which publishers are read less and new connections wait in the backlog of the system,
+    /// until a tenth below it; 0 is off. Default `0`: the machine is known to its owner alone. A good value is three
+    /// quarters of its memory.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub memory: u64,
     /// Limits of each client.
     pub client: ClientLimits,
+    /// Limits of each user, whatever the number of its clients.
+    pub user: UserLimits,
+    /// Limits of each address that clients come from, for IPv6 of each network of 64 bits.
+    pub address: AddressLimits,
 }
 
 /// Limits of one client and its session.
@@ -104,8 +119,8 @@ pub struct ClientLimits {
     #[schemars(with = "units::ByteSizeSchema", range(min = 1024))]
     pub queue_bytes: u32,
     /// What a full queue does with one more message: `"reject_new"` drops it, `"drop_oldest"` drops the oldest of the
-    /// lowest priority. Default `"reject_new"`, as Mosquitto: what was acknowledged stays, and a publisher whose message
-    /// nobody takes is told (0x97); EMQX drops the oldest.
+    /// lowest priority. Default `"reject_new"`, as Mosquitto: what was acknowledged stays, and a publisher whose
+    /// message nobody takes is told (0x97); EMQX drops the oldest.
     pub queue_policy: QueuePolicy,
     /// Messages with QoS 0 are queued for a client that is away. They make room for others first, and are not stored.
     /// Default `false`: QoS 0 is for data that the next message replaces.
@@ -134,6 +149,55 @@ pub struct ClientLimits {
     pub subscriptions: u32,
     /// Topic aliases in each direction (MQTT 5.0). Default `64`: the topics a device repeats, some KiB of memory.
     pub topic_aliases: u16,
+    /// PUBLISH packets that one connection may send. Over a rate it is not read until it may send again; nothing is
+    /// dropped. 0 is no limit. Default `0`: what is too much is known to the owner alone.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub messages: Rate,
+    /// Bytes that one connection may send. 0 is no limit. Default `0`, as `messages`.
+    #[serde(with = "rate::bytes")]
+    #[schemars(with = "ByteRateSchema")]
+    pub bytes: Rate,
+}
+
+/// Limits of one user, whatever the number of its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserLimits {
+    /// Connections, counted after the login; one too many is refused (0x9F). 0 is no limit. Default `0`: many devices
+    /// may share a user.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub connects: Rate,
+    /// PUBLISH packets of all its clients; over the rate they are not read until it has some left. 0 is no limit.
+    /// Default `0`.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub messages: Rate,
+    /// Bytes of all its clients; over the rate they are not read until it has some left. 0 is no limit. Default `0`.
+    #[serde(with = "rate::bytes")]
+    #[schemars(with = "ByteRateSchema")]
+    pub bytes: Rate,
+}
+
+/// Limits of one address, for IPv6 of one network of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AddressLimits {
+    /// Connections; one too many is closed before its TLS handshake. 0 is no limit. Default `0`: a whole site or a load
+    /// balancer may share an address. `"100/s"` is a good value for a broker that clients reach directly.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub connects: Rate,
+    /// PUBLISH packets of all its clients; over the rate they are not read until it has some left. 0 is no limit.
+    /// Default `0`.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub messages: Rate,
+    /// Bytes of all its clients; over the rate they are not read until it has some left. 0 is no limit. Default `0`.
+    #[serde(with = "rate::bytes")]
+    #[schemars(with = "ByteRateSchema")]
+    pub bytes: Rate,
 }
 
 /// What a full queue does with one more message.
@@ -154,6 +218,8 @@ impl Default for LimitsConfig {
             connections: 1_000_000,
             connect_rate: 10_000,
             connect_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(10),
+            handshakes: 4096,
             max_packet: MIB,
             client_id_length: 256,
             topic_length: 4096,
@@ -169,6 +235,8 @@ impl Default for LimitsConfig {
             output_bytes: 256 * KIB,
             memory: 0,
             client: ClientLimits::default(),
+            user: UserLimits::default(),
+            address: AddressLimits::default(),
         }
     }
 }
@@ -186,6 +254,8 @@ impl Default for ClientLimits {
             receive_maximum: 1024,
             subscriptions: 10_000,
             topic_aliases: 64,
+            messages: Rate::NONE,
+            bytes: Rate::NONE,
         }
     }
 }

@@ -3,7 +3,11 @@
 //! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
 
 mod limits;
+mod listener;
+mod network;
 mod priorities;
+mod protection;
+mod rate;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -18,8 +22,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_routing::Strategy;
 
-pub use limits::{ClientLimits, LimitsConfig, QueuePolicy};
+pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
+pub use listener::{
+    Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, TlsConfig, TlsVersion,
+    Transport,
+};
+pub use network::{Network, NotANetwork};
 pub use priorities::PrioritiesSchema;
+pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
+pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
 
 /// The port that IANA assigned to MQTT.
@@ -40,6 +51,8 @@ pub struct Config {
     pub storage: StorageConfig,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub limits: LimitsConfig,
+    /// Who is kept out for a time, and when new work waits for old work.
+    pub protection: ProtectionConfig,
     /// Shared subscriptions (`$share/group/filter`).
     pub shared: SharedConfig,
     /// The `$SYS/broker/…` topics.
@@ -50,7 +63,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let bind = wildcard(MQTT_PORT);
+        let bind = wildcard(MQTT_PORT).into_iter().map(Bind::Address).collect();
         Self {
             node: NodeConfig::default(),
             listeners: BTreeMap::from([(
@@ -63,6 +76,7 @@ impl Default for Config {
             auth: AuthConfig::default(),
             storage: StorageConfig::default(),
             limits: LimitsConfig::default(),
+            protection: ProtectionConfig::default(),
             shared: SharedConfig::default(),
             sys: SysConfig::default(),
             log: LogConfig::default(),
@@ -111,21 +125,6 @@ pub enum Workers {
     Auto,
     /// This many.
     Count(u16),
-}
-
-/// One listener.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ListenerConfig {
-    /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6 address of this
-    /// machine. `"localhost:1883"` is both loopback addresses. Port 0 takes a free port, printed at start. Has no
-    /// default: a listener needs an address.
-    #[serde(with = "units::bind")]
-    #[schemars(with = "units::BindSchema")]
-    pub bind: Vec<SocketAddr>,
-    /// Most connections through this listener; 0 is no limit of its own. Default `0`: `limits.connections` bounds
-    /// them all.
-    pub max_connections: u32,
 }
 
 /// Settings of authentication.

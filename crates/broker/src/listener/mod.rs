@@ -1,17 +1,33 @@
-//! Where clients come in: one socket per listener address and worker.
+//! Where clients come in: sockets, and what holds for those that come through them.
 
+mod gate;
+mod layers;
+mod mount;
+mod plan;
+mod quic;
 mod tcp;
+mod unix;
 
+use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use mio::event::Source;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use rustix::net::SocketFlags;
 
-use mio::net::TcpListener;
+pub(crate) use gate::{Gate, Gates};
+pub(crate) use plan::{Change, Plan, Standing};
 
-use crate::config::Config;
+use crate::config::{Bind, ListenerConfig, Transport};
+use crate::peer::Peer;
+use crate::protection::BanFileError;
+use crate::socket::Socket;
 use crate::storage::StorageError;
 
-/// Why the broker cannot start.
+/// Why the broker cannot start, or cannot listen as it is told to.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address is taken, forbidden or not of this machine.
@@ -20,104 +36,140 @@ pub enum StartError {
         /// Name in the configuration.
         listener: String,
         /// The address.
-        address: SocketAddr,
+        address: Bind,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// TLS or WebSocket of a listener cannot be set up.
+    #[error("listener {listener:?}: {cause}")]
+    Listener {
+        /// Name in the configuration.
+        listener: String,
+        /// What is wrong, and how to set it right.
+        cause: String,
     },
     /// The durable state cannot be taken over.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The bans cannot be read.
+    #[error(transparent)]
+    Bans(#[from] BanFileError),
     /// The system refused a thread, an epoll instance or an eventfd.
     #[error("cannot start a worker: {0}")]
-    System(std::io::Error),
+    System(io::Error),
 }
 
-/// How many connections a listener has, and may have.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    open: AtomicU32,
-    /// 0 is no limit.
-    connections_max: u32,
+/// Where clients may come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    /// Name of the listener in the configuration.
+    pub listener: String,
+    /// How a client writes what is spoken there: `mqtt`, `mqtts`, `ws`, `wss`, `quic`.
+    pub scheme: &'static str,
+    /// Address, with its real port where 0 was asked for.
+    pub address: Bind,
+    /// Path of a WebSocket, else empty.
+    pub path: String,
 }
 
-impl Gate {
-    /// A gate that lets so many in at a time; 0 is no limit.
-    pub(crate) fn new(connections_max: u32) -> Self {
+impl Listening {
+    /// An address of a listener.
+    pub fn new(name: &str, config: &ListenerConfig, address: &Bind) -> Self {
+        let is_tls = config.tls.is_on() || !config.tls_from.is_empty();
+        let scheme = match (config.transport, is_tls) {
+            (Transport::Tcp, false) => "mqtt",
+            (Transport::Tcp, true) => "mqtts",
+            (Transport::WebSocket, false) => "ws",
+            (Transport::WebSocket, true) => "wss",
+            (Transport::Quic, _) => "quic",
+        };
+        let path = match config.transport {
+            Transport::WebSocket => config.path.clone(),
+            Transport::Tcp | Transport::Quic => String::new(),
+        };
         Self {
-            open: AtomicU32::new(0),
-            connections_max,
+            listener: name.to_owned(),
+            scheme,
+            address: address.clone(),
+            path,
         }
     }
+}
 
-    /// Counts a new connection in; false if the listener is full.
-    #[must_use]
-    pub(crate) fn enter(&self) -> bool {
-        let before = self.open.fetch_add(1, Ordering::Relaxed);
-        if self.connections_max == 0 || before < self.connections_max {
-            return true;
+impl Listening {
+    /// Its address; none of a Unix socket.
+    pub fn socket_address(&self) -> Option<SocketAddr> {
+        match self.address {
+            Bind::Address(address) => Some(address),
+            Bind::Unix(_) => None,
         }
-        self.leave();
-        false
     }
+}
 
-    /// Connections at this moment.
-    pub(crate) fn open(&self) -> u64 {
-        u64::from(self.open.load(Ordering::Relaxed))
-    }
-
-    /// Counts a connection out.
-    pub(crate) fn leave(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
+impl fmt::Display for Listening {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, path) = (self.scheme, &self.path);
+        match &self.address {
+            Bind::Address(address) => write!(formatter, "{scheme}://{address}{path}"),
+            Bind::Unix(_) if scheme == "mqtt" => self.address.fmt(formatter),
+            Bind::Unix(_) => write!(formatter, "{}  {scheme}{path}", self.address),
+        }
     }
 }
 
 /// One worker's socket of a listener.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(crate) socket: TcpListener,
+    socket: OwnedFd,
     /// Number of the listener's gate.
     pub(crate) gate: u16,
 }
 
-/// The sockets of all listeners.
-#[derive(Debug)]
-pub(crate) struct Bound {
-    /// Name and address, with the real port where 0 was asked for.
-    pub(crate) addresses: Vec<(String, SocketAddr)>,
-    /// Each worker's own sockets.
-    pub(crate) per_worker: Vec<Vec<Listener>>,
-}
-
-/// One gate per listener, in their order.
-pub(crate) fn gates(config: &Config) -> Vec<Gate> {
-    let listeners = config.listeners.values();
-    listeners
-        .map(|listener| Gate::new(listener.max_connections))
-        .collect()
-}
-
-/// Binds every configured address once per worker.
-pub(crate) fn bind_all(config: &Config, workers: usize) -> Result<Bound, StartError> {
-    let mut bound = Bound {
-        addresses: Vec::new(),
-        per_worker: (0..workers).map(|_| Vec::new()).collect(),
-    };
-    for (gate, (name, listener)) in config.listeners.iter().enumerate() {
-        let gate = u16::try_from(gate).unwrap_or(u16::MAX);
-        for address in &listener.bind {
-            let sockets = tcp::bind(*address, workers).map_err(|source| StartError::Bind {
-                listener: name.clone(),
-                address: *address,
-                source,
-            })?;
-            let real = sockets.first().and_then(|socket| socket.local_addr().ok());
-            bound
-                .addresses
-                .push((name.clone(), real.unwrap_or(*address)));
-            for (socket, worker) in sockets.into_iter().zip(&mut bound.per_worker) {
-                worker.push(Listener { socket, gate });
-            }
-        }
+impl Listener {
+    pub(crate) const fn new(socket: OwnedFd, gate: u16) -> Self {
+        Self { socket, gate }
     }
-    Ok(bound)
+
+    /// The next connection that waits.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Peer)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (socket, address) = rustix::net::acceptfrom_with(&self.socket, flags)?;
+        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+        Ok((socket.into(), address.map_or(Peer::Local, Peer::Address)))
+    }
+}
+
+impl Source for Listener {
+    fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        SourceFd(&self.socket.as_raw_fd()).register(registry, token, interest)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        SourceFd(&self.socket.as_raw_fd()).reregister(registry, token, interest)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        SourceFd(&self.socket.as_raw_fd()).deregister(registry)
+    }
+}
+
+/// One listening socket per worker on the same address, and the address with its real port.
+fn bind(address: &Bind, workers: usize) -> io::Result<(Vec<OwnedFd>, Bind)> {
+    match address {
+        Bind::Address(address) => {
+            let (sockets, address) = tcp::bind(*address, workers)?;
+            Ok((sockets, Bind::Address(address)))
+        }
+        Bind::Unix(path) => Ok((unix::bind(path, workers)?, address.clone())),
+    }
 }

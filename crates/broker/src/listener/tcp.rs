@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
-use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::system;
@@ -13,15 +13,15 @@ const BACKLOG: i32 = 4096;
 /// How long a connection may wait for its first bytes before it is accepted without them.
 const DEFER_SECONDS: u8 = 1;
 
-/// One listening socket per worker on the same address.
-pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
+/// One listening socket per worker on the same address, and the address with its real port.
+pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<(Vec<OwnedFd>, SocketAddr)> {
     // With SO_REUSEPORT a second broker of the same user would share the port in silence; a socket
     // without it finds out.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
     let address = probe.local_addr()?.as_socket().unwrap_or(address);
     drop(probe);
-    (0..workers)
+    let sockets: io::Result<Vec<OwnedFd>> = (0..workers)
         .map(|_| {
             let socket = socket(address)?;
             socket.set_reuse_port(true)?;
@@ -31,9 +31,10 @@ pub(super) fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpLis
             socket.listen(BACKLOG)?;
             // A client speaks first: the worker is woken once, for the connection and its CONNECT.
             system::defer_accept(&socket, DEFER_SECONDS)?;
-            Ok(TcpListener::from_std(socket.into()))
+            Ok(socket.into())
         })
-        .collect()
+        .collect();
+    Ok((sockets?, address))
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
@@ -56,9 +57,9 @@ mod tests {
 
     #[test]
     fn a_port_that_another_socket_listens_on_is_refused() {
-        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
-        let address = first[0].local_addr().unwrap();
-        assert_eq!(first[1].local_addr().unwrap(), address);
+        let (first, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
+        assert_eq!(first.len(), 2);
+        assert_ne!(address.port(), 0);
         let error = bind(address, 2).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }

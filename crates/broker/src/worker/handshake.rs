@@ -1,8 +1,8 @@
 //! From CONNECT to a session: admission, hand-over to the worker that owns it, takeover, CONNACK.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use thrum_access::Admission;
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
@@ -12,7 +12,7 @@ use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect
 use super::input::Next;
 use super::lifecycle::Ending;
 use super::{Client, Worker};
-use crate::config::Anonymous;
+use crate::access::ClientAccess;
 use crate::connection::{Connection, Phase};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
@@ -20,10 +20,8 @@ use crate::metrics::Counter;
 impl Worker {
     /// A CONNECT; `rest` is what came behind it in the same read.
     pub(super) fn handshake(&mut self, key: u32, connect: &Connect<'_>, rest: &[u8]) -> Next {
-        let connection = &mut self.local.connections[key as usize];
-        connection.version = connect.version;
-        let peer = connection.peer;
-        if let Err(violation) = self.admit(peer, connect) {
+        self.local.connections[key as usize].version = connect.version;
+        if let Err(violation) = self.has_room() {
             self.refuse(key, connect, &violation);
             return Next::Stop;
         }
@@ -33,26 +31,19 @@ impl Worker {
             String::new()
         };
         let limits = &self.local.settings.session;
-        let handshake = match Handshake::new(connect, &assigned, limits) {
-            Ok(handshake) => handshake,
+        match Handshake::new(connect, &assigned, limits) {
+            Ok(handshake) => {
+                if let Err(violation) = self.may_log_in(key, &handshake, connect.username) {
+                    self.refuse(key, connect, &violation);
+                    return Next::Stop;
+                }
+                self.admit(key, connect, (handshake, rest))
+            }
             Err(violation) => {
                 self.refuse(key, connect, &violation);
-                return Next::Stop;
+                Next::Stop
             }
-        };
-        // [MQTT-4.12.0-1]
-        if handshake.authentication_method().is_some() {
-            let what = "enhanced authentication is not supported";
-            let reason = ReasonCode::BadAuthenticationMethod;
-            self.refuse(key, connect, &Violation::new(reason, what));
-            return Next::Stop;
         }
-        let owner = self.owner(handshake.client_id());
-        if owner != self.local.id || self.has_older_mail(handshake.client_id()) {
-            self.hand_connection_over(key, owner, handshake, rest.to_vec());
-            return Next::Stop;
-        }
-        self.attach(key, handshake)
     }
 
     /// A connection that another worker accepted, whose session is ours.
@@ -65,20 +56,22 @@ impl Worker {
         }
         let serial = self.next_serial;
         self.next_serial = self.next_serial.wrapping_add(1);
-        let mut connection = Connection::new(handover.stream, handover.peer, handover.gate, serial);
+        let mut connection = Connection::new(handover.socket, handover.peer, handover.gate, serial);
         connection.version = handover.handshake.version();
+        connection.layered = handover.layered;
         let Some(key) = self.register(connection) else {
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
-        let next = self.attach(key, handover.handshake);
+        let next = self.attach(key, handover.handshake, *handover.admission);
         self.local.end_unit();
         if next == Next::Frame && !handover.unread.is_empty() {
+            self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
         }
     }
 
-    fn owner(&self, client_id: &str) -> crate::node::WorkerId {
+    pub(super) fn owner(&self, client_id: &str) -> crate::node::WorkerId {
         if self.node.workers() == 1 {
             return self.local.id;
         }
@@ -88,23 +81,23 @@ impl Worker {
     /// Whether messages wait for us that are older than the session which begins now. Some may be of the client's
     /// last session, on another worker, and what the client publishes must not overtake them: the connection goes
     /// through our own mailbox and stands behind them. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
-    fn has_older_mail(&self, client_id: &str) -> bool {
+    pub(super) fn has_older_mail(&self, client_id: &str) -> bool {
         self.node.workers() > 1
             && self.local.find(client_id).is_none()
             && self.node.mailbox(self.local.id).has_mail()
     }
 
-    fn hand_connection_over(
+    pub(super) fn hand_connection_over(
         &mut self,
         key: u32,
         owner: crate::node::WorkerId,
-        handshake: Handshake,
+        (handshake, admission): (Handshake, Box<Admission>),
         unread: Vec<u8>,
     ) {
         let mut connection = self.local.connections.remove(key as usize);
-        if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
+        if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
-            self.node.gates[usize::from(connection.gate)].leave();
+            self.local.gate(connection.gate).leave();
             self.ended.push(handshake.client_id().into());
             return;
         }
@@ -112,40 +105,27 @@ impl Worker {
             self.local.row().add(Counter::Handovers, 1);
         }
         let Connection {
-            stream, peer, gate, ..
-        } = connection;
-        let handover = Handover {
-            stream,
+            socket,
             peer,
             gate,
+            layered,
+            ..
+        } = connection;
+        let handover = Handover {
+            socket,
+            peer,
+            gate,
+            layered,
             handshake,
+            admission,
             unread,
         };
         self.send(owner.index(), Mail::Adopt(Box::new(handover)));
     }
 
-    /// Who may connect at all.
-    fn admit(&mut self, peer: SocketAddr, connect: &Connect<'_>) -> Result<(), Violation> {
-        let anonymous = match self.local.settings.anonymous {
-            Anonymous::Everyone => true,
-            Anonymous::Loopback => is_loopback(peer.ip()),
-            Anonymous::Nobody => false,
-        };
-        if !anonymous {
-            if self.may_log() {
-                tracing::warn!(
-                    %peer,
-                    client_id = connect.client_id,
-                    "refused: no users are configured and anonymous clients are allowed from this machine \
-                     only; set auth.anonymous = true to let every client in"
-                );
-            }
-            let what = "not authorized: the broker admits no anonymous clients from here \
-                        (auth.anonymous in its configuration)";
-            return Err(Violation::new(ReasonCode::NotAuthorized, what));
-        }
-        if self.node.metrics.total(Counter::ClientsConnected) >= self.local.settings.connections_max
-        {
+    fn has_room(&self) -> Result<(), Violation> {
+        let connected = self.node.metrics.total(Counter::ClientsConnected);
+        if connected >= self.local.settings.connections_max {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             let what = "the broker's limit of connections is reached (limits.connections)";
             return Err(Violation::new(ReasonCode::QuotaExceeded, what));
@@ -164,9 +144,16 @@ impl Worker {
 
     /// The session of the identifier goes on, or a new one begins.
     /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
-    fn attach(&mut self, key: u32, handshake: Handshake) -> Next {
+    pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admission: Admission) -> Next {
         let existing = self.local.find(handshake.client_id());
-        if let Err(violation) = self.may_keep(&handshake, existing.is_some()) {
+        let (expires_at, refresh_secs) = (admission.expires_at, admission.refresh_secs);
+        let data = admission.data.clone();
+        self.measure(key, &admission.identity);
+        let access = self.access_of(admission);
+        let may_be = self
+            .may_keep(&handshake, existing.is_some())
+            .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
+        if let Err(violation) = may_be {
             let out = &mut self.local.connections[key as usize].out;
             refuse(handshake.version(), &violation, out);
             self.refused(key, &violation);
@@ -175,7 +162,10 @@ impl Worker {
             }
             return Next::Stop;
         }
-        let resumed = existing.and_then(|slot| self.take_over(slot, handshake.clean_start()));
+        // Who knows a client identifier does not get what waits for its user.
+        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
+        let clean_start = handshake.clean_start() || is_others;
+        let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);
             let session = Session::new(id, &handshake, &self.local.settings.session);
@@ -185,6 +175,7 @@ impl Worker {
         self.local.row().add(Counter::ClientsConnected, 1);
         self.local.connections[key as usize].phase = Phase::Established { session: slot };
         self.local.clients[slot as usize].connection = key;
+        self.local.clients[slot as usize].access = access;
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
@@ -197,6 +188,7 @@ impl Worker {
             handshake,
             Welcome {
                 session_present,
+                authentication_data: data.as_deref(),
                 ..Welcome::default()
             },
             now,
@@ -212,12 +204,26 @@ impl Worker {
         self.write_connected(slot, was_durable);
         self.local.collect(slot);
         self.local.wrote(key);
+        self.valid_until(slot, expires_at);
+        self.refresh_in(slot, refresh_secs);
         if session_present {
             self.set_groups_online(slot, true);
+            if self.needs_check(slot) {
+                self.revoke_subscriptions(slot);
+            }
             self.replay(slot);
         }
         self.arm(slot);
         Next::Frame
+    }
+
+    /// The session was begun by another user.
+    fn is_of_another(&self, slot: u32, access: Option<&ClientAccess>) -> bool {
+        let Some(before) = self.local.clients[slot as usize].access.as_deref() else {
+            return false;
+        };
+        let username = access.and_then(|access| access.identity.username.as_deref());
+        before.identity.username.as_deref() != username
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.
@@ -254,7 +260,7 @@ impl Worker {
     }
 
     /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
-    fn refuse(&mut self, key: u32, connect: &Connect<'_>, violation: &Violation) {
+    pub(super) fn refuse(&mut self, key: u32, connect: &Connect<'_>, violation: &Violation) {
         refuse_connect(
             connect,
             violation,
@@ -264,7 +270,7 @@ impl Worker {
     }
 
     /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
-    fn refused(&mut self, key: u32, violation: &Violation) {
+    pub(super) fn refused(&mut self, key: u32, violation: &Violation) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
         if violation.reason == ReasonCode::ClientIdentifierNotValid {
             self.local.row().add(Counter::LimitClientId, 1);
@@ -311,27 +317,9 @@ fn answer_version(connect: &[u8]) -> Option<Version> {
     })
 }
 
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn loopback_is_seen_through_mapped_addresses() {
-        for (text, expected) in [
-            ("127.0.0.1", true),
-            ("127.9.9.9", true),
-            ("::1", true),
-            ("::ffff:127.0.0.1", true),
-            ("192.0.2.1", false),
-            ("2001:db8::1", false),
-        ] {
-            assert_eq!(is_loopback(text.parse().unwrap()), expected, "{text}");
-        }
-    }
 
     #[test]
     fn an_unknown_level_is_answered_in_the_nearest_version() {

@@ -1,5 +1,7 @@
 //! From a readable socket to packets, and from packets to what they ask for.
 
+use std::io;
+
 use mio::event::Event;
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
@@ -11,6 +13,7 @@ use super::Worker;
 use super::durable::rests_on_changes;
 use crate::connection::{Phase, ReadOutcome};
 use crate::metrics::Counter;
+use crate::publish::Published;
 use crate::worker::lifecycle::Ending;
 
 /// A client with this many times the soft limit of output waiting is not read: what waits are answers that it
@@ -23,13 +26,15 @@ const CONNECT: u8 = 0x10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Frame,
-    /// The connection is closed, draining or with another worker.
+    /// This frame has to wait for the gatekeeper.
+    Wait,
+    /// The connection is closed, draining or with another worker, or the gatekeeper has been asked about it.
     Stop,
 }
 
 /// What a read left in the socket. A short read leaves nothing but, at the end of the stream, the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Socket {
+pub(super) enum Socket {
     Empty,
     MayHaveMore,
 }
@@ -90,19 +95,33 @@ impl Worker {
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return Socket::Empty;
         };
-        if connection.paused || connection.muted {
+        if connection.is_unread() {
             return Socket::Empty;
         }
+        if connection.meter.is_some() {
+            return self.read_metered(key, buffer);
+        }
         let outcome = connection.read(buffer);
+        self.take_read(key, buffer, outcome)
+    }
+
+    /// What one read brought.
+    #[inline]
+    pub(super) fn take_read(
+        &mut self,
+        key: u32,
+        buffer: &mut [u8],
+        outcome: io::Result<ReadOutcome>,
+    ) -> Socket {
         self.local.row().add(Counter::Reads, 1);
         match outcome {
             Ok(ReadOutcome::Drained(0)) => Socket::Empty,
             Ok(ReadOutcome::Drained(len)) => {
-                self.input(key, &buffer[..len]);
+                self.arrived(key, &mut buffer[..len]);
                 Socket::MayHaveMore
             }
             Ok(ReadOutcome::Full(len)) => {
-                self.input(key, &buffer[..len]);
+                self.arrived(key, &mut buffer[..len]);
                 self.again.push(key);
                 Socket::MayHaveMore
             }
@@ -121,23 +140,20 @@ impl Worker {
     /// Bytes of one connection: whole packets are handled, the rest is kept.
     pub(super) fn input(&mut self, key: u32, bytes: &[u8]) {
         self.hold_back = false;
-        self.local
-            .row()
-            .add(Counter::BytesReceived, bytes.len() as u64);
         let connection = &mut self.local.connections[key as usize];
         if connection.phase == Phase::Draining {
             return;
         }
         if connection.partial.is_empty() {
             let (used, next) = self.frames(key, bytes);
-            if next == Next::Frame && used < bytes.len() {
+            if next != Next::Stop && used < bytes.len() {
                 self.local.connections[key as usize].partial = bytes[used..].to_vec();
             }
         } else {
             let mut partial = std::mem::take(&mut connection.partial);
             partial.extend_from_slice(bytes);
             let (used, next) = self.frames(key, &partial);
-            if next == Next::Frame && used < partial.len() {
+            if next != Next::Stop && used < partial.len() {
                 partial.drain(..used);
                 self.local.connections[key as usize].partial = partial;
             }
@@ -154,6 +170,9 @@ impl Worker {
             connection.paused = true;
             self.paused.push(key);
             self.local.row().add(Counter::PublishersPaused, 1);
+            if self.overload.slows_publishers() {
+                self.local.row().add(Counter::OverloadPaused, 1);
+            }
         }
         let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
         let connection = &mut self.local.connections[key as usize];
@@ -178,10 +197,13 @@ impl Worker {
                 }
             };
             used += frame.len;
+            let len = frame.len;
             let next = self.frame(key, frame, &bytes[used..]);
             self.local.end_unit();
-            if next == Next::Stop {
-                return (used, Next::Stop);
+            match next {
+                Next::Frame => {}
+                Next::Wait => return (used - len, Next::Wait),
+                Next::Stop => return (used, Next::Stop),
             }
         }
         (used, Next::Frame)
@@ -209,7 +231,13 @@ impl Worker {
             }
         };
         match (connection.phase, packet) {
-            (Phase::Established { session }, packet) => self.packet(key, session, packet),
+            (Phase::Established { session }, packet) => {
+                if self.has_to_ask(key, session, &packet) {
+                    return Next::Wait;
+                }
+                self.packet(key, session, packet)
+            }
+            (Phase::Challenged, packet) => self.challenged(key, &packet, rest),
             (Phase::Handshake, Packet::Connect(connect)) => self.handshake(key, &connect, rest),
             // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
             (Phase::Handshake, _) => {
@@ -217,7 +245,7 @@ impl Worker {
                 self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
                 Next::Stop
             }
-            (Phase::Draining, _) => Next::Stop,
+            (Phase::Proxy | Phase::Admission | Phase::Draining, _) => Next::Stop,
         }
     }
 
@@ -248,18 +276,12 @@ impl Worker {
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
-                if !self.publish_from(slot, &publish, alias.as_ref()) {
-                    // [MQTT3-4.8.0-2]
-                    let what = "the broker's disk is full: the message cannot be kept";
-                    self.violated(key, Violation::new(ReasonCode::QuotaExceeded, what));
+                if let Some(violation) = refusal(self.publish_from(slot, &publish, alias.as_ref()))
+                {
+                    self.violated(key, violation);
                     return Next::Stop;
                 }
-                if self.is_stuck()
-                    || self
-                        .node
-                        .pressure
-                        .load(std::sync::atomic::Ordering::Relaxed)
-                {
+                if self.is_stuck() || self.overload.slows_publishers() {
                     self.hold_back = true;
                 }
             }
@@ -269,10 +291,11 @@ impl Worker {
                 self.lost(key, Ending::Disconnected);
                 return Next::Stop;
             }
-            Action::Authenticate(_) => {
-                let what = "no enhanced authentication is in use";
-                self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
-                return Next::Stop;
+            Action::Authenticate(auth) => {
+                self.authenticate_again(slot, &auth);
+                if !self.is_at(slot, key) {
+                    return Next::Stop;
+                }
             }
         }
         self.local.note(slot);
@@ -298,6 +321,22 @@ impl Worker {
         {
             self.replay(slot);
         }
+    }
+}
+
+/// Why the connection of a client that published has to end.
+fn refusal(published: Published) -> Option<Violation> {
+    match published {
+        Published::Answered => None,
+        // [MQTT3-4.8.0-2]
+        Published::DiskFull => Some(Violation::new(
+            ReasonCode::QuotaExceeded,
+            "the broker's disk is full: the message cannot be kept",
+        )),
+        Published::Denied => Some(Violation::new(
+            ReasonCode::NotAuthorized,
+            "not authorized to publish to this topic",
+        )),
     }
 }
 

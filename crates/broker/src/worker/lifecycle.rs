@@ -91,6 +91,7 @@ impl Worker {
         match ending {
             Ending::ClosedByPeer => self.close(key),
             Ending::Disconnected => {
+                self.local.connections[key as usize].finish_layers();
                 self.write(key);
                 self.close(key);
             }
@@ -166,6 +167,7 @@ impl Worker {
     /// What was written goes out, the peer learns of the end, and what it still sends is thrown away.
     pub(super) fn drain(&mut self, key: u32) {
         self.local.connections[key as usize].phase = Phase::Draining;
+        self.local.connections[key as usize].finish_layers();
         self.write(key);
         let now = self.local.now;
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
@@ -174,15 +176,22 @@ impl Worker {
         connection.partial = Vec::new();
         connection.paused = false;
         connection.muted = false;
+        connection.is_paced = false;
+        connection.meter = None;
         connection.shutdown_output();
         let serial = connection.serial;
         self.timers
             .insert(now.plus(DRAIN), Target::Connection { key, serial });
     }
 
-    fn close(&mut self, key: u32) {
+    pub(super) fn close(&mut self, key: u32) {
         let connection = self.local.connections.remove(key as usize);
-        self.node.gates[usize::from(connection.gate)].leave();
+        self.admissions.remove(&key);
+        self.certificates.remove(&key);
+        if connection.is_shaking {
+            self.handshakes.end();
+        }
+        self.local.gate(connection.gate).leave();
         let mut out = connection.out;
         out.clear();
         self.local.recycle(out);
@@ -201,7 +210,10 @@ impl Worker {
         match connection.phase {
             Phase::Established { .. } => {}
             Phase::Draining => self.close(key),
-            Phase::Handshake => {
+            Phase::Admission | Phase::Challenged if self.is_in_time(key) => {
+                self.wait_for_admission(key, serial);
+            }
+            Phase::Proxy | Phase::Handshake | Phase::Admission | Phase::Challenged => {
                 self.local.row().add(Counter::ConnectTimeouts, 1);
                 if self.may_log() {
                     let peer = self.local.connections[key as usize].peer;
@@ -270,7 +282,7 @@ impl Worker {
     fn keep_alive_due(&mut self, key: u32, slot: u32) {
         let connection = &mut self.local.connections[key as usize];
         let progressed = std::mem::take(&mut connection.progressed);
-        let grace = if connection.paused {
+        let grace = if connection.paused || connection.is_paced {
             PAUSED_GRACE
         } else if connection.muted && progressed {
             MUTED_GRACE

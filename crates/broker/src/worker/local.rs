@@ -10,8 +10,10 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Se
 use thrum_protocol::{Message, Outgoing, Output, Time};
 use thrum_routing::FilterId;
 
+use crate::access::ClientAccess;
 use crate::connection::Connection;
 use crate::durable::Journal;
+use crate::listener::Gate;
 use crate::metrics::{Counter, Row};
 use crate::node::{Node, WorkerId};
 use crate::retained::ReplayCursor;
@@ -36,6 +38,8 @@ pub(crate) struct Client {
     /// The earliest timer that is armed.
     pub(crate) armed: Time,
     pub(crate) subscriptions: Vec<FilterId>,
+    /// What it may do; none if that is everything.
+    pub(crate) access: Option<Box<ClientAccess>>,
     pub(crate) rare: Option<Box<Rare>>,
 }
 
@@ -69,6 +73,7 @@ impl Client {
             drops_logged: false,
             armed: Time::from_millis(u64::MAX),
             subscriptions: Vec::new(),
+            access: None,
             rare: None,
         }
     }
@@ -122,6 +127,8 @@ pub(crate) struct Local {
     /// Takes what a session without connection would write, which is nothing.
     nowhere: Output,
     pub(crate) settings: Arc<Settings>,
+    /// The node's gates as far as they were needed here.
+    pub(super) gates: Vec<Arc<Gate>>,
     pub(super) node: Arc<Node>,
 }
 
@@ -141,6 +148,7 @@ impl Local {
             pool: Vec::new(),
             nowhere: Output::new(),
             settings,
+            gates: Vec::new(),
             node,
         }
     }
@@ -149,6 +157,15 @@ impl Local {
     #[inline]
     pub(crate) fn row(&self) -> &Row {
         self.node.metrics.row(self.id.index())
+    }
+
+    /// The gate of that number.
+    pub(crate) fn gate(&mut self, number: u16) -> &Arc<Gate> {
+        let number = usize::from(number);
+        if number >= self.gates.len() {
+            self.node.gates.learn(&mut self.gates);
+        }
+        &self.gates[number]
     }
 
     /// The slot of a client identifier's session.

@@ -4,15 +4,26 @@
 //! then hands its own mail over and writes each connection that has output once.
 
 mod accept;
+mod admission;
+mod answers;
+mod arrival;
+mod authorize;
 mod durable;
+mod guard;
 mod handshake;
 mod input;
 mod lifecycle;
+mod listening;
 mod local;
+mod metering;
 mod noting;
 mod output;
+mod overload;
+mod reauthentication;
+mod recheck;
 mod records;
 mod restore;
+mod shaking;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -22,10 +33,10 @@ mod trim;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
+use thrum_access::{Certificate, Exchange};
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
@@ -33,12 +44,14 @@ use thrum_protocol::server::GroupId;
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
+pub(crate) use answers::Answered;
+pub(crate) use authorize::Decided;
 pub(crate) use local::{Client, Local, Replay};
 
-use crate::listener::Listener;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
+use crate::protection::{Handshakes, MemoryGauge, Overload};
 use crate::publish::Match;
 use crate::replay::ReplayTurn;
 use crate::route_cache::RouteCache;
@@ -46,7 +59,9 @@ use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
 use crate::timer::TimerWheel;
+use admission::Pending;
 pub(crate) use durable::DurableTurn;
+use listening::Listeners;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -58,7 +73,7 @@ const EVENTS_PER_TURN: usize = 1024;
 const READ_BYTES: usize = 64 * 1024;
 /// While publishers are held back, the worker looks this often whether they may go on.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
-/// How often a publisher is read while memory is over its limit.
+/// How often a publisher is read while memory is over its limit, or turns take too long.
 const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 /// How often expired retained messages are removed and the memory is looked at.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -72,8 +87,14 @@ pub(crate) enum Target {
     Session { slot: u32, id: u64 },
     /// A connection that has to say CONNECT, or that is drained before it is closed.
     Connection { key: u32, serial: u32 },
+    /// A connection that has used up a rate may be read again.
+    Pace { key: u32, serial: u32 },
+    /// A connection whose TLS, WebSocket and header of a proxy have to be done.
+    Handshake { key: u32, serial: u32 },
     /// Accept again after the connect rate was reached.
     Accept,
+    /// Ask the gatekeeper about a client again.
+    Refresh { slot: u32, id: u64 },
     /// Publish `$SYS`.
     Sys,
     /// Housekeeping.
@@ -103,12 +124,32 @@ pub(crate) struct Worker {
     pub(crate) replays: ReplayTurn,
     pub(super) timers: TimerWheel<Target>,
     poll: Poll,
-    listeners: Vec<Listener>,
+    listeners: Listeners,
     outboxes: Vec<Vec<Mail>>,
     pub(super) durable: DurableTurn,
     /// Client identifiers of the sessions that ended in this turn.
     ended: Vec<Box<str>>,
     read_buffer: Vec<u8>,
+    /// MQTT out of the layers of the connection at hand.
+    plain_buffer: Vec<u8>,
+    /// Bytes that the last read of a connection with layers brought out of them.
+    plain_read: usize,
+    /// Memory to encrypt into.
+    wire_buffer: Vec<u8>,
+    /// Connections that wait for the gatekeeper before they are in.
+    admissions: HashMap<u32, Pending>,
+    /// Certificates that were verified before the connection came here, by connection.
+    certificates: HashMap<u32, Arc<Certificate>>,
+    /// Connections that are in their TLS or WebSocket handshake.
+    handshakes: Handshakes,
+    /// Enhanced authentication of sessions that prove themselves again, by slot.
+    exchanges: HashMap<u32, (u64, Exchange)>,
+    /// Number of the list of bans that all workers know.
+    bans_seen: u64,
+    /// The next session to look at, since rules have changed.
+    recheck: Option<usize>,
+    /// Rates of clients have changed since the sessions were last looked at.
+    rates_changed: bool,
     /// Connections whose last read filled the buffer.
     again: Vec<u32>,
     /// Connections that are not read for now.
@@ -117,8 +158,8 @@ pub(crate) struct Worker {
     unmuted: Vec<u32>,
     /// The connection at hand published into a full mailbox, or memory is short.
     hold_back: bool,
-    /// Accepting waits for the connect rate.
-    accept_deferred: bool,
+    /// Accepting goes on then, after a connect rate was used up.
+    accept_at: Option<Time>,
     /// A listener gave as many connections as one turn takes.
     accept_again: bool,
     /// Connections that the connect rate has left, in thousandths.
@@ -130,6 +171,8 @@ pub(crate) struct Worker {
     pub(crate) sys: SysTopics,
     stopping: bool,
     crowd: trim::Crowd,
+    pub(super) overload: Overload,
+    memory: MemoryGauge,
 }
 
 impl Worker {
@@ -149,16 +192,26 @@ impl Worker {
             replays: ReplayTurn::default(),
             timers: TimerWheel::new(now),
             poll,
-            listeners: Vec::new(),
+            listeners: Listeners::default(),
             outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
             durable: DurableTurn::default(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
+            plain_buffer: Vec::new(),
+            plain_read: 0,
+            wire_buffer: Vec::new(),
+            admissions: HashMap::new(),
+            certificates: HashMap::new(),
+            handshakes: Handshakes::default(),
+            exchanges: HashMap::new(),
+            bans_seen: 0,
+            recheck: None,
+            rates_changed: false,
             again: Vec::new(),
             paused: Vec::new(),
             unmuted: Vec::new(),
             hold_back: false,
-            accept_deferred: false,
+            accept_at: None,
             accept_again: false,
             connects_saved: 0,
             connects_since: None,
@@ -169,6 +222,8 @@ impl Worker {
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
+            overload: Overload::default(),
+            memory: MemoryGauge::default(),
             local,
             node,
         }
@@ -218,6 +273,7 @@ impl Worker {
     fn turn(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
         self.take_in(events, mail, fired);
         self.hand_out();
+        self.observe_load();
     }
 
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
@@ -227,6 +283,7 @@ impl Worker {
         self.release_safe();
         self.end_lanes();
         self.replay_waiting();
+        self.recheck_some();
         self.read_again();
         if self.accept_again {
             self.accept_deferred_now();
@@ -234,7 +291,7 @@ impl Worker {
         for event in events {
             match event.token() {
                 WAKER => {}
-                Token(token) if token > FIRST_LISTENER - self.listeners.len() => {
+                Token(token) if token > FIRST_LISTENER - self.listeners.count() => {
                     self.accept(FIRST_LISTENER - token);
                 }
                 Token(token) => self.socket_ready(token, event),
@@ -272,6 +329,7 @@ impl Worker {
             || !self.unmuted.is_empty()
             || self.has_dirty()
             || self.replays.is_waiting()
+            || self.is_rechecking()
         {
             return Some(Duration::ZERO);
         }
@@ -283,8 +341,11 @@ impl Worker {
         if self.paused.is_empty() && !is_unsettled {
             return timer;
         }
-        let pressed = self.node.pressure.load(Ordering::Relaxed);
-        let pause = if pressed { PRESSURE_CHECK } else { PAUSE_CHECK };
+        let pause = if self.overload.slows_publishers() {
+            PRESSURE_CHECK
+        } else {
+            PAUSE_CHECK
+        };
         Some(timer.map_or(pause, |timer| timer.min(pause)))
     }
 
@@ -293,11 +354,27 @@ impl Worker {
             Mail::Publish(message, origin) => self.publish_from_worker(&message, origin),
             Mail::Shared(delivery) => self.shared_from_worker(&delivery),
             Mail::Adopt(handover) => self.adopt(*handover),
-            Mail::Listen(listeners) => self.listen(listeners),
-            Mail::Reload(settings) => self.local.settings = settings.own_copy(),
+            Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
+            Mail::Listen(changes) => self.listen(changes),
+            Mail::Answered(answered) => self.take_answer(*answered),
+            Mail::Decided(decided) => self.take_decision(&decided),
+            Mail::Reload(settings) => self.reload(&settings),
+            Mail::Banned(changes) => self.banned(&changes),
             Mail::StopWills => self.publish_all_wills(),
             Mail::Stop => self.stop(),
         }
+    }
+
+    fn reload(&mut self, settings: &Settings) {
+        let (old, new) = (&self.local.settings.protection, &settings.protection);
+        let rates = [
+            (old.client, new.client),
+            (old.user, new.user),
+            (old.address, new.address),
+        ];
+        self.rates_changed |= rates.iter().any(|(old, new)| old != new);
+        self.local.settings = settings.own_copy();
+        self.access_changed();
     }
 
     /// Mail for another worker; it leaves at the end of the turn.
@@ -327,7 +404,10 @@ impl Worker {
         match target {
             Target::Session { slot, id } => self.session_timer(slot, id),
             Target::Connection { key, serial } => self.connection_timer(key, serial),
+            Target::Pace { key, serial } => self.pace_over(key, serial),
+            Target::Handshake { key, serial } => self.handshake_timer(key, serial),
             Target::Accept => self.accept_deferred_now(),
+            Target::Refresh { slot, id } => self.refresh_due(slot, id),
             Target::Sys => {
                 let interval = self.local.settings.sys_interval;
                 if !interval.is_zero() {
@@ -345,6 +425,8 @@ impl Worker {
             Target::House => {
                 self.sweep_retained();
                 self.watch_memory();
+                self.watch_bans();
+                self.sweep_protection();
                 self.watch_storage();
                 self.timers
                     .insert(self.local.now.plus(HOUSEKEEPING), Target::House);

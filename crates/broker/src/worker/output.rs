@@ -51,7 +51,7 @@ impl Worker {
             return;
         }
         let is_draining = connection.phase == Phase::Draining;
-        match connection.write() {
+        match connection.write(&mut self.wire_buffer) {
             Ok(len) => {
                 if connection.out.is_empty() {
                     let buffer = std::mem::take(&mut connection.out);
@@ -77,6 +77,8 @@ impl Worker {
         let connection = &mut self.local.connections[key as usize];
         connection.paused = false;
         connection.muted = false;
+        connection.is_paced = false;
+        connection.meter = None;
         self.read(key, true);
         let connection = self.local.connections.get(key as usize);
         if connection.is_some_and(|connection| connection.phase != Phase::Draining) {
@@ -91,9 +93,9 @@ impl Worker {
             return;
         }
         connection.watches_output = true;
-        let (stream, token) = (&mut connection.stream, Token(key as usize));
+        let (socket, token) = (&mut connection.socket, Token(key as usize));
         let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().reregister(stream, token, both) {
+        if let Err(error) = self.poll.registry().reregister(socket, token, both) {
             tracing::warn!(%error, "cannot watch for room in a socket; the connection is closed");
             self.lost(key, Ending::ClosedByPeer);
         }

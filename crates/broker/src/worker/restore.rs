@@ -2,15 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use mio::{Interest, Token};
 use thrum_codec::topic::TopicFilter;
 use thrum_protocol::server::{Session, Taken};
 use thrum_storage::RecoveredSubscription;
 
-use super::{Client, FIRST_LISTENER, Worker};
+use super::{Client, Worker};
 use crate::durable::{Journal, Origin, Part, Passed, Restored};
 use crate::interest::SessionRef;
-use crate::listener::Listener;
 use crate::metrics::Counter;
 
 /// What was on its way between workers when the node ended.
@@ -29,16 +27,8 @@ impl Found {
 }
 
 impl Worker {
-    /// The node has its sessions, so clients may come in.
-    pub(super) fn listen(&mut self, mut listeners: Vec<Listener>) {
-        for (number, listener) in listeners.iter_mut().enumerate() {
-            let token = Token(FIRST_LISTENER - number);
-            let registry = self.poll.registry();
-            if let Err(error) = registry.register(&mut listener.socket, token, Interest::READABLE) {
-                tracing::error!(%error, "cannot watch a listener; this worker accepts nothing from it");
-            }
-        }
-        self.listeners = listeners;
+    /// The node has its sessions: what waited for that is done before clients come in.
+    pub(super) fn begin(&mut self) {
         self.end_lanes();
         self.end_what_is_over();
     }
@@ -59,7 +49,7 @@ impl Worker {
     }
 
     /// Takes its sessions over. Messages of shared groups that belong to no session are given out once all
-    /// workers have theirs, by [`Worker::listen`].
+    /// workers have theirs, by [`Worker::begin`].
     pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
         let Some((journal, part)) = part else {
             return self;

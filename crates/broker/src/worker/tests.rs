@@ -1,7 +1,6 @@
 //! Workers that take their turns by hand: what may happen between them while both run.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -19,21 +18,34 @@ use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
 use thrum_protocol::server::{Handshake, Session};
 
 use super::{Client, Worker};
-use crate::config::Config;
+use thrum_transport::Acceptor;
+
+use crate::config::{CertificateName, Config};
 use crate::connection::Connection;
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::node::{Node, WorkerId};
+use crate::peer::Peer;
 use crate::settings::Settings;
+use crate::socket::Socket;
 
 const VERSION: Version = Version::V311;
 
 /// Two workers of one node, without listeners.
 fn two_workers() -> [Worker; 2] {
     let config = Config::default();
-    let settings = Arc::new(Settings::new(&config));
-    let gates = vec![Gate::new(0)];
-    let node = Arc::new(Node::new(2, &settings, config.shared.strategy, gates));
+    let settings = Arc::new(Settings::new(&config, &Arc::default()));
+    let node = Arc::new(Node::new(2, &settings, config.shared.strategy));
+    let gate = Gate::new(
+        "mqtt",
+        (
+            &config.listeners["mqtt"],
+            Acceptor::new(None, None).unwrap(),
+            CertificateName::None,
+        ),
+        None,
+    );
+    node.gates.add(Arc::new(gate)).unwrap();
     [0, 1].map(|number| {
         let id = WorkerId::new(number);
         let poll = Poll::new().unwrap();
@@ -53,11 +65,10 @@ impl Worker {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
-        let stream = std::net::TcpStream::from(OwnedFd::from(ours));
-        let stream = mio::net::TcpStream::from_std(stream);
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        assert!(self.node.gates[0].enter());
-        self.register(Connection::new(stream, peer, 0, 0)).unwrap();
+        let socket = Socket::from(OwnedFd::from(ours));
+        assert!(self.local.gate(0).enter());
+        self.register(Connection::new(socket, Peer::Local, 0, 0))
+            .unwrap();
         theirs
     }
 

@@ -55,7 +55,12 @@ impl Worker {
     /// While memory is over its limit, publishers are read less.
     pub(super) fn watch_memory(&mut self) {
         let limit = self.local.settings.memory_bytes;
-        let pressed = limit > 0 && system::resident_bytes().is_some_and(|bytes| bytes > limit);
+        let bytes = if limit == 0 {
+            0
+        } else {
+            system::resident_bytes().unwrap_or(0)
+        };
+        let pressed = self.memory.is_short(bytes, limit);
         let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
         if pressed {
             self.local.row().add(Counter::LimitMemory, 1);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config};
 use thrum_codec::packet::{
     Ack, Connect, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
     SubscriptionRequests,
@@ -27,13 +27,15 @@ pub(crate) fn start(change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
     config.limits.connect_rate = 0;
     config.listeners.clear();
     let listener = ListenerConfig {
-        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-        max_connections: 0,
+        bind: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        ..ListenerConfig::default()
     };
     config.listeners.insert("mqtt".to_owned(), listener);
     change(&mut config);
-    let broker = Broker::start(config).expect("a free port on loopback");
-    let address = broker.addresses()[0].1;
+    let broker = Broker::start(config, Access::default()).expect("a free port on loopback");
+    let address = broker.addresses()[0]
+        .socket_address()
+        .expect("it listens on TCP");
     (broker, address)
 }
 

@@ -1,7 +1,10 @@
 //! A node over real sockets, with one and with several workers: what needs workers to work together.
 
+mod gatekeeper;
 mod large;
+mod listeners;
 mod peer;
+mod protection;
 mod queue;
 
 use peer::{Peer, connect_packet, start, will};
@@ -305,12 +308,13 @@ fn a_connection_over_the_limit_is_told_so() {
 
 #[test]
 fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
-    let (broker, address) = start(2, |_| {});
-    let mut config = thrum_broker::Config::default();
-    config.auth.anonymous = thrum_broker::config::Anonymous::Everyone;
+    let mut started = None;
+    let (mut broker, address) = start(2, |config| started = Some(config.clone()));
+    let mut config = started.expect("the broker was configured");
+    config.node.workers = thrum_broker::config::Workers::Count(1);
     config.limits.client.subscriptions = 1;
-    let waiting = broker.reload(&config);
-    assert_eq!(waiting, ["listeners", "node.workers"]);
+    let waiting = broker.reload(&config).expect("nothing new to listen on");
+    assert_eq!(waiting, ["node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
     assert_eq!(
@@ -372,17 +376,21 @@ fn reached_limits_are_counted_under_their_names() {
 
 #[test]
 fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
-    let (broker, address) = start(2, |config| {
-        // Any process is larger, so the pressure begins with the first look and never ends.
-        config.limits.memory = 1;
+    let mut used = None;
+    let (mut broker, address) = start(2, |config| {
         config.sys.interval = std::time::Duration::from_millis(100);
+        used = Some(config.clone());
     });
     let mut watcher = Peer::connect(address, "watcher");
-    watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
-    while watcher.message().payload == b"0" {}
     let mut subscriber = Peer::connect(address, "s");
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");
+    let mut config = used.expect("the configuration of the start");
+    // Any process is larger: the pressure begins with the next look, never ends, and nobody new comes in.
+    config.limits.memory = 1;
+    broker.reload(&config).expect("nothing to bind");
+    watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);
+    while watcher.message().payload == b"0" {}
     for number in 0..5_u8 {
         assert_eq!(
             publisher.publish_acknowledged("t", &[number]),
@@ -407,9 +415,11 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
             .listeners
             .get_mut("mqtt")
             .expect("the test's listener");
-        listener.bind.push(six);
+        listener.bind.push(six.into());
     });
-    let six = broker.addresses()[1].1;
+    let six = broker.addresses()[1]
+        .socket_address()
+        .expect("it listens on TCP");
     let mut subscriber = Peer::connect(six, "six");
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(four, "four");
@@ -424,7 +434,7 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
 #[test]
 fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     let mut fresh = None;
-    let (broker, address) = start(1, |config| {
+    let (mut broker, address) = start(1, |config| {
         config.sys.interval = std::time::Duration::ZERO;
         fresh = Some(config.clone());
     });
@@ -433,7 +443,11 @@ fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     peer.assert_silent();
     let mut fresh = fresh.expect("the configuration of the start");
     fresh.sys.interval = std::time::Duration::from_millis(100);
-    assert!(broker.reload(&fresh).is_empty());
+    assert!(
+        broker
+            .reload(&fresh)
+            .is_ok_and(|waiting| waiting.is_empty())
+    );
     // The figure is itself a message, so it cannot stay at nothing.
     while peer.message().payload == b"0" {}
     broker.stop();

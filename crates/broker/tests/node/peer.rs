@@ -2,11 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config};
 use thrum_codec::packet::{
     Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
     SubscriptionRequests, Will,
@@ -22,22 +24,40 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for something that must not come.
 const SILENCE: Duration = Duration::from_millis(150);
 
-pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
-    let mut config = Config::default();
+/// A free port on loopback, so many workers, and everybody is let in.
+pub(crate) fn configured(config: &mut Config, workers: u16) {
     config.node.workers = Workers::Count(workers);
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
-    let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let bind = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
     config.listeners.insert(
         "mqtt".to_owned(),
         ListenerConfig {
             bind,
-            max_connections: 0,
+            ..ListenerConfig::default()
         },
     );
+}
+
+pub(crate) fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (Broker, SocketAddr) {
+    start_with(Access::default(), workers, change)
+}
+
+/// As [`start`], with somebody who decides about clients.
+pub(crate) fn start_with(
+    access: Access,
+    workers: u16,
+    change: impl FnOnce(&mut Config),
+) -> (Broker, SocketAddr) {
+    let mut config = Config::default();
+    configured(&mut config, workers);
     change(&mut config);
-    let broker = Broker::start(config).expect("a free port on loopback");
-    let address = broker.addresses()[0].1;
+    let broker = Broker::start(config, access).expect("a free port on loopback");
+    let addresses = broker.addresses();
+    let address = addresses
+        .iter()
+        .find_map(thrum_broker::Listening::socket_address);
+    let address = address.expect("it listens on TCP");
     (broker, address)
 }
 
@@ -94,6 +114,18 @@ impl Peer {
         }
     }
 
+    /// As [`Self::open`], and says as a proxy for whom it speaks: an IPv4 address.
+    pub(crate) fn open_for(address: SocketAddr, source: &str) -> Self {
+        let mut peer = Self::open(address, Version::V5);
+        peer.send_bytes(format!("PROXY TCP4 {source} 192.0.2.200 40000 1883\r\n").as_bytes());
+        peer
+    }
+
+    /// Bytes that need not be a packet.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the broker reads");
+    }
+
     /// As [`Self::open`], with room for few unread bytes on this side.
     pub(crate) fn open_narrow(address: SocketAddr, version: Version) -> Self {
         let socket =
@@ -110,6 +142,20 @@ impl Peer {
     /// Connects with a clean start and expects to be accepted.
     pub(crate) fn connect(address: SocketAddr, client_id: &str) -> Self {
         let mut peer = Self::open(address, Version::V5);
+        assert_eq!(
+            peer.handshake(&connect_packet(Version::V5, client_id)),
+            (ReasonCode::Success, false)
+        );
+        peer
+    }
+
+    /// As [`Self::connect`], over a Unix socket.
+    pub(crate) fn over(socket: UnixStream, client_id: &str) -> Self {
+        let mut peer = Self {
+            stream: TcpStream::from(OwnedFd::from(socket)),
+            version: Version::V5,
+            unread: Vec::new(),
+        };
         assert_eq!(
             peer.handshake(&connect_packet(Version::V5, client_id)),
             (ReasonCode::Success, false)

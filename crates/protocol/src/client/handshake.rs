@@ -31,27 +31,65 @@ pub(super) struct ServerLimits {
     pub(super) resumable: bool,
 }
 
+/// Whose step of an enhanced authentication is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nobody's: none is under way.
+    Over,
+    Client,
+    Server,
+}
+
 impl Client {
-    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false if there is no
-    /// method or no connection, and nothing was written.
+    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false if the server did
+    /// not ask for one, or takes none that large, and nothing was written.
     pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
+        // [MQTT-4.12.0-3]
+        let reason = ReasonCode::ContinueAuthentication;
+        self.turn == Turn::Client && self.write_auth((reason, step), now, out)
+    }
+
+    /// Begins to authenticate again on an accepted connection, with the method named in the options; false if there is
+    /// none, if that is under way already, or if the connection is not accepted, and nothing was written.
+    ///
+    /// [`Event::Authenticate`] brings the server's steps, with [`ReasonCode::Success`] the last one; a server that refuses
+    /// ends the connection. Everything else goes on meanwhile. [MQTT-4.12.1-2]
+    pub fn reauthenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
+        // [MQTT-4.12.1-1]
+        let reason = ReasonCode::ReAuthenticate;
+        self.phase == Phase::Connected
+            && self.turn == Turn::Over
+            && self.write_auth((reason, step), now, out)
+    }
+
+    fn write_auth(
+        &mut self,
+        (reason, step): (ReasonCode, &[u8]),
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let options = Arc::clone(&self.options);
         // [MQTT-4.12.0-7]
         let Some(method) = options.authentication_method.as_deref() else {
             return false;
         };
-        if self.phase == Phase::Disconnected || options.version != Version::V5 {
+        if self.phase == Phase::Disconnected {
             return false;
         }
+        // [MQTT-4.12.0-5] [MQTT-3.15.2-1] [MQTT-3.15.2-2] [MQTT-3.15.2-3]
         let auth = Auth {
-            reason: ReasonCode::ContinueAuthentication,
+            reason,
             properties: AuthProperties {
                 authentication_method: Some(method),
                 authentication_data: Some(step),
                 ..AuthProperties::default()
             },
         };
-        self.write(&Packet::Auth(auth), now, out).is_ok()
+        let is_written = self.write(&Packet::Auth(auth), now, out).is_ok();
+        if is_written {
+            self.turn = Turn::Server;
+        }
+        is_written
     }
 
     pub(super) fn handle_handshake<'p>(
@@ -74,10 +112,19 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<Event<'p>, Violation> {
         self.awaiting = None;
+        self.turn = Turn::Over;
         if ack.reason != ReasonCode::Success {
             // [MQTT-4.13.2-1]
             self.phase = Phase::Disconnected;
             return Ok(Event::Refused(ack));
+        }
+        let method = ack.properties.authentication_method;
+        // Servers that forget to repeat the method exist; one that names another has authenticated somebody else.
+        // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
+        if method.is_some() && method != self.options.authentication_method.as_deref() {
+            return Err(protocol_error(
+                "CONNACK with a method the client did not ask for",
+            ));
         }
         let clean = self.options.cleans(&self.id);
         if ack.session_present && clean {
@@ -111,6 +158,12 @@ impl Client {
                 "AUTH with a method the client did not ask for",
             ));
         }
+        self.turn = match (auth.reason, self.turn, self.phase) {
+            // [MQTT-4.12.0-2]
+            (ReasonCode::ContinueAuthentication, Turn::Server, _) => Turn::Client,
+            (ReasonCode::Success, Turn::Server, Phase::Connected) => Turn::Over,
+            _ => return Err(protocol_error("AUTH out of turn")),
+        };
         // The method may take many steps: each has its own time.
         self.awaiting = self.awaiting.map(|_| now);
         Ok(Event::Authenticate(auth))

@@ -9,7 +9,7 @@ use thrum_codec::properties::{ConnAckProperties, DisconnectProperties, UserPrope
 use thrum_codec::{EncodeError, ReasonCode, Version, encode};
 
 use super::exchanges::Exchanges;
-use super::handshake::ServerLimits;
+use super::handshake::{ServerLimits, Turn};
 use super::{ClientOptions, Event};
 use crate::packet_ids::PacketIds;
 use crate::{Time, Violation};
@@ -27,6 +27,7 @@ pub struct Client {
     discarded: u32,
     pub(super) packet_ids: PacketIds,
     pub(super) phase: Phase,
+    pub(super) turn: Turn,
 }
 
 /// How far the connection is.
@@ -61,6 +62,7 @@ impl Client {
             discarded: 0,
             packet_ids: PacketIds::default(),
             phase: Phase::Disconnected,
+            turn: Turn::Over,
         }
     }
 
@@ -69,17 +71,36 @@ impl Client {
     /// # Errors
     /// An option or the client identifier does not fit the wire format; nothing was written.
     pub fn connect(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let options = Arc::clone(&self.options);
+        let first = options.authentication_data.as_deref();
+        self.connect_with(first, now, out)
+    }
+
+    /// As [`Client::connect`] with this first step of the authentication method in place of that in the options, for
+    /// methods whose first step is never the same.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect_with(
+        &mut self,
+        first_step: Option<&[u8]>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
         self.connection_lost();
         let version = self.options.version;
         // [MQTT-3.1.0-1] [MQTT-3.1.3-2] [MQTT3-3.1.0-1] [MQTT3-3.1.3-2]
         self.options.with_connect(&self.id, |connect| {
-            encode(&Packet::Connect(*connect), version, out)
+            let mut connect = *connect;
+            connect.properties.authentication_data = first_step;
+            encode(&Packet::Connect(connect), version, out)
         })?;
         if self.options.cleans(&self.id) {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
             self.discard_session();
         }
         self.phase = Phase::Connecting;
+        self.turn = Turn::Server;
         self.last_sent = now;
         self.awaiting = Some(now);
         Ok(())

@@ -62,6 +62,7 @@ pub enum Event<'p> {
     Disconnected(Disconnect<'p>),
     /// Answer to a PINGREQ.
     Pong,
-    /// A step of enhanced authentication: answer with [`Client::authenticate`].
+    /// A step of enhanced authentication: answer with [`Client::authenticate`], unless its reason is
+    /// [`ReasonCode::Success`], which ends what [`Client::reauthenticate`] began.
     Authenticate(Auth<'p>),
 }

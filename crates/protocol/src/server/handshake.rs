@@ -9,7 +9,7 @@ use thrum_codec::{QoS, ReasonCode, Version};
 use super::authentication::Method;
 use super::connack::{append_refusal, has_room_for_welcome};
 use super::will::Will;
-use crate::{Limits, MountPoint, Output, Violation};
+use crate::{Limits, Message, MountPoint, Output, Violation};
 
 /// A client that passed the checks of the handshake but has no session yet.
 #[derive(Debug)]
@@ -95,6 +95,16 @@ impl Handshake {
             ));
         }
         Ok(handshake)
+    }
+
+    /// The will's message, and its topic as the client names it.
+    pub fn will(&self) -> Option<(&Message, &str)> {
+        let message = self.will.as_deref()?.view().message;
+        let seen = match &self.mount {
+            None => message.topic(),
+            Some(mount) => mount.seen_topic(message.topic())?,
+        };
+        Some((message, seen))
     }
 
     /// Client identifier.

@@ -40,9 +40,9 @@ impl Session {
         }
     }
 
-    /// In place of [`Session::publish_done`]: the node cannot take the message, and the client's version has no way to be
-    /// told. Nothing is answered and the exchange is forgotten, so that the client may begin it again; the caller ends
-    /// the connection.
+    /// In place of [`Session::publish_done`]: the node does not take the message, and the connection is to end for it,
+    /// because the client's version has no way to be told or because it is not allowed to publish it. Nothing is
+    /// answered and the exchange is forgotten, so that the client may begin it again; the caller ends the connection.
     pub fn publish_withdrawn(&mut self, qos: QoS, packet_id: Option<PacketId>) {
         let Some(packet_id) = packet_id else { return };
         match qos {

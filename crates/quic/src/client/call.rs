@@ -37,22 +37,29 @@ impl Call {
                 Err(error) => failure = Some(DialError::Local(error.to_string())),
             }
         }
-        let opening = async {
-            while let Some(attempt) = attempts.join_next().await {
-                match attempt {
-                    Ok(Ok(opened)) => return Ok(opened),
-                    Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, self.time)),
-                    // Nobody ends an attempt but the runtime, with all of us.
-                    Err(_) => (),
-                }
-            }
-            Err(failure.unwrap_or(DialError::NoAnswer(self.time)))
-        };
+        let opening = first(attempts, failure, self.time);
         match timeout(self.time, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(DialError::NoAnswer(self.time)),
         }
     }
+}
+
+/// The first that is done; the last failure if there is none.
+async fn first(
+    mut attempts: JoinSet<Result<Opened, ConnectionError>>,
+    mut failure: Option<DialError>,
+    time: Duration,
+) -> Result<Opened, DialError> {
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(opened)) => return Ok(opened),
+            Ok(Err(error)) => failure = Some(DialError::from_handshake(&error, time)),
+            // Nobody ends an attempt but the runtime, with all of us.
+            Err(_) => {}
+        }
+    }
+    Err(failure.unwrap_or(DialError::NoAnswer(time)))
 }
 
 /// One handshake.

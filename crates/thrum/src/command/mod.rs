@@ -1,6 +1,8 @@
 //! The commands: one file each, and the tree that leads to them.
 
+mod acl;
 mod backup;
+mod bans;
 mod bench;
 mod completion;
 mod config;
@@ -16,6 +18,7 @@ mod shown;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+mod users;
 mod version;
 
 use std::process::ExitCode;
@@ -65,10 +68,16 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     /// Write, check and show the configuration of a broker.
     Config(config::ConfigArgs),
+    /// List, add and lift bans of clients, users and addresses.
+    Bans(bans::BansArgs),
     /// List, show and remove the sessions in a data directory.
     Sessions(sessions::SessionsArgs),
     /// List, export and import the retained messages in a data directory.
     Retained(retained::RetainedArgs),
+    /// Add, change, list, remove and import users, roles and groups.
+    Users(users::UsersArgs),
+    /// Say what a client may publish and subscribe to, and which rule decides.
+    Acl(acl::AclArgs),
     /// Copy a data directory while its broker runs, and restore it.
     Backup(backup::BackupArgs),
     /// Print a completion script for a shell.
@@ -91,8 +100,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Subscribe(args) => subscribe::run(&args),
         Command::Request(args) => request::run(&args),
         Command::Config(args) => config::run(args),
+        Command::Acl(args) => acl::run(&args),
+        Command::Bans(args) => bans::run(&args),
         Command::Sessions(args) => sessions::run(&args),
         Command::Retained(args) => retained::run(&args),
+        Command::Users(args) => users::run(args),
         Command::Backup(args) => backup::run(&args),
         Command::Completion(args) => completion::run(&args),
         Command::Man => man::run(),

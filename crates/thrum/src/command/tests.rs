@@ -35,6 +35,14 @@ fn every_command_and_flag_parses() {
         "thrum config init a.toml",
         "thrum config check -c a.toml",
         "thrum config show --origin --config a.toml",
+        "thrum config import mosquitto mosquitto.conf -o thrum.toml --json",
+        "thrum users import dynamic-security.json --format mosquitto-dynsec --users users.jsonl",
+        "thrum acl test meter-7 pub a/b -u meter --qos 1 --retain --address 192.0.2.1 --listener mqtt --json",
+        "thrum acl test meter-7 sub a/# -c thrum.toml",
+        "thrum bans ls --data-dir d --json",
+        "thrum bans add --data-dir d --client-id a --for 1h --reason noise",
+        "thrum bans add --file f --address 192.0.2.0/24",
+        "thrum bans rm --data-dir d --user a",
         "thrum sessions ls --data-dir d --away-for 7d --filter x --json",
         "thrum sessions get a --data-dir d --limit 5 --json",
         "thrum sessions purge --data-dir d a b",
@@ -46,6 +54,14 @@ fn every_command_and_flag_parses() {
         "thrum backup create --data-dir d b.tar --force --json",
         "thrum backup check b.tar",
         "thrum backup restore b.tar --data-dir d --force",
+        "thrum users add a --users f --password-stdin --role r --group g --allow sub --deny pub --superuser --scram",
+        "thrum users change a -c f --role r --no-rules --superuser false --disabled true",
+        "thrum users passwd a --data-dir d --password-file f --scram",
+        "thrum users rm a b --users f",
+        "thrum users ls --users f --filter x --json",
+        "thrum users import f --format emqx-csv --algorithm pbkdf2-sha256 --salt-position prefix --iterations 9",
+        "thrum users roles set r --allow sub --users f",
+        "thrum users groups ls --json",
         "thrum completion bash",
         "thrum man",
         "thrum version",
@@ -57,7 +73,8 @@ fn every_command_and_flag_parses() {
 #[test]
 fn wrong_usage_is_refused_with_a_hint() {
     for (line, hint) in [
-        ("thrum serv", "a similar subcommand exists: 'serve'"),
+        ("thrum serv", "'serve'"),
+        ("thrum serv", "similar subcommands exist: 'users', 'serve'"),
         (
             "thrum serve --lisen 1883",
             "a similar argument exists: '--listen'",
@@ -70,6 +87,19 @@ fn wrong_usage_is_refused_with_a_hint() {
             "thrum serve --log-format xml",
             "[possible values: text, json]",
         ),
+        (
+            "thrum bans add --data-dir d",
+            "<--client-id <ID>|--user <NAME>|--address <ADDRESS>>",
+        ),
+        (
+            "thrum bans add --data-dir d --user a --client-id b",
+            "cannot be used with",
+        ),
+        (
+            "thrum bans add --data-dir d --address here",
+            "expected an address such as 192.0.2.7 or 2001:db8::1, or a network such as 192.0.2.0/24",
+        ),
+        ("thrum bans ls", "<--data-dir <DIR>|--file <FILE>>"),
         (
             "thrum sessions purge --data-dir d",
             "<CLIENT_ID|--away-for <DURATION>|--all>",
@@ -102,10 +132,17 @@ fn help_is_as_it_was_reviewed() {
         ("thrum --help", "thrum.txt"),
         ("thrum serve -h", "serve.txt"),
         ("thrum config -h", "config.txt"),
+        ("thrum config import mosquitto -h", "config-import.txt"),
+        ("thrum acl test -h", "acl-test.txt"),
+        ("thrum bans -h", "bans.txt"),
+        ("thrum bans add -h", "bans-add.txt"),
         ("thrum sessions -h", "sessions.txt"),
         ("thrum sessions purge -h", "sessions-purge.txt"),
         ("thrum retained -h", "retained.txt"),
         ("thrum backup -h", "backup.txt"),
+        ("thrum users -h", "users.txt"),
+        ("thrum users add -h", "users-add.txt"),
+        ("thrum users import -h", "users-import.txt"),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/help")

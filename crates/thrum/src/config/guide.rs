@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use thrum_broker::Config;
+use super::Config;
 
 use super::reference::description;
 use super::{schema, show};

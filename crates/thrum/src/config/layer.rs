@@ -22,6 +22,8 @@ pub(crate) enum Origin {
     Default,
     /// A file, and the line in it.
     File(PathBuf, usize),
+    /// A file of mosquitto, which does so without a line.
+    Mosquitto(PathBuf),
     /// A variable of the environment.
     Env(String),
     /// A flag of the command line.
@@ -33,6 +35,7 @@ impl std::fmt::Display for Origin {
         match self {
             Self::Default => formatter.write_str("default"),
             Self::File(path, line) => write!(formatter, "{}:{line}", path.display()),
+            Self::Mosquitto(path) => write!(formatter, "{}, as mosquitto", path.display()),
             Self::Env(name) => write!(formatter, "env {name}"),
             Self::Flag(name) => write!(formatter, "flag {name}"),
         }
@@ -240,7 +243,10 @@ impl FileReader<'_, '_> {
             .map_or(key, |span| Place::new(self.source, span));
         match leaf.check(path, &value) {
             Ok(()) => {
-                let origin = Origin::File(place.path().clone(), place.line());
+                let origin = match place.written_at() {
+                    (file, Some(line)) => Origin::File(file.clone(), line),
+                    (file, None) => Origin::Mosquitto(file.clone()),
+                };
                 let path = path.to_vec();
                 self.reader.settings.push(Setting {
                     path,

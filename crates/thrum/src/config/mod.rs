@@ -6,30 +6,32 @@
 #[cfg(test)]
 mod guide;
 mod layer;
+pub(crate) mod mosquitto;
 mod problem;
 mod reference;
 mod schema;
+mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use thrum_broker::Config;
+use thrum_broker::config::{Bind, Transport};
 use toml_edit::DocumentMut;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use layer::{Reader, SHARED_LOG_VARIABLE, Setting};
-use problem::{Problem, Source};
+use problem::Problem;
 
 pub(crate) use layer::Origin;
-pub(crate) use problem::Problems;
+pub(crate) use problem::{Problems, Source};
 pub(crate) use reference::commented_file;
+pub(crate) use settings::Config;
 pub(crate) use show::{changed_keys, differences, listing};
 
 /// The file that is read if none is named.
@@ -55,6 +57,8 @@ pub(crate) struct Loaded {
     origins: BTreeMap<String, Origin>,
     /// The files that were read.
     pub(crate) files: Vec<PathBuf>,
+    /// What became of a file of mosquitto, if it was one.
+    pub(crate) imported: Option<mosquitto::Report>,
 }
 
 impl Loaded {
@@ -69,11 +73,34 @@ impl Loaded {
 /// # Errors
 /// All that is wrong with files, variables and flags.
 pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
-    let sources = read_sources(request)?;
+    let mut sources = read_sources(request)?;
+    let imported = match sources.first_mut() {
+        Some(main) => of_mosquitto(main)?,
+        None => None,
+    };
     // Names and values that are no text belong to nobody here.
     let variables = std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)));
-    compose(&sources, variables.collect(), request)
+    let loaded = compose(&sources, variables.collect(), request)?;
+    Ok(Loaded { imported, ..loaded })
+}
+
+/// Puts a configuration in place of one of mosquitto. Mosquitto does not start with an option that it does not know: it
+/// may be the one that locks the door.
+fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Problems> {
+    if !mosquitto::is_mosquitto(main) {
+        return Ok(None);
+    }
+    let imported = mosquitto::import(main, &mosquitto::Disk)?;
+    if !imported.unknown.is_empty() {
+        return Err(Problems(imported.unknown));
+    }
+    *main = Rc::new(Source {
+        path: main.path.clone(),
+        text: imported.toml,
+        made_of: imported.origins,
+    });
+    Ok(Some(imported.report))
 }
 
 /// Puts the layers together.
@@ -132,6 +159,7 @@ fn compose(
         config,
         origins,
         files,
+        imported: None,
     })
 }
 
@@ -193,14 +221,17 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
             format!("log.level: expected {expected}, found {found:?}"),
         );
     }
-    let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
+    let mut taken: BTreeMap<(bool, &Bind), &str> = BTreeMap::new();
     for (name, listener) in &config.listeners {
         if listener.bind.is_empty() {
             let message = format!("listeners.{name} has no address, set listeners.{name}.bind");
             report(&format!("listeners.{name}"), message);
         }
-        for address in listener.bind.iter().filter(|address| address.port() != 0) {
-            let Some(other) = taken.insert(*address, name) else {
+        let is_any_port =
+            |bind: &Bind| matches!(bind, Bind::Address(address) if address.port() == 0);
+        for address in listener.bind.iter().filter(|bind| !is_any_port(bind)) {
+            let is_udp = listener.transport == Transport::Quic;
+            let Some(other) = taken.insert((is_udp, address), name) else {
                 continue;
             };
             let message = format!("{address} is already used by the listener {other:?}");
@@ -236,7 +267,7 @@ fn read_sources(request: &Request) -> Result<Vec<Rc<Source>>, Problems> {
         .join("conf.d");
     files.extend(parts(&extra).map_err(|error| unreadable(&extra, &error))?);
     let read = |path: PathBuf| match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Rc::new(Source { path, text })),
+        Ok(text) => Ok(Rc::new(Source::new(path, text))),
         Err(error) => Err(unreadable(&path, &error)),
     };
     files.into_iter().map(read).collect()

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use super::mosquitto::At;
+
 /// A configuration file as it was read.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -12,6 +14,19 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     /// Its content.
     pub(crate) text: String,
+    /// For each line of a text that was made of another file, the line it comes from; empty for all others.
+    pub(crate) made_of: Vec<Option<At>>,
+}
+
+impl Source {
+    /// A file as it was read.
+    pub(crate) fn new(path: PathBuf, text: String) -> Self {
+        Self {
+            path,
+            text,
+            made_of: Vec::new(),
+        }
+    }
 }
 
 /// A piece of a file.
@@ -29,14 +44,24 @@ impl Place {
         }
     }
 
+    /// The file and the line in it where the user wrote it; no line if nobody did, in a text that was made of another.
+    pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
+        let line = self.line();
+        if !self.is_made() {
+            return (&self.source.path, Some(line));
+        }
+        let at = self.source.made_of.get(line - 1).and_then(Option::as_ref);
+        at.map_or((&self.source.path, None), |at| (&at.path, Some(at.line)))
+    }
+
     /// The line it begins on, from 1.
-    pub(crate) fn line(&self) -> usize {
+    fn line(&self) -> usize {
         self.before().matches('\n').count() + 1
     }
 
-    /// The file.
-    pub(crate) fn path(&self) -> &PathBuf {
-        &self.source.path
+    /// Whether the text is another one than that in the file.
+    fn is_made(&self) -> bool {
+        !self.source.made_of.is_empty()
     }
 
     fn before(&self) -> &str {
@@ -87,12 +112,15 @@ impl fmt::Display for Problem {
             .chars()
             .map(|letter| if letter == '\t' { '\t' } else { ' ' })
             .collect();
-        writeln!(
-            formatter,
-            "{}:{number}:{column}: {}",
-            place.path().display(),
-            self.message
-        )?;
+        let (path, written) = place.written_at();
+        let path = path.display();
+        let at = match written {
+            // The column is that of the text that was made.
+            Some(line) if place.is_made() => format!("{path}:{line}"),
+            Some(line) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
+        };
+        writeln!(formatter, "{at}: {}", self.message)?;
         writeln!(formatter, "  {number} | {line}")?;
         write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
     }

@@ -1,6 +1,6 @@
 //! The commented configuration file, made from the settings' own texts.
 
-use thrum_broker::Config;
+use super::Config;
 
 use super::schema::{self, Key, Kind};
 use super::show::{self, push_line};

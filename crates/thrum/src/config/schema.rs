@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::Config;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
-use thrum_broker::Config;
 use thrum_broker::config::units;
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 

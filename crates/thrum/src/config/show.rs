@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use thrum_broker::Config;
+use super::Config;
 use toml_edit::{Item, TableLike, Value};
 
-use super::Loaded;
-use super::schema;
+use super::schema::{self, Key, Kind};
+use super::{Loaded, Origin};
 
 /// Keys that an overview of origins is padded to.
 const ORIGIN_COLUMN: usize = 44;
@@ -42,7 +42,9 @@ pub(crate) fn differences(loaded: &Loaded) -> String {
             .iter()
             .find(|(key, _)| *key == path)
             .map(|(_, default)| default);
-        if default == Some(&value) {
+        // A table of the user's own choice has no defaults to differ from.
+        let is_unset = default.is_none() && *loaded.origin(&path) == Origin::Default;
+        if is_unset || default == Some(&value) {
             continue;
         }
         let was = default.map_or_else(String::new, |default| format!(" (default {default})"));
@@ -54,19 +56,43 @@ pub(crate) fn differences(loaded: &Loaded) -> String {
     text
 }
 
-/// Keys whose values differ between two configurations.
+/// Keys whose values differ between two configurations; of a table of the user's own choice that only one of them has,
+/// its name.
 pub(crate) fn changed_keys(before: &Config, after: &Config) -> Vec<String> {
+    let keys = schema::keys();
     let (before, after) = (values(before), values(after));
-    let lacks = |list: &[(String, String)], entry: &(String, String)| !list.contains(entry);
-    let mut changed: Vec<String> = after
-        .iter()
-        .filter(|entry| lacks(&before, entry))
-        .chain(before.iter().filter(|entry| lacks(&after, entry)))
-        .map(|(key, _)| key.clone())
-        .collect();
+    let one_way = |these: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
+        let differs = these.iter().filter(|entry| !others.contains(entry));
+        let name = |(key, _): &(String, String)| {
+            let table = named_table(&keys, key)?;
+            let is_there = others.iter().any(|(other, _)| other.starts_with(&table));
+            (!is_there).then(|| table.trim_end_matches('.').to_owned())
+        };
+        differs
+            .map(|entry| name(entry).unwrap_or_else(|| entry.0.clone()))
+            .collect()
+    };
+    let mut changed = one_way(&after, &before);
+    changed.extend(one_way(&before, &after));
     changed.sort();
     changed.dedup();
     changed
+}
+
+/// The table of the user's own choice that a key is in, with a dot at its end.
+fn named_table(keys: &Key, key: &str) -> Option<String> {
+    let mut here = keys;
+    let mut path = String::new();
+    for name in key.split('.') {
+        let is_named = matches!(here.kind, Kind::Named(_));
+        path.push_str(name);
+        path.push('.');
+        if is_named {
+            return Some(path);
+        }
+        here = here.child(name)?;
+    }
+    None
 }
 
 /// Dotted keys and their values as TOML, in the order of their definition.

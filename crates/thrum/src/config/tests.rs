@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use thrum_broker::config::{Anonymous, LogFormat, QueuePolicy, Workers};
+use thrum_auth::config::Anonymous;
+use thrum_broker::config::{Bind, LogFormat, QueuePolicy, Rate, Workers};
 
 use super::*;
 
 const FILE: &str = "thrum.toml";
 
 fn source(path: &str, text: &str) -> Rc<Source> {
-    Rc::new(Source {
-        path: PathBuf::from(path),
-        text: text.to_owned(),
-    })
+    Rc::new(Source::new(PathBuf::from(path), text.to_owned()))
 }
 
 fn variables(list: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -34,9 +32,9 @@ fn check(result: Result<Loaded, Problems>, expected: &str) {
     assert_eq!(result.unwrap_err().to_string(), expected);
 }
 
-fn addresses(list: &[&str]) -> Vec<SocketAddr> {
+fn addresses(list: &[&str]) -> Vec<Bind> {
     list.iter()
-        .map(|address| address.parse().unwrap())
+        .map(|address| Bind::Address(address.parse().unwrap()))
         .collect()
 }
 
@@ -120,6 +118,41 @@ fn the_policy_of_queues_is_read() {
             1,
             "{text}"
         );
+    }
+}
+
+#[test]
+fn rates_are_read_and_shown_as_they_are_written() {
+    let text = r#"
+        [limits]
+        address = { connects = "100/s burst 500", bytes = "10MiB/s" }
+        client.messages = 50
+        [protection.flapping]
+        enabled = true
+        ban = "1h"
+    "#;
+    let loaded = read(text).unwrap();
+    let limits = &loaded.config.limits;
+    assert_eq!(
+        (
+            limits.address.connects.amount(),
+            limits.address.connects.burst()
+        ),
+        (100, 500)
+    );
+    assert_eq!(limits.address.bytes.amount(), 10 << 20);
+    assert_eq!(limits.client.messages, Rate::per_second(50));
+    assert_eq!(
+        loaded.config.protection.flapping.ban,
+        Duration::from_hours(1)
+    );
+    let shown = differences(&loaded);
+    for line in [
+        "limits.client.messages = \"50/s\" (default 0)  # thrum.toml:4",
+        "limits.address.connects = \"100/s burst 500\" (default 0)  # thrum.toml:3",
+        "limits.address.bytes = \"10MiB/s\" (default 0)  # thrum.toml:3",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
     }
 }
 
@@ -311,6 +344,16 @@ fn wrong_values_are_reported_with_what_is_expected() {
             "sys.interval: expected at most 1d, found \"2d\"",
         ),
         (
+            "limits.client.messages = \"fast\"",
+            "limits.client.messages: expected a rate such as \"1000/s\", \"10/m\", \"100/s burst 500\", or 0 for no limit, \
+             found \"fast\"",
+        ),
+        (
+            "limits.user.bytes = \"1MB/w\"",
+            "limits.user.bytes: expected a rate of bytes such as \"1MiB/s\", \"64KiB/s burst 1MiB\", or 0 for no limit, \
+             found \"1MB/w\"",
+        ),
+        (
             "sys.interval = 1.5",
             "sys.interval: expected a duration such as \"10s\", \"1h30m\", \"7d\" or a number of seconds, found 1.5",
         ),
@@ -340,7 +383,7 @@ fn wrong_words_and_tables_are_reported_with_what_is_expected() {
         ),
         (
             "listeners.a.bind = []",
-            "listeners.a.bind: expected \"address:port\", a port, or a list of them, found []",
+            "listeners.a.bind: expected \"address:port\", a port, \"unix:/path\", or a list of them, found []",
         ),
         ("limits = 5", "limits: expected a table"),
         (
@@ -366,7 +409,7 @@ fn all_problems_of_all_sources_are_reported_at_once() {
          seconds, found \"x\"\n  2 | interval = \"x\"\n    |            ^^^\n\
          error: thrum.toml:3:2: unknown key \"max\" in [sys]; keys here are interval\n  \
          3 | \tmax = 1\n    | \t^^^\n\
-         error: conf.d/a.toml:1:1: unknown key \"x\"; keys here are node, listeners, auth, storage, limits, shared, sys, log\n  \
+         error: conf.d/a.toml:1:1: unknown key \"x\"; keys here are node, listeners, auth, acl, storage, limits, protection, shared, sys, log\n  \
          1 | x = 1\n    | ^\n\
          error: env THRUM_LIMTS__MAX_PACKET: no such key, did you mean THRUM_LIMITS__MAX_PACKET?\n\
          error: env THRUM_LOG__LEVEL: log.level: expected error, warn, info, debug or trace, also by part: \
@@ -451,7 +494,6 @@ fn differences_name_value_default_and_origin() {
     assert_eq!(
         differences(&loaded),
         "listeners.a.bind = \"[::1]:1\"  # thrum.toml:2\n\
-         listeners.a.max_connections = 0  # default\n\
          limits.max_packet = \"2MB\" (default \"1MiB\")  # thrum.toml:1\n"
     );
 }
@@ -467,13 +509,7 @@ fn changed_keys_are_those_set_removed_or_altered() {
     assert_eq!(changed_keys(&before, &before), Vec::<String>::new());
     assert_eq!(
         changed_keys(&before, &after),
-        [
-            "limits.max_qos",
-            "listeners.a.bind",
-            "listeners.a.max_connections",
-            "listeners.b.bind",
-            "listeners.b.max_connections",
-        ]
+        ["limits.max_qos", "listeners.a", "listeners.b",]
     );
 }
 

@@ -128,6 +128,10 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(super) password_file: Option<PathBuf>,
 
+    /// Prove the password to the broker and the broker to this client, without sending the password (SCRAM-SHA-256, 5.0)
+    #[arg(long, help_heading = "Credentials")]
+    pub(super) scram: bool,
+
     /// Property of a packet (5.0): PACKET PROPERTY VALUE, or PACKET user-property NAME VALUE; may be repeated
     #[arg(short = 'D', long = "property", num_args = 3..=4, value_names = ["PACKET", "PROPERTY", "VALUE"], action = ArgAction::Append, help_heading = "Properties")]
     pub(super) properties: Vec<String>,

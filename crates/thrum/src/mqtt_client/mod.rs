@@ -17,6 +17,7 @@ mod property;
 mod quic;
 mod retry;
 mod run;
+mod scram;
 mod stop;
 mod url;
 

@@ -12,6 +12,7 @@ use thrum_protocol::client::{ClientOptions, WillOptions};
 use thrum_transport::{Scheme, TlsOptions};
 
 use super::property::PropertyValues;
+use super::scram;
 use super::url::Url;
 use super::{ConnectionArgs, Console, Stop};
 
@@ -28,6 +29,8 @@ pub(crate) struct Plan {
     pub(super) client_id: String,
     /// Options of the client.
     pub(crate) options: ClientOptions,
+    /// How to log in without sending the password.
+    pub(super) scram: Option<scram::Credentials>,
     /// Properties of the other packets.
     pub(crate) properties: PropertyValues,
     /// The topic of `-L`.
@@ -105,6 +108,7 @@ impl Plan {
             ..ClientOptions::default()
         };
         std::mem::take(&mut properties.connect).apply(&mut options);
+        let scram = args.scram.then(|| credentials(&mut options)).transpose()?;
         let host = match (&args.url, &args.host) {
             (Some(_), _) => url.host,
             (None, Some(Some(host))) => host.clone(),
@@ -128,6 +132,7 @@ impl Plan {
             },
             client_id: given_id.unwrap_or_else(|| made_up_id(version, defaults.id_prefix)),
             options,
+            scram,
             properties,
             url_topic: url.topic,
             console,
@@ -172,6 +177,8 @@ fn version(
         Some("-D")
     } else if args.session_expiry_interval.is_some() {
         Some("-x")
+    } else if args.scram {
+        Some("--scram")
     } else {
         defaults.needs_5
     };
@@ -226,6 +233,24 @@ fn password(args: &ConnectionArgs, url: &Url, console: Console) -> Result<Option
         Some(path) => read_password(path).map(Some),
         None => Ok(std::env::var_os(PASSWORD_VARIABLE).map(OsString::into_vec)),
     }
+}
+
+/// Takes user name and password out of the options: they are not sent.
+fn credentials(options: &mut ClientOptions) -> Result<scram::Credentials, Stop> {
+    if options.authentication_method.is_some() {
+        return Err(Stop::usage(
+            "--scram names the authentication method: leave out -D connect authentication-method",
+        ));
+    }
+    let (Some(username), Some(password)) = (options.username.take(), options.password.take())
+    else {
+        return Err(Stop::usage(
+            "--scram needs a user name and a password: give them with -u and --password-file",
+        ));
+    };
+    options.authentication_method = Some(scram::METHOD.to_owned());
+    scram::Credentials::new(&username, &password)
+        .map_err(|error| Stop::usage(format!("--scram: {error}")))
 }
 
 fn read_password(path: &Path) -> Result<Vec<u8>, Stop> {
@@ -381,6 +406,29 @@ mod tests {
         assert_eq!(will.delay, Some(4));
         assert_eq!(plan("-D will content-type x").unwrap_err().code, 2);
         assert_eq!(plan("--will-topic a/#").unwrap_err().code, 2);
+    }
+
+    #[test]
+    fn with_scram_neither_user_name_nor_password_is_sent_as_it_is() {
+        let plan = plan("--scram -u me --pw secret --quiet").unwrap();
+        assert!(plan.scram.is_some());
+        assert_eq!(plan.options.version, Version::V5);
+        assert_eq!(plan.options.username, None);
+        assert_eq!(plan.options.password, None);
+        let method = plan.options.authentication_method.as_deref();
+        assert_eq!(method, Some("SCRAM-SHA-256"));
+    }
+
+    #[test]
+    fn scram_needs_a_user_a_password_and_5_0() {
+        for line in [
+            "--scram -u me",
+            "--scram --pw secret --quiet",
+            "--scram -u me --pw secret --quiet -V 311",
+            "--scram -u me --pw secret --quiet -D connect authentication-method x",
+        ] {
+            assert_eq!(plan(line).unwrap_err().code, 2, "{line}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::application::name;
 use super::clock::Clock;
 use super::link::{Link, pause};
 use super::retry::Retry;
-use super::{Application, Outbox, Plan, Progress, Stop};
+use super::{Application, Outbox, Plan, Progress, Stop, scram};
 
 /// The longest sleep: how late a signal can be noticed that comes just before it.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -33,6 +33,7 @@ pub(crate) fn run(plan: &Plan, application: &mut dyn Application) -> Result<(), 
     let mut runner = Runner {
         plan,
         client,
+        login: None,
         clock: Clock::start(),
         interrupted,
         accepted: false,
@@ -84,6 +85,8 @@ impl From<Stop> for End {
 struct Runner<'a> {
     plan: &'a Plan,
     client: Client,
+    /// That of the connection at hand, if it has one.
+    login: Option<scram::Login>,
     clock: Clock,
     interrupted: Arc<AtomicBool>,
     /// The broker has accepted a connection.
@@ -94,9 +97,7 @@ impl Runner<'_> {
     /// One connection from its beginning to its end.
     fn connect(&mut self, application: &mut dyn Application) -> Result<(), End> {
         let mut link = Link::open(&self.plan.target).map_err(End::Lost)?;
-        self.client
-            .connect(self.clock.now(), &mut link.output)
-            .map_err(|error| Stop::usage(format!("cannot connect: {error}")))?;
+        self.begin(&mut link)?;
         self.trace(&link, 0);
         let end = self.talk(&mut link, application);
         if !matches!(end, Err(End::Lost(_))) {
@@ -106,6 +107,19 @@ impl Runner<'_> {
         }
         self.client.connection_lost();
         end
+    }
+
+    /// CONNECT, with the first step of a login if there is to be one.
+    fn begin(&mut self, link: &mut Link) -> Result<(), Stop> {
+        let credentials = self.plan.scram.as_ref();
+        let login = credentials.map(scram::Credentials::login).transpose();
+        self.login = login.map_err(|error| Stop::failed(format!("cannot connect: {error}")))?;
+        let (now, output) = (self.clock.now(), &mut link.output);
+        match &self.login {
+            Some(login) => self.client.connect_with(Some(&login.first()), now, output),
+            None => self.client.connect(now, output),
+        }
+        .map_err(|error| Stop::usage(format!("cannot connect: {error}")))
     }
 
     fn talk(&mut self, link: &mut Link, application: &mut dyn Application) -> Result<(), End> {
@@ -231,7 +245,8 @@ impl Runner<'_> {
         application: &mut dyn Application,
     ) -> Result<Progress, End> {
         match event {
-            Event::Connected(_) => {
+            Event::Connected(ack) => {
+                self.check_broker(ack.properties.authentication_data)?;
                 self.accepted = true;
                 application.handle_connected(&mut self.outbox(output))?;
                 Ok(Progress::Continue)
@@ -251,12 +266,37 @@ impl Runner<'_> {
                 }
                 Err(End::Lost(stop))
             }
-            Event::Authenticate(_) => {
-                let what = "the broker asks for a further step of the authentication method, \
-                            which this command does not know";
-                Err(End::Final(Stop::failed(what)))
+            Event::Authenticate(auth) => {
+                let step = auth.properties.authentication_data.unwrap_or_default();
+                self.authenticate(step, output)?;
+                Ok(Progress::Continue)
             }
             event => Ok(application.handle_event(event, &mut self.outbox(output))?),
+        }
+    }
+
+    /// The next step of the login.
+    fn authenticate(&mut self, step: &[u8], output: &mut Vec<u8>) -> Result<(), Stop> {
+        let Some(login) = &mut self.login else {
+            return Err(Stop::failed(
+                "the broker asks for a further step of the authentication method, \
+                 which this command does not know",
+            ));
+        };
+        let answer = login.answer(step).map_err(|error| unproved(&error))?;
+        if !self.client.authenticate(&answer, self.clock.now(), output) {
+            return Err(Stop::failed("the broker takes no packets as large as AUTH"));
+        }
+        Ok(())
+    }
+
+    /// A broker that cannot prove itself gets no messages.
+    fn check_broker(&mut self, step: Option<&[u8]>) -> Result<(), Stop> {
+        match &mut self.login {
+            Some(login) => login
+                .finish(step.unwrap_or_default())
+                .map_err(|error| unproved(&error)),
+            None => Ok(()),
         }
     }
 
@@ -332,4 +372,8 @@ impl Runner<'_> {
             rest = &rest[frame.len..];
         }
     }
+}
+
+fn unproved(error: &scram::ScramError) -> Stop {
+    Stop::denied(format!("login failed: {error}"))
 }

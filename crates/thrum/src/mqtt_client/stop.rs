@@ -31,6 +31,11 @@ impl Stop {
         Self::new(USAGE, message)
     }
 
+    /// Client and broker do not know each other.
+    pub(crate) fn denied(message: impl Into<String>) -> Self {
+        Self::new(DENIED, message)
+    }
+
     /// No connection, or it went away.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNREACHABLE, message)

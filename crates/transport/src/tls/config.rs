@@ -1,18 +1,16 @@
 //! From options to what all sessions of a target share.
 
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::connector::ConnectorError;
 use crate::tls::TlsOptions;
 use crate::tls::insecure::AnyCertificate;
+use crate::tls::pem::{authorities, certificates, private_key};
 
 /// Reads the files that the options name, and the certificates of the system if they are needed.
 ///
@@ -42,15 +40,10 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, C
 }
 
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, ConnectorError> {
-    let mut roots = RootCertStore::empty();
     if let Some(path) = ca_file {
-        for certificate in certificates(path)? {
-            roots
-                .add(certificate)
-                .map_err(|error| bad_file(path, &error))?;
-        }
-        return Ok(roots);
+        return Ok(authorities(path)?);
     }
+    let mut roots = RootCertStore::empty();
     // Some certificates of a system cannot be parsed; the others do.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
@@ -77,34 +70,5 @@ fn with_client_certificate(
         }
         (Some(_), None) => Err(ConnectorError::HalfKeyPair("the key file")),
         (None, Some(_)) => Err(ConnectorError::HalfKeyPair("the certificate file")),
-    }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectorError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
-    let found = found.map_err(|error| bad_file(path, &error))?;
-    if found.is_empty() {
-        return Err(bad_file(path, &"it holds no '-----BEGIN CERTIFICATE-----'"));
-    }
-    Ok(found)
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConnectorError> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| match error {
-        rustls::pki_types::pem::Error::NoItemsFound => {
-            bad_file(path, &"it holds no private key, or only an encrypted one")
-        }
-        error => bad_file(path, &error),
-    })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, ConnectorError> {
-    std::fs::read(path).map_err(|error| bad_file(path, &error))
-}
-
-fn bad_file(path: &Path, cause: &dyn Display) -> ConnectorError {
-    ConnectorError::File {
-        path: PathBuf::from(path),
-        cause: cause.to_string(),
     }
 }

@@ -1,13 +1,26 @@
-//! The TLS layer: its options, what they are made into once, and one session.
+//! The TLS layer: its options, what they are made into once, and one session of either end.
 
+mod client_verifier;
 mod config;
+mod incoming;
 mod insecure;
+mod notes;
+mod pem;
+mod resumption;
+mod server_config;
+mod server_names;
+mod server_session;
 mod session;
+mod side;
 
 use std::path::PathBuf;
 
 pub(crate) use config::client_config;
+pub(crate) use pem::FileError;
+pub(crate) use server_config::ServerTls;
+pub(crate) use server_session::ServerSession;
 pub(crate) use session::Session;
+pub(crate) use side::Side;
 
 /// How to trust the server and to be trusted by it; the default trusts what the system trusts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +39,61 @@ pub struct TlsOptions {
     pub alpn: Option<String>,
 }
 
+/// How a listener speaks TLS.
+///
+/// No protocol is negotiated by ALPN, so that clients that offer any or none get through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTlsOptions {
+    /// The certificate for clients that ask for no name, or for one that no certificate has.
+    pub files: KeyPairFiles,
+    /// Further certificates, chosen by the DNS names in each; the first of several that fit the
+    /// client's algorithms. A star stands for one label.
+    pub sni: Vec<KeyPairFiles>,
+    /// Whether clients show certificates.
+    pub client_certificate: ClientCertificate,
+    /// Certificates in PEM that sign those of clients; needed where they are asked for.
+    pub ca_file: Option<PathBuf>,
+    /// Revocation lists, PEM or DER. As soon as there is one, each authority in the chain of a
+    /// client needs one that is not out of date.
+    pub crl_files: Vec<PathBuf>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
+    /// Sessions are resumed by tickets that clients keep, under keys that change every six hours;
+    /// otherwise the listener remembers the last 4096 sessions itself.
+    pub session_tickets: bool,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPairFiles {
+    /// The certificate and those that sign it, in PEM and in this order.
+    pub cert_file: PathBuf,
+    /// The key of the first of them, in PEM and not encrypted.
+    pub key_file: PathBuf,
+}
+
+/// Whether clients show certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// They are not asked for one.
+    #[default]
+    None,
+    /// They may; a bad one is refused all the same.
+    Optional,
+    /// They must.
+    Required,
+}
+
+/// A version of TLS; older ones are not spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// With ephemeral elliptic curves and authenticated encryption only.
+    #[default]
+    V1_2,
+    /// The current one.
+    V1_3,
+}
+
 /// What a handshake has agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSummary {
@@ -37,4 +105,25 @@ pub struct TlsSummary {
     pub key_exchange: Option<String>,
     /// An earlier session was resumed, so no certificate was checked.
     pub resumed: bool,
+    /// The name that a client has asked a server for; none on the client's side, which knows it.
+    pub server_name: Option<Box<str>>,
+}
+
+impl ServerTlsOptions {
+    /// The options of a listener with this certificate and nothing else: no client certificates,
+    /// TLS 1.2 and newer, tickets.
+    pub const fn new(cert_file: PathBuf, key_file: PathBuf) -> Self {
+        Self {
+            files: KeyPairFiles {
+                cert_file,
+                key_file,
+            },
+            sni: Vec::new(),
+            client_certificate: ClientCertificate::None,
+            ca_file: None,
+            crl_files: Vec::new(),
+            min_version: TlsVersion::V1_2,
+            session_tickets: true,
+        }
+    }
 }

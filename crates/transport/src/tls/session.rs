@@ -3,22 +3,17 @@
 //! The buffered interface keeps 4 KiB per idle connection to read into; here the bytes of an
 //! incomplete record are all that is held.
 
-use std::sync::Arc;
-
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::pki_types::ServerName;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, ReadTraffic,
     WriteTraffic,
 };
-use rustls::{ClientConfig, HandshakeKind, ProtocolVersion};
+use rustls::{HandshakeKind, ProtocolVersion};
 
 use crate::error::LayerError;
+use crate::pieces::Pieces;
 use crate::tls::TlsSummary;
-
-/// Bytes that may wait for the rest of a record or of a handshake message, the certificates of the
-/// server the longest of them.
-const INCOMING_BYTES_MAX: usize = 64 * 1024;
+use crate::tls::incoming::{Incoming, whole_records};
+use crate::tls::side::Side;
 
 /// Payload of one record.
 const RECORD_BYTES: usize = 16 * 1024;
@@ -26,38 +21,44 @@ const RECORD_BYTES: usize = 16 * 1024;
 /// What a record adds to its payload, rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 64;
 
-/// The client's end of one session; not to be used after an error.
-pub(crate) struct Session {
-    connection: UnbufferedClientConnection,
-    /// Bytes of the server that are no whole record yet.
-    incoming: Vec<u8>,
+/// One end of a session; not to be used after an error.
+pub(crate) struct Session<S> {
+    connection: S,
+    /// Bytes of the peer that are no whole record yet.
+    incoming: Incoming,
     peer_closed: bool,
     closed: bool,
+    /// rustls has refused something of the peer: it must not be asked again, for it would go on in
+    /// bytes that are no longer there.
+    refused: bool,
 }
 
 /// Takes the payload of one record.
-type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), LayerError> + 'a;
+pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), LayerError> + 'a;
 
 /// What a session is asked to do beside its own messages.
 enum Task<'a, 'b> {
     Read(&'a mut Sink<'b>),
     Send(&'a [u8]),
+    /// Encrypts what stands at the end of the output, from here on.
+    Seal(usize),
     Close,
 }
 
-impl Session {
-    pub(crate) fn new(
-        config: Arc<ClientConfig>,
-        server_name: ServerName<'static>,
-    ) -> Result<Self, LayerError> {
-        let connection =
-            UnbufferedClientConnection::new(config, server_name).map_err(LayerError::Tls)?;
-        Ok(Self {
+impl<S: Side> Session<S> {
+    pub(crate) fn new(connection: S) -> Self {
+        Self {
             connection,
-            incoming: Vec::new(),
+            incoming: Incoming::default(),
             peer_closed: false,
             closed: false,
-        })
+            refused: false,
+        }
+    }
+
+    /// The library's end.
+    pub(crate) const fn connection(&self) -> &S {
+        &self.connection
     }
 
     /// The handshake is done and no end was sent.
@@ -65,39 +66,111 @@ impl Session {
         !self.closed && !self.connection.is_handshaking()
     }
 
-    /// The server has said that it sends no more.
+    /// The peer has said that it sends no more.
     pub(crate) const fn is_closed_by_peer(&self) -> bool {
         self.peer_closed
     }
 
     /// Appends the first message of the handshake.
     pub(crate) fn start(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
-        self.receive(&[], wire_out, &mut |_| Ok(()))
+        self.advance(&mut [], wire_out, &mut Task::Read(&mut |_| Ok(())))
+            .1
     }
 
-    /// Takes bytes of the server; answers of the handshake go to `wire_out`, payload to the sink.
+    /// Takes bytes of the peer; answers of the handshake go to `wire_out`, payload to the sink.
+    ///
+    /// Whole records are decrypted where they stand.
     pub(crate) fn receive(
         &mut self,
-        wire_in: &[u8],
+        wire_in: &mut [u8],
         wire_out: &mut Vec<u8>,
         sink: &mut Sink<'_>,
     ) -> Result<(), LayerError> {
-        self.incoming.extend_from_slice(wire_in);
-        let result = self.advance(wire_out, &mut Task::Read(sink));
-        if self.incoming.is_empty() || self.peer_closed {
-            // An idle connection holds nothing, and what follows the close alert is ignored.
-            self.incoming = Vec::new();
+        if self.refused {
+            return Err(LayerError::NotOpen);
         }
+        let mut rest = wire_in;
+        while !rest.is_empty() && !self.peer_closed {
+            if self.incoming.is_empty() {
+                return self.receive_in_place(rest, wire_out, sink);
+            }
+            rest = self.incoming.take_from(rest);
+            self.receive_held(wire_out, sink)?;
+        }
+        Ok(())
+    }
+
+    fn receive_in_place(
+        &mut self,
+        wire_in: &mut [u8],
+        wire_out: &mut Vec<u8>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), LayerError> {
+        let whole = whole_records(wire_in);
+        let (done, result) = self.advance(wire_in, wire_out, &mut Task::Read(sink));
         result?;
-        if self.incoming.len() > INCOMING_BYTES_MAX {
+        let rest = wire_in.get(done..).unwrap_or_default();
+        // What follows the close alert is ignored.
+        if !rest.is_empty() && !self.peer_closed {
+            self.incoming.hold(rest, whole.saturating_sub(done));
+        }
+        self.check_held()
+    }
+
+    fn receive_held(
+        &mut self,
+        wire_out: &mut Vec<u8>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), LayerError> {
+        let mut incoming = std::mem::take(&mut self.incoming);
+        let (done, result) = self.advance(incoming.bytes_mut(), wire_out, &mut Task::Read(sink));
+        result?;
+        incoming.discard(done);
+        if self.peer_closed {
+            incoming.clear();
+        }
+        self.incoming = incoming;
+        self.check_held()
+    }
+
+    fn check_held(&self) -> Result<(), LayerError> {
+        if self.incoming.len() > S::HELD_BYTES_MAX {
             return Err(LayerError::TlsMessageTooLong);
         }
         Ok(())
     }
 
-    /// Encrypts payload.
-    pub(crate) fn send(&mut self, plain: &[u8], wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
-        self.advance(wire_out, &mut Task::Send(plain))
+    /// Encrypts payload, as few records as can be.
+    pub(crate) fn send<'p>(
+        &mut self,
+        pieces: &mut Pieces<'p, impl Iterator<Item = &'p [u8]>>,
+        wire_out: &mut Vec<u8>,
+    ) -> Result<(), LayerError> {
+        loop {
+            if let Some(run) = pieces.next_run(RECORD_BYTES) {
+                self.send_run(run, wire_out)?;
+                continue;
+            }
+            let start = wire_out.len();
+            if pieces.fill(RECORD_BYTES, wire_out) == 0 {
+                return Ok(());
+            }
+            self.seal(start, wire_out)?;
+        }
+    }
+
+    /// Encrypts payload that stands in one place.
+    pub(crate) fn send_run(
+        &mut self,
+        plain: &[u8],
+        wire_out: &mut Vec<u8>,
+    ) -> Result<(), LayerError> {
+        self.write(wire_out, &mut Task::Send(plain))
+    }
+
+    /// Encrypts what stands at the end of the output, from `start` on.
+    pub(crate) fn seal(&mut self, start: usize, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
+        self.write(wire_out, &mut Task::Seal(start))
     }
 
     /// Appends the close alert, if the session is open and it was not sent before.
@@ -105,27 +178,42 @@ impl Session {
         if !self.closed {
             self.closed = true;
             // A session that cannot write has nothing to close.
-            let _unable = self.advance(wire_out, &mut Task::Close);
+            let _unable = self.write(wire_out, &mut Task::Close);
         }
     }
 
-    /// Reads and answers what has come, then writes what the task wants written.
+    /// Lets the session write; what is held of the peer's bytes stays where it is.
+    fn write(&mut self, wire_out: &mut Vec<u8>, task: &mut Task<'_, '_>) -> Result<(), LayerError> {
+        let mut incoming = std::mem::take(&mut self.incoming);
+        let (done, result) = self.advance(incoming.bytes_mut(), wire_out, task);
+        incoming.discard(done);
+        self.incoming = incoming;
+        result
+    }
+
+    /// Reads and answers what has come, then writes what the task wants written; how many bytes at
+    /// the front of the input are done with.
     ///
     /// Each round makes progress: it consumes input, empties a queue of rustls, or ends the loop.
     fn advance(
         &mut self,
+        input: &mut [u8],
         wire_out: &mut Vec<u8>,
         task: &mut Task<'_, '_>,
-    ) -> Result<(), LayerError> {
-        // Bytes at the front of `incoming` that are done with.
+    ) -> (usize, Result<(), LayerError>) {
         let mut done = 0;
         let result = loop {
             // Always the same bytes, for rustls remembers how far it has come in them.
-            let unread = self.incoming.get_mut(done..).unwrap_or_default();
-            let status = self.connection.process_tls_records(unread);
+            let unread = input.get_mut(done..).unwrap_or_default();
+            let status = self.connection.process(unread);
             done += status.discard;
             let step = match status.state {
-                Ok(ConnectionState::EncodeTlsData(message)) => append_message(message, wire_out),
+                Ok(ConnectionState::EncodeTlsData(message)) => {
+                    let start = wire_out.len();
+                    let appended = append_message(message, wire_out);
+                    task.put_behind(start, wire_out);
+                    appended
+                }
                 Ok(ConnectionState::TransmitTlsData(transmit)) => {
                     transmit.done();
                     Ok(())
@@ -140,26 +228,29 @@ impl Session {
                 }
                 // Blocked in the handshake, or closed.
                 Ok(_) => break task.is_read().then_some(()).ok_or(LayerError::NotOpen),
-                Err(error) => Err(LayerError::from_tls(error)),
+                Err(error) => {
+                    self.refused = true;
+                    Err(S::fault(error))
+                }
             };
             if step.is_err() {
                 break step;
             }
         };
-        self.incoming.drain(..done.min(self.incoming.len()));
         if result.is_err() {
+            task.take_back(wire_out);
             self.append_alerts(wire_out);
         }
-        result
+        (done, result)
     }
 
-    /// Appends what tells the server why the session failed.
+    /// Appends what tells the peer why the session failed.
     ///
     /// rustls must not see the input again that it has refused, so it is asked only while
     /// messages wait: it hands them out before it looks at input.
     fn append_alerts(&mut self, wire_out: &mut Vec<u8>) {
         while self.connection.wants_write() {
-            let step = match self.connection.process_tls_records(&mut []).state {
+            let step = match self.connection.process(&mut []).state {
                 Ok(ConnectionState::EncodeTlsData(message)) => append_message(message, wire_out),
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                     // Payload behind the one that was refused.
@@ -190,6 +281,7 @@ impl Session {
             cipher_suite: suite.as_str().unwrap_or("unknown"),
             key_exchange: group.map(|group| format!("{:?}", group.name())),
             resumed: self.connection.handshake_kind()? == HandshakeKind::Resumed,
+            server_name: None,
         })
     }
 }
@@ -198,10 +290,28 @@ impl Task<'_, '_> {
     const fn is_read(&self) -> bool {
         matches!(self, Self::Read(_))
     }
+
+    /// What is not encrypted must not leave.
+    fn take_back(&self, wire_out: &mut Vec<u8>) {
+        if let Self::Seal(start) = self {
+            wire_out.truncate(*start);
+        }
+    }
+
+    /// A message of rustls was appended at `message_start`: it goes before what is to be sealed.
+    fn put_behind(&mut self, message_start: usize, wire_out: &mut [u8]) {
+        if let Self::Seal(start) = self {
+            let message_bytes = wire_out.len() - message_start;
+            if let Some(both) = wire_out.get_mut(*start..) {
+                both.rotate_right(message_bytes);
+            }
+            *start += message_bytes;
+        }
+    }
 }
 
-fn read_record(
-    mut traffic: ReadTraffic<'_, '_, ClientConnectionData>,
+fn read_record<D>(
+    mut traffic: ReadTraffic<'_, '_, D>,
     task: &mut Task<'_, '_>,
 ) -> Result<(), LayerError> {
     let Task::Read(sink) = task else {
@@ -215,8 +325,8 @@ fn read_record(
     }
 }
 
-fn append_payload(
-    mut traffic: WriteTraffic<'_, ClientConnectionData>,
+fn append_payload<D>(
+    mut traffic: WriteTraffic<'_, D>,
     wire_out: &mut Vec<u8>,
     task: &Task<'_, '_>,
 ) -> Result<(), LayerError> {
@@ -226,17 +336,28 @@ fn append_payload(
     };
     match task {
         Task::Read(_) => Ok(()),
-        Task::Send(plain) => {
-            let records = plain.len() / RECORD_BYTES + 1;
-            let bytes = plain.len() + records * RECORD_OVERHEAD_BYTES;
-            with_space(bytes, wire_out, |space| {
+        Task::Send(plain) => with_space(wire_bytes(plain.len()), wire_out, |_, space| {
+            traffic.encrypt(plain, space).map_err(lack)
+        }),
+        Task::Seal(start) => {
+            let end = wire_out.len();
+            with_space(wire_bytes(end - start), wire_out, |before, space| {
+                let plain = before.get(*start..).unwrap_or_default();
                 traffic.encrypt(plain, space).map_err(lack)
-            })
+            })?;
+            wire_out.copy_within(end.., *start);
+            wire_out.truncate(wire_out.len() - (end - start));
+            Ok(())
         }
-        Task::Close => with_space(RECORD_OVERHEAD_BYTES, wire_out, |space| {
+        Task::Close => with_space(RECORD_OVERHEAD_BYTES, wire_out, |_, space| {
             traffic.queue_close_notify(space).map_err(lack)
         }),
     }
+}
+
+/// What payload takes on the wire, rounded up.
+const fn wire_bytes(plain_bytes: usize) -> usize {
+    plain_bytes + (plain_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD_BYTES
 }
 
 /// Why a write into given space failed.
@@ -245,11 +366,11 @@ enum Lack {
     Other(LayerError),
 }
 
-fn append_message(
-    mut message: EncodeTlsData<'_, ClientConnectionData>,
+fn append_message<D>(
+    mut message: EncodeTlsData<'_, D>,
     wire_out: &mut Vec<u8>,
 ) -> Result<(), LayerError> {
-    with_space(0, wire_out, |space| {
+    with_space(0, wire_out, |_, space| {
         message.encode(space).map_err(|error| match error {
             EncodeError::InsufficientSize(size) => Lack::Space(size),
             EncodeError::AlreadyEncoded => Lack::Other(LayerError::NotOpen),
@@ -258,17 +379,20 @@ fn append_message(
 }
 
 /// Grows the output by `bytes`, or as much as the writer then asks for, and cuts off what it left.
+///
+/// The writer gets what is before the space, and the space.
 fn with_space(
     bytes: usize,
     wire_out: &mut Vec<u8>,
-    mut write: impl FnMut(&mut [u8]) -> Result<usize, Lack>,
+    mut write: impl FnMut(&[u8], &mut [u8]) -> Result<usize, Lack>,
 ) -> Result<(), LayerError> {
     let start = wire_out.len();
     let mut end = start + bytes;
     // The second time the size is the one that was asked for.
     for _attempt in 0..2 {
         wire_out.resize(end, 0);
-        match write(wire_out.get_mut(start..).unwrap_or_default()) {
+        let (before, space) = wire_out.split_at_mut(start);
+        match write(before, space) {
             Ok(written) => {
                 wire_out.truncate(start + written);
                 return Ok(());

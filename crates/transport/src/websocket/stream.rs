@@ -1,27 +1,17 @@
-//! MQTT bytes in the frames of a client.
+//! The WebSocket of a client.
 
 use aws_lc_rs::rand;
-use thrum_codec::VARIABLE_MAX;
-use thrum_codec::websocket::{CLOSE_NORMAL, Control, FrameReader, Opcode, Role, encode_frame};
 
 use crate::error::LayerError;
+use crate::websocket::frames::Frames;
 use crate::websocket::mask_keys::MaskKeys;
 use crate::websocket::upgrade::{Request, Upgrade};
-
-/// Payload of a frame that a server may send: the largest packet with its fixed header.
-const FRAME_BYTES_MAX: u64 = VARIABLE_MAX as u64 + 5;
-
-/// Payload of a frame to send; some servers take no longer ones. A longer packet goes in several
-/// messages, for packets need not begin or end with one. [MQTT-6.0.0-2] [MQTT3-6.0.0-2]
-const SEND_BYTES_MAX: usize = 65_535;
 
 /// The client's end of one WebSocket.
 pub(crate) struct WebSocket {
     /// None once the handshake is done.
     upgrade: Option<Box<Upgrade>>,
-    reader: FrameReader,
-    keys: MaskKeys,
-    close_sent: bool,
+    frames: Frames,
 }
 
 impl WebSocket {
@@ -32,9 +22,7 @@ impl WebSocket {
         rand::fill(&mut seed).map_err(|_| LayerError::Random)?;
         Ok(Self {
             upgrade: Some(Box::new(request.send(key, wire_out))),
-            reader: FrameReader::new(Role::Client, FRAME_BYTES_MAX),
-            keys: MaskKeys::new(seed),
-            close_sent: false,
+            frames: Frames::of_client(MaskKeys::new(seed)),
         })
     }
 
@@ -45,12 +33,12 @@ impl WebSocket {
 
     /// The handshake is done and no end was sent.
     pub(crate) const fn is_open(&self) -> bool {
-        self.is_upgraded() && !self.close_sent
+        self.is_upgraded() && self.frames.is_open()
     }
 
     /// The server has sent its close frame.
     pub(crate) const fn is_closed_by_peer(&self) -> bool {
-        self.reader.is_closed()
+        self.frames.is_closed_by_peer()
     }
 
     /// Takes bytes of the server: payload goes to `plain`, pongs and the close frame to `wire_out`.
@@ -68,58 +56,11 @@ impl WebSocket {
             input = rest;
             self.upgrade = None;
         }
-        let result = self.read_frames(input, plain, wire_out);
-        if let Err(LayerError::Frame(error)) = &result {
-            self.send_close(error.close_code(), wire_out);
-        }
-        result
+        self.frames.receive(input, plain, wire_out)
     }
 
-    fn read_frames(
-        &mut self,
-        mut input: &[u8],
-        plain: &mut Vec<u8>,
-        wire_out: &mut Vec<u8>,
-    ) -> Result<(), LayerError> {
-        while let Some(control) = self.reader.read(&mut input, plain)? {
-            match control {
-                // Section 5.5.1: nothing is sent after the close frame.
-                Control::Ping(payload) if !self.close_sent => {
-                    encode_frame(Opcode::Pong, Some(self.keys.next()), payload, wire_out);
-                }
-                Control::Ping(_) | Control::Pong => {}
-                Control::Close { code, .. } => {
-                    self.send_close(code.unwrap_or(CLOSE_NORMAL), wire_out);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends payload as one frame, or several if it is long.
-    pub(crate) fn send(&mut self, plain: &[u8], wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
-        if !self.is_open() {
-            return Err(LayerError::NotOpen);
-        }
-        // [MQTT-6.0.0-1] [MQTT3-6.0.0-1]
-        for part in plain.chunks(SEND_BYTES_MAX) {
-            encode_frame(Opcode::Binary, Some(self.keys.next()), part, wire_out);
-        }
-        Ok(())
-    }
-
-    /// Appends the close frame, if the handshake is done and it was not sent before.
-    pub(crate) fn close(&mut self, wire_out: &mut Vec<u8>) {
-        if self.is_upgraded() {
-            self.send_close(CLOSE_NORMAL, wire_out);
-        }
-    }
-
-    fn send_close(&mut self, code: u16, wire_out: &mut Vec<u8>) {
-        if !self.close_sent {
-            self.close_sent = true;
-            let key = Some(self.keys.next());
-            encode_frame(Opcode::Close, key, &code.to_be_bytes(), wire_out);
-        }
+    /// What sends, once the handshake is done.
+    pub(crate) fn frames(&mut self) -> Option<&mut Frames> {
+        self.upgrade.is_none().then_some(&mut self.frames)
     }
 }

@@ -1,24 +1,18 @@
 //! The opening handshake, RFC 6455 section 4: one HTTP request and its answer.
 
-use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use thrum_codec::websocket::SUBPROTOCOL;
 
 use crate::endpoint::{Endpoint, Scheme};
 use crate::error::LayerError;
+use crate::websocket::fields::{FIELDS_MAX, accept_of, has_token, values};
 
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Header fields of an answer; more than any server sends.
-const FIELDS_MAX: usize = 64;
-
 /// Words of a refusal that are worth repeating.
 const REASON_BYTES_MAX: usize = 100;
-
-/// What is appended to a key before it is hashed, section 1.3.
-const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The request of all connections to one target, but for the key.
 #[derive(Debug)]
@@ -125,14 +119,6 @@ impl Upgrade {
     }
 }
 
-/// The value of `Sec-WebSocket-Accept` for a key, section 4.2.2.
-fn accept_of(key: &str) -> String {
-    let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
-    context.update(key.as_bytes());
-    context.update(KEY_SUFFIX);
-    STANDARD.encode(context.finish())
-}
-
 /// The value of `Host`; the default port is left out, as browsers do.
 fn host(endpoint: &Endpoint) -> String {
     let authority = endpoint.authority();
@@ -157,22 +143,6 @@ fn refusal(status: u16, reason: Option<&str>) -> LayerError {
         status,
         reason: format!("{space}{reason}"),
     }
-}
-
-/// The values of a header field; one that is not UTF-8 is none.
-fn values<'a>(fields: &'a [httparse::Header<'_>], name: &'a str) -> impl Iterator<Item = &'a str> {
-    fields
-        .iter()
-        .filter(move |field| field.name.eq_ignore_ascii_case(name))
-        .filter_map(|field| str::from_utf8(field.value).ok())
-        .map(str::trim)
-}
-
-/// Whether a header field with a list has this element.
-fn has_token(fields: &[httparse::Header<'_>], name: &str, token: &str) -> bool {
-    values(fields, name)
-        .flat_map(|value| value.split(','))
-        .any(|element| element.trim().eq_ignore_ascii_case(token))
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber,
+    date_time_ymd,
 };
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -67,6 +68,26 @@ impl Authority {
         }
     }
 
+    /// A list of the certificates with these serial numbers, valid until a year.
+    pub(crate) fn revocation_list(&self, serials: &[u64], until_year: i32) -> PathBuf {
+        let revoked = serials.iter().map(|serial| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(until_year, 1, 1),
+            crl_number: SerialNumber::from(1_u64),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&self.issuer).unwrap();
+        write(&pem("X509 CRL", list.der()))
+    }
+
     pub(crate) fn file(&self) -> PathBuf {
         write(&pem("CERTIFICATE", &self.certificate))
     }
@@ -87,6 +108,10 @@ impl Identity {
         write(&pem("PRIVATE KEY", self.key.serialized_der()))
     }
 
+    pub(crate) fn private_key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.key.serialize_der()).unwrap()
+    }
+
     /// A server with this certificate; it wants clients that `clients` has signed.
     pub(crate) fn server(&self, clients: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(default_provider());
@@ -101,14 +126,13 @@ impl Identity {
             ),
             None => builder.with_no_client_auth(),
         };
-        let key = PrivateKeyDer::try_from(self.key.serialize_der()).unwrap();
         builder
-            .with_single_cert(vec![self.certificate.clone()], key)
+            .with_single_cert(vec![self.certificate.clone()], self.private_key())
             .unwrap()
     }
 }
 
-fn pem(label: &str, der: &[u8]) -> String {
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
 }

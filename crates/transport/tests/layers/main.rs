@@ -2,9 +2,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod authority;
+mod both_ends;
+mod clients;
 mod connector;
+#[expect(
+    unsafe_code,
+    reason = "a global allocator cannot be had without; this one counts, for tests only"
+)]
+mod counting;
+mod duplex;
+mod listener;
+mod memory;
 mod pair;
+mod raw_client;
+mod resuming;
 mod server;
 mod stacks;
 mod tls;
+mod upgrading;
 mod websocket;

@@ -53,7 +53,9 @@ impl Pair {
 
     /// Carries bytes to the client only.
     pub(crate) fn deliver(&mut self, to_client: &[u8]) -> Result<(), LayerError> {
-        to_client.chunks(self.piece_bytes).try_for_each(|piece| {
+        let mut bytes = to_client.to_vec();
+        let mut pieces = bytes.chunks_mut(self.piece_bytes);
+        pieces.try_for_each(|piece| {
             self.client
                 .receive(piece, &mut self.received, &mut self.to_server)
         })

@@ -202,10 +202,10 @@ fn a_server_without_tls_is_named_so() {
         let mut client = layers("mqtts://localhost", &trusting(&Authority::new()));
         client.start(&mut Vec::new()).unwrap();
         let (mut plain, mut alert) = (Vec::new(), Vec::new());
-        let result = client.receive(answer, &mut plain, &mut alert);
+        let result = client.receive(&mut answer.to_vec(), &mut plain, &mut alert);
         assert_eq!(result, Err(LayerError::NotTls));
         assert_eq!(alert, [0x15, 3, 3, 0, 2, 2, 50]);
-        let again = client.receive(answer, &mut plain, &mut alert);
+        let again = client.receive(&mut answer.to_vec(), &mut plain, &mut alert);
         assert_eq!(again, Err(LayerError::NotOpen));
     }
 }
@@ -309,11 +309,13 @@ fn sending_does_not_disturb_a_message_that_is_half_received() {
     let mut client = layers("mqtts://localhost", &trusting(&authority));
     let (mut to_server, mut plain) = (Vec::new(), Vec::new());
     client.start(&mut to_server).unwrap();
-    let hello = server.receive(&std::mem::take(&mut to_server));
-    client.receive(&hello, &mut plain, &mut to_server).unwrap();
-    let tickets = server.receive(&std::mem::take(&mut to_server));
+    let mut hello = server.receive(&std::mem::take(&mut to_server));
+    client
+        .receive(&mut hello, &mut plain, &mut to_server)
+        .unwrap();
+    let mut tickets = server.receive(&std::mem::take(&mut to_server));
     assert!(tickets.len() > 200);
-    for byte in tickets.chunks(1) {
+    for byte in tickets.chunks_mut(1) {
         client.receive(byte, &mut plain, &mut to_server).unwrap();
         client.send(b"x", &mut to_server).unwrap();
     }

@@ -82,7 +82,7 @@ fn a_long_packet_goes_in_several_messages() {
     let mut out = Vec::new();
     pair.client.send(&vec![7; 65_536], &mut out).unwrap();
     // Two headers, of a length of two bytes and of one.
-    assert_eq!(out.len(), (4 + 4 + 65_535) + (2 + 4 + 1));
+    assert_eq!(out.len(), (4 + 4 + 65_528) + (2 + 4 + 8));
     pair.server.receive(&out);
     assert!(pair.server.received == vec![7; 65_536]);
 }

@@ -17,7 +17,15 @@ const ROWS: [(&str, &[&str]); 8] = [
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.
-const DEVELOPMENT: [&str; 6] = ["testkit", "xtask", "counts", "fuzz", "conformance", "crash"];
+const DEVELOPMENT: [&str; 7] = [
+    "testkit",
+    "xtask",
+    "counts",
+    "fuzz",
+    "conformance",
+    "crash",
+    "backends",
+];
 
 /// Whether the crate in this folder is `no_std` by design.
 pub(super) fn is_pure(folder: &str) -> bool {

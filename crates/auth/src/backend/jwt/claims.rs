@@ -41,8 +41,7 @@ impl Claims {
     /// Nobody would verify the user name.
     pub(super) fn new(name: &str, config: &JwtConfig) -> Result<Self, String> {
         let is_compared = config.verify.values().any(|text| text.contains("%u"));
-        if config.username_claim.is_empty()
-            && (!is_compared || config.from == TokenField::Username)
+        if config.username_claim.is_empty() && (!is_compared || config.from == TokenField::Username)
         {
             return Err(
                 "without username_claim anybody could take any user name; set it, or compare the \
@@ -76,13 +75,21 @@ impl Claims {
         }
     }
 
-    fn found(&self, claims: &Map<String, Value>, login: &Login, now: u64) -> Result<Found, Refusal> {
+    fn found(
+        &self,
+        claims: &Map<String, Value>,
+        login: &Login,
+        now: u64,
+    ) -> Result<Found, Refusal> {
         let expires_at = self.expires_at(claims, now)?;
         self.check_audience(claims)?;
         for (claim, template) in &self.expected {
             let expected = fill(template, login)
                 .ok_or_else(|| format!("nothing to compare the claim {claim:?} with"))?;
-            if !claims.get(claim).is_some_and(|found| holds(found, &expected)) {
+            if !claims
+                .get(claim)
+                .is_some_and(|found| holds(found, &expected))
+            {
                 return Err(format!("the claim {claim:?} is another one").into());
             }
         }
@@ -205,10 +212,7 @@ fn names(claims: &Map<String, Value>, claim: &str) -> Result<Vec<Box<str>>, Refu
     let names: Option<Vec<Box<str>>> = match found {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::String(all)) => Some(all.split_whitespace().map(Into::into).collect()),
-        Some(Value::Array(all)) => all
-            .iter()
-            .map(|one| one.as_str().map(Into::into))
-            .collect(),
+        Some(Value::Array(all)) => all.iter().map(|one| one.as_str().map(Into::into)).collect(),
         Some(_) => None,
     };
     match names {

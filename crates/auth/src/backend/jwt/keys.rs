@@ -3,7 +3,9 @@
 use std::fmt;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Header, Validation, decode, decode_header};
+use jsonwebtoken::{
+    Algorithm, AlgorithmFamily, DecodingKey, Header, Validation, decode, decode_header,
+};
 use serde_json::{Map, Value};
 
 /// Most keys of a set: a token without key identifier is tried with each.
@@ -157,7 +159,11 @@ impl Key {
             own.is_none_or(|own| own == *algorithm) && is_on_curve(jwk, *algorithm)
         };
         let allowed: Vec<Algorithm> = allowed.iter().copied().filter(is_for_key).collect();
-        Self::new(common.key_id.clone(), DecodingKey::from_jwk(jwk).ok()?, &allowed)
+        Self::new(
+            common.key_id.clone(),
+            DecodingKey::from_jwk(jwk).ok()?,
+            &allowed,
+        )
     }
 
     /// A key without identifier fits every token, and a token without identifier every key.

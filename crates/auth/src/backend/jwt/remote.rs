@@ -26,6 +26,8 @@ pub(super) struct Remote {
     name: String,
     url: Url,
     client: Client,
+    /// Time between two fetches for unknown keys.
+    pause: Duration,
     allowed: Vec<Algorithm>,
     /// Guards the exchange of one pointer. None until the first fetch succeeded.
     keys: RwLock<Option<Arc<Keys>>>,
@@ -48,6 +50,18 @@ impl Remote {
         config: &JwtConfig,
         allowed: Vec<Algorithm>,
     ) -> Result<Arc<Self>, String> {
+        let remote = Arc::new(Self::new(name, config, allowed, PAUSE)?);
+        let fresh = keep_fresh(Arc::downgrade(&remote), config.refresh.max(PAUSE));
+        tokio::spawn(fresh);
+        Ok(remote)
+    }
+
+    fn new(
+        name: &str,
+        config: &JwtConfig,
+        allowed: Vec<Algorithm>,
+        pause: Duration,
+    ) -> Result<Self, String> {
         let url = Url::parse(&config.jwks).map_err(|error| format!("jwks: {error}"))?;
         let mut client = Client::builder()
             .timeout(config.timeout)
@@ -59,16 +73,15 @@ impl Remote {
             let authorities = authorities.map_err(|_| "ca: no certificate in PEM".to_owned())?;
             client = client.tls_certs_only(authorities);
         }
-        let remote = Arc::new(Self {
+        Ok(Self {
             name: name.to_owned(),
             url,
             client: client.build().map_err(|error| format!("jwks: {error}"))?,
+            pause,
             allowed,
             keys: RwLock::new(None),
             last: Mutex::new(None),
-        });
-        tokio::spawn(keep_fresh(Arc::downgrade(&remote), config.refresh.max(PAUSE)));
-        Ok(remote)
+        })
     }
 
     /// The keys that are known; waits for the first fetch.
@@ -94,7 +107,7 @@ impl Remote {
         let mut last = self.last.lock().await;
         let now = clock::uptime();
         if let Some(fetched) = &*last
-            && now.saturating_sub(fetched.at) < PAUSE
+            && now.saturating_sub(fetched.at) < self.pause
         {
             return match &fetched.error {
                 // Somebody who waited for the same fetch finds its keys.
@@ -164,4 +177,142 @@ fn describe(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use jsonwebtoken::{EncodingKey, Header, encode};
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::keys::Signature;
+    use super::*;
+
+    const SECRET: &[u8] = b"a secret of at least 32 bytes, as it has to be";
+
+    /// An issuer that answers with what it is told to, and counts.
+    struct Issuer {
+        address: String,
+        said: Arc<Mutex<(u32, String)>>,
+    }
+
+    async fn answers(listener: TcpListener, said: Arc<Mutex<(u32, String)>>) {
+        while let Ok((stream, _)) = listener.accept().await {
+            let text = next_answer(&said);
+            serve(stream, &text).await;
+        }
+    }
+
+    fn next_answer(said: &Mutex<(u32, String)>) -> String {
+        let mut said = said.lock().unwrap();
+        said.0 += 1;
+        said.1.clone()
+    }
+
+    impl Issuer {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = format!("http://{}/keys", listener.local_addr().unwrap());
+            let said = Arc::new(Mutex::new((0, failure())));
+            let answer = Arc::clone(&said);
+            tokio::spawn(answers(listener, answer));
+            Self { address, said }
+        }
+
+        fn says(&self, text: String) {
+            self.said.lock().unwrap().1 = text;
+        }
+
+        fn asked(&self) -> u32 {
+            self.said.lock().unwrap().0
+        }
+
+        fn remote(&self, pause: Duration) -> Remote {
+            let config = JwtConfig {
+                jwks: self.address.clone(),
+                ..JwtConfig::default()
+            };
+            Remote::new("idp", &config, vec![Algorithm::HS256], pause).unwrap()
+        }
+    }
+
+    async fn serve(mut stream: TcpStream, text: &str) {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        // A client that has read enough goes away.
+        stream.write_all(text.as_bytes()).await.ok();
+    }
+
+    fn failure() -> String {
+        "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            .to_owned()
+    }
+
+    fn success(body: &str) -> String {
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    fn set(id: &str) -> String {
+        let secret = URL_SAFE_NO_PAD.encode(SECRET);
+        let key: Value = json!({"kty": "oct", "kid": id, "k": secret});
+        success(&json!({ "keys": [key] }).to_string())
+    }
+
+    fn token(id: &str) -> String {
+        let header = Header {
+            kid: Some(id.to_owned()),
+            ..Header::new(Algorithm::HS256)
+        };
+        encode(&header, &json!({}), &EncodingKey::from_secret(SECRET)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn keys_are_fetched_again_and_the_old_ones_stay_if_that_fails() {
+        let issuer = Issuer::start().await;
+        let remote = issuer.remote(Duration::ZERO);
+        let error = remote.keys().await.unwrap_err();
+        assert!(
+            matches!(&error, BackendError::Unreachable(why) if why.contains("500")),
+            "{error}"
+        );
+
+        issuer.says(set("one"));
+        let keys = remote.keys().await.unwrap();
+        assert!(matches!(keys.verify(&token("one")), Signature::Good(_)));
+        assert!(matches!(keys.verify(&token("two")), Signature::UnknownKey));
+
+        let long = "x".repeat(usize::try_from(KEYS_BYTES_MAX).unwrap() + 1);
+        for bad in [failure(), success("no keys"), success(&long)] {
+            issuer.says(bad);
+            assert!(remote.look_again().await.is_err());
+            let keys = remote.keys().await.unwrap();
+            assert!(matches!(keys.verify(&token("one")), Signature::Good(_)));
+        }
+
+        issuer.says(set("two"));
+        assert!(remote.look_again().await.unwrap());
+        let keys = remote.keys().await.unwrap();
+        assert!(matches!(keys.verify(&token("two")), Signature::Good(_)));
+        assert!(matches!(keys.verify(&token("one")), Signature::UnknownKey));
+    }
+
+    #[tokio::test]
+    async fn made_up_tokens_do_not_make_it_ask_all_the_time() {
+        let issuer = Issuer::start().await;
+        issuer.says(set("one"));
+        let remote = issuer.remote(Duration::from_hours(1));
+        for _ in 0..10 {
+            remote.keys().await.unwrap();
+            assert!(remote.look_again().await.unwrap());
+        }
+        assert_eq!(issuer.asked(), 1);
+    }
 }

@@ -370,7 +370,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "version = 4",
         "target = \"gopher://x\"",
-        "target: cannot connect to 'gopher://x': use mqtt://, mqtts://, ws:// or wss://",
+        "target: cannot connect to 'gopher://x': use mqtt://, mqtts://, ws://, wss:// or quic://",
     ),
 ];
 

@@ -10,6 +10,9 @@ use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Sto
 use super::plan::Plan;
 use super::seat::Seat;
 use crate::clock::Clock;
+use thrum_transport::Acceptor;
+
+use crate::config::{CertificateName, ListenerConfig};
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::node::{Node, WorkerId};
@@ -36,10 +39,20 @@ impl Machine {
         identity: u64,
         disk: Option<&SimStorage>,
     ) -> Self {
-        let settings = Arc::new(Settings::new(&plan.config));
+        let settings = Arc::new(Settings::new(&plan.config, &Arc::default()));
         let workers = usize::from(plan.workers);
         let strategy = plan.config.shared.strategy;
-        let mut node = Node::new(workers, &settings, strategy, vec![Gate::new(0)]);
+        let mut node = Node::new(workers, &settings, strategy);
+        let gate = Gate::new(
+            "mqtt",
+            (
+                &ListenerConfig::default(),
+                Acceptor::new(None, None).expect("plain TCP needs nothing"),
+                CertificateName::None,
+            ),
+            None,
+        );
+        node.gates.add(Arc::new(gate)).expect("it is the first one");
         node.clock = Clock::manual(millis);
         node.identity = identity;
         let node = Arc::new(node);

@@ -1,6 +1,5 @@
 //! A worker that takes its turns by hand, whole or in halves.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +9,15 @@ use super::super::{HOUSEKEEPING, Target, Worker};
 use crate::durable::{Journal, Part};
 use crate::mailbox::Mail;
 use crate::node::{Node, WorkerId};
+use crate::peer::Peer;
 use crate::settings::Settings;
+use crate::socket::Socket;
 
 /// A worker and what waits for its next turn.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) worker: Worker,
-    arriving: Vec<mio::net::TcpStream>,
+    arriving: Vec<Socket>,
     /// It has taken in and not yet handed out.
     is_in_turn: bool,
     events: Events,
@@ -53,7 +54,7 @@ impl Seat {
     }
 
     /// A client's connection, accepted in the next turn.
-    pub(super) fn arrives(&mut self, stream: mio::net::TcpStream) {
+    pub(super) fn arrives(&mut self, stream: Socket) {
         self.arriving.push(stream);
     }
 
@@ -92,10 +93,9 @@ impl Seat {
         } = self;
         worker.poll.poll(events, Some(Duration::ZERO)).unwrap();
         worker.take_in(events, mail, fired);
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let had_work = !events.is_empty() || !self.arriving.is_empty();
         for stream in self.arriving.drain(..) {
-            self.worker.open(stream, peer, 0);
+            self.worker.open(stream, Peer::Local, 0, None);
         }
         had_work
     }

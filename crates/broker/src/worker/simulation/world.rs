@@ -17,6 +17,7 @@ use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
+use crate::socket::Socket;
 
 /// The first of January 2026.
 const START: Millis = 1_767_225_600_000;
@@ -111,9 +112,8 @@ impl World {
         if self.plan.has_small_sockets {
             rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
         }
-        let stream = std::net::TcpStream::from(OwnedFd::from(theirs));
         let seat = self.random.below(self.machine.seats.len());
-        self.machine.seats[seat].arrives(mio::net::TcpStream::from_std(stream));
+        self.machine.seats[seat].arrives(Socket::from(OwnedFd::from(theirs)));
         let event = self.clients[client].connect(Link::new(ours), wish);
         self.note(event);
     }

@@ -5,12 +5,12 @@ use alloc::vec;
 use core::num::NonZeroU16;
 
 use thrum_codec::EncodeError;
-use thrum_codec::packet::{Auth, Connect, Disconnect, Unsubscribe};
+use thrum_codec::packet::{Connect, Disconnect, Unsubscribe};
 use thrum_codec::packet::{
     Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests, TopicFilters,
 };
 use thrum_codec::properties::{
-    AuthProperties, ConnectProperties, DisconnectProperties, SubscribeProperties, UserProperties,
+    ConnectProperties, DisconnectProperties, SubscribeProperties, UserProperties,
 };
 
 use super::*;
@@ -346,41 +346,6 @@ fn only_reasons_of_a_client_are_sent_in_disconnect() {
     peer.client
         .disconnect(ReasonCode::DisconnectWithWill, None, &mut peer.out);
     assert!(peer.out.is_empty(), "the server would drop the will");
-}
-
-fn step(method: &str) -> Packet<'_> {
-    Packet::Auth(Auth {
-        reason: ReasonCode::ContinueAuthentication,
-        properties: AuthProperties {
-            authentication_method: Some(method),
-            ..AuthProperties::default()
-        },
-    })
-}
-
-// [MQTT-3.1.2-30] [MQTT-4.12.0-7]
-#[test]
-fn enhanced_authentication_goes_on_before_connack_with_auth_only() {
-    let options = ClientOptions {
-        authentication_method: Some("plain".to_string()),
-        ..clean(Version::V5)
-    };
-    let mut peer = Peer::new(options);
-    peer.client.connect(peer.now, &mut peer.out).unwrap();
-    assert_eq!(peer.receive(step("plain")).unwrap(), "authenticate 0x18");
-    assert!(peer.client.authenticate(b"data", peer.now, &mut peer.out));
-    assert_eq!(
-        peer.publish(QoS::AtMostOnce, "t"),
-        Err(PublishError::NotConnected)
-    );
-    assert_eq!(peer.sent(), ["CONNECT", "AUTH 0x18"]);
-    assert!(peer.receive(step("other")).is_err());
-
-    let mut peer = Peer::new(clean(Version::V5));
-    peer.client.connect(peer.now, &mut peer.out).unwrap();
-    assert!(!peer.client.authenticate(b"data", peer.now, &mut peer.out));
-    assert_eq!(peer.sent(), ["CONNECT"]);
-    assert!(peer.receive(step("plain")).is_err());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Scenarios of one client: the server's packets in, the client's packets and events out, both as short text.
 
+mod authentication;
 mod connection;
 mod keep_alive;
 mod publish;

@@ -126,6 +126,17 @@ fn what_answers_no_challenge_is_refused_before_connack() {
     assert_eq!(reason(step), ReasonCode::ProtocolError);
 }
 
+// [MQTT-3.15.2-2] [MQTT-3.15.2-3] [MQTT-3.1.2-29]
+#[test]
+fn a_challenge_has_neither_reason_string_nor_user_properties() {
+    let mut out = Output::new();
+    let mut handshake = shake(&with_method(METHOD));
+    handshake.challenge(b"step", &mut out).unwrap();
+    let out = out.to_vec();
+    let expected = auth(ReasonCode::ContinueAuthentication, METHOD, b"step");
+    assert_eq!(packets(&out, Version::V5), [expected]);
+}
+
 // [MQTT-3.1.2-30]
 #[test]
 fn a_client_may_give_up_before_connack() {

@@ -5,10 +5,13 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use thrum_broker::Config;
-use thrum_broker::config::{Anonymous, Durability};
+use thrum_auth::config::Anonymous;
+use thrum_broker::Listening;
+use thrum_broker::config::{Bind, Durability, LogFormat};
 
 use crate::command::version::VERSION;
+use crate::config::Config;
+use crate::config::mosquitto::Report;
 
 /// Port that the clients take by themselves.
 const DEFAULT_PORT: u16 = 1883;
@@ -19,9 +22,22 @@ pub(super) struct Start<'a> {
     /// The settings in force.
     pub(super) config: &'a Config,
     /// Listener names and their real addresses.
-    pub(super) addresses: &'a [(String, SocketAddr)],
+    pub(super) addresses: &'a [Listening],
     /// Started with `--dev`.
     pub(super) dev: bool,
+}
+
+/// Says what became of a configuration of mosquitto: to people all of it, to the log what needs a look.
+pub(super) fn imported(report: &Report, format: LogFormat) -> std::io::Result<()> {
+    match format {
+        LogFormat::Text => write!(std::io::stderr(), "{report}"),
+        LogFormat::Json => {
+            for warning in report.warnings() {
+                tracing::warn!(%warning, "configuration of mosquitto");
+            }
+            Ok(())
+        }
+    }
 }
 
 impl Start<'_> {
@@ -32,8 +48,8 @@ impl Start<'_> {
 
     /// Logs it for machines.
     pub(super) fn log(&self, took: Duration) {
-        for (listener, address) in self.addresses {
-            tracing::info!(%listener, %address, "listening");
+        for address in self.addresses {
+            tracing::info!(listener = %address.listener, %address, "listening");
         }
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(
@@ -62,9 +78,9 @@ impl Start<'_> {
             "thrum {VERSION}{name} ready in {} ms",
             took.as_millis().max(1)
         )?;
-        for (number, (listener, address)) in self.addresses.iter().enumerate() {
+        for (number, address) in self.addresses.iter().enumerate() {
             let label = if number == 0 { "Listening" } else { "" };
-            writeln!(text, "  {label:<9}  mqtt://{address}  ({listener})")?;
+            writeln!(text, "  {label:<9}  {address}  ({})", address.listener)?;
         }
         writeln!(text, "  Mode       {}", self.mode())?;
         if let Some(target) = self.target() {
@@ -107,7 +123,11 @@ impl Start<'_> {
             ip if ip.is_loopback() || ip.is_unspecified() => 0,
             _ => 1,
         };
-        let addresses = self.addresses.iter().map(|(_, address)| address);
+        let plain = self.addresses.iter().filter(|one| one.scheme == "mqtt");
+        let addresses = plain.filter_map(|one| match &one.address {
+            Bind::Address(address) => Some(address),
+            Bind::Unix(_) => None,
+        });
         let address = addresses.min_by_key(|address| (reach(address), address.is_ipv6()))?;
         let host = match address.ip() {
             ip if reach(address) == 1 => Some(ip.to_string()),
@@ -125,12 +145,16 @@ impl Start<'_> {
 
 #[cfg(test)]
 mod tests {
+    use thrum_broker::config::ListenerConfig;
+
     use super::*;
 
     fn check(addresses: &[&str], dev: bool, expected: &str) {
-        let addresses: Vec<(String, SocketAddr)> = addresses
+        let config = ListenerConfig::default();
+        let bind = |address: &&str| Bind::Address(address.parse().unwrap());
+        let addresses: Vec<Listening> = addresses
             .iter()
-            .map(|address| ("mqtt".to_owned(), address.parse().unwrap()))
+            .map(|address| Listening::new("mqtt", &config, &bind(address)))
             .collect();
         let start = Start {
             config: &Config::default(),

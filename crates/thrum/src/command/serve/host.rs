@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use thrum_broker::Config;
+use thrum_broker::config::Bind;
 
 use super::preflight::{self, Refused};
-use crate::config::{Loaded, Origin};
+use crate::config::{Config, Loaded, Origin};
 
 /// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said who they are.
 const RESERVED: u64 = 1024 + 128;
@@ -35,9 +35,11 @@ impl Host {
     /// Fits the settings to the machine.
     pub(super) fn fit(&self, loaded: &mut Loaded) {
         for listener in loaded.config.listeners.values_mut() {
-            listener
-                .bind
-                .retain(|address| !self.absent.contains(address));
+            let is_absent = |bind: &Bind| match bind {
+                Bind::Address(address) => self.absent.contains(address),
+                Bind::Unix(_) => false,
+            };
+            listener.bind.retain(|bind| !is_absent(bind));
         }
         let possible = connections_possible(self.open_files);
         if loaded.config.limits.connections <= possible {

@@ -45,7 +45,8 @@ pub(crate) struct ServeArgs {
     /// unless told otherwise, and no file is read unless named.
     #[arg(long)]
     dev: bool,
-    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it.
+    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it. A mosquitto.conf is
+    /// taken as well.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address and port to listen on, or a port for all addresses; may be given more than once.
@@ -89,11 +90,15 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let request = args.request();
     let mut loaded = config::load(&request).map_err(Failure::usage)?;
     let level = logging::init(&loaded.config.log).map_err(Failure::usage)?;
+    if let Some(report) = &loaded.imported {
+        announce::imported(report, loaded.config.log.format)?;
+    }
     let signals = Signals::new()?;
     let host = Host::new(&loaded.config).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let broker = assemble::start(loaded.config.clone()).map_err(|error| Failure::caused(&error))?;
-    let addresses = broker.addresses().to_vec();
+    let mut broker =
+        assemble::start(&loaded.config).map_err(|error| Failure::caused(error.as_ref()))?;
+    let addresses = broker.addresses();
     let start = Start {
         config: &loaded.config,
         addresses: &addresses,
@@ -104,7 +109,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         LogFormat::Json => start.log(began.elapsed()),
     }
     let mut reload = Reload::new(request, host, loaded.config, level);
-    signals.serve(|| reload.run(&broker));
+    signals.serve(|| reload.run(&mut broker));
     broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,9 @@ use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use thrum_broker::Config;
+use thrum_broker::config::{Bind, Transport};
+
+use crate::config::Config;
 
 /// Ports below this one belong to root.
 const UNPRIVILEGED: u16 = 1024;
@@ -23,14 +25,19 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
     let mut without_family = Vec::new();
     for (name, listener) in &config.listeners {
         let mut absent = Vec::new();
-        for address in &listener.bind {
-            match listen(*address) {
+        let addresses = listener.bind.iter().filter_map(|bind| match bind {
+            Bind::Address(address) => Some(address),
+            // Its file says more than a second socket could find out.
+            Bind::Unix(_) => None,
+        });
+        for address in addresses {
+            match listen(*address, listener.transport) {
                 Ok(()) => {}
                 Err(error) if is_family_absent(*address, &error) => absent.push((*address, error)),
                 Err(error) => refused.push((*address, error)),
             }
         }
-        if absent.len() == listener.bind.len() {
+        if !absent.is_empty() && absent.len() == listener.bind.len() {
             refused.append(&mut absent);
         }
         for (address, error) in absent {
@@ -46,18 +53,23 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
 }
 
 /// Listens for a moment, without sharing the port: a second broker must not slip in beside the first.
-fn listen(address: SocketAddr) -> Result<(), Error> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_reuse_address(true)?;
+fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
+    let (kind, protocol) = match transport {
+        Transport::Tcp | Transport::WebSocket => (Type::STREAM, Protocol::TCP),
+        Transport::Quic => (Type::DGRAM, Protocol::UDP),
+    };
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    if transport != Transport::Quic {
+        socket.set_reuse_address(true)?;
+    }
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    socket.listen(1)
+    match transport {
+        Transport::Tcp | Transport::WebSocket => socket.listen(1),
+        Transport::Quic => Ok(()),
+    }
 }
 
 /// Whether an address fails because the machine has no IPv6: the family is unknown, or has no such address although

@@ -1,9 +1,8 @@
 //! A configuration that is read again while the broker runs: all of it is taken over, or nothing.
 
-use thrum_broker::{Broker, Config};
-
 use super::host::Host;
-use crate::config::{self, Loaded, Request};
+use crate::assemble::Node;
+use crate::config::{self, Config, Loaded, Request};
 use crate::logging::Level;
 
 /// Settings that this program reads once, beside those the broker names.
@@ -32,7 +31,7 @@ impl Reload {
     }
 
     /// Reads the configuration again and logs what came of it.
-    pub(super) fn run(&mut self, broker: &Broker) {
+    pub(super) fn run(&mut self, broker: &mut Node) {
         match config::load(&self.request) {
             Ok(fresh) => self.take_over(fresh, broker),
             Err(problems) => {
@@ -43,10 +42,18 @@ impl Reload {
         }
     }
 
-    fn take_over(&mut self, mut fresh: Loaded, broker: &Broker) {
+    fn take_over(&mut self, mut fresh: Loaded, broker: &mut Node) {
         self.host.fit(&mut fresh);
         let fresh = fresh.config;
-        let mut waiting = broker.reload(&fresh);
+        let mut waiting = match broker.reload(&fresh) {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::error!(
+                    "configuration not reloaded, the old one stays in force: {error:#}"
+                );
+                return;
+            }
+        };
         if let Err(error) = self.level.set(&fresh.log.level) {
             tracing::error!(%error, "log level not changed");
         }

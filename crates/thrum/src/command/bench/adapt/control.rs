@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use thrum_bench::agents::AgentsWanted;
 use thrum_broker::config::{Anonymous, ListenerConfig};
-use thrum_broker::{Broker, Config};
+use thrum_broker::{Access, Broker, Config, Listening};
 use thrum_transport::Endpoint;
 
 use super::super::complaint::{Complaint, FAILED};
@@ -37,10 +37,9 @@ impl Control {
                 FAILED,
             )
         })?;
-        let port = broker
-            .addresses()
-            .first()
-            .map_or(0, |(_, address)| address.port());
+        let addresses = broker.addresses();
+        let address = addresses.iter().find_map(Listening::socket_address);
+        let port = address.map_or(0, |address| address.port());
         let line = format!(
             "start on each machine: thrum bench agent --control mqtt://THIS-MACHINE:{port}"
         );
@@ -61,9 +60,9 @@ fn start(port: u16) -> Result<Broker, thrum_broker::StartError> {
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
     let listener = ListenerConfig {
-        bind: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))],
-        max_connections: 0,
+        bind: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into()],
+        ..ListenerConfig::default()
     };
     config.listeners.insert("agents".to_owned(), listener);
-    Broker::start(config)
+    Broker::start(config, Access::default())
 }

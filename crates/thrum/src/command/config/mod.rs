@@ -1,4 +1,6 @@
-//! `thrum config`: write, check and show the configuration of a broker.
+//! `thrum config`: write, check and show the configuration of a broker, and take over one of mosquitto.
+
+mod import;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -14,7 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   thrum config init thrum.toml             write a file with every key
   thrum config check -c thrum.toml         errors, or what is not at its default
-  thrum config show --origin               every value in force and who set it";
+  thrum config show --origin               every value in force and who set it
+  thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";
 
 /// Arguments of `thrum config`.
 #[derive(Debug, Args)]
@@ -45,6 +48,8 @@ enum Action {
         #[command(flatten)]
         source: SourceArgs,
     },
+    /// Make a configuration of one of another broker.
+    Import(import::ImportArgs),
 }
 
 /// Where to read from.
@@ -64,6 +69,7 @@ pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             let listing = config::listing(&load(source)?, origin);
             std::io::stdout().write_all(listing.as_bytes())?;
         }
+        Action::Import(args) => import::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,28 +89,33 @@ fn init(file: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let shown = file.display();
-    let mut target = match OpenOptions::new().write(true).create_new(true).open(file) {
-        Ok(target) => target,
-        Err(error) => {
-            let folder = file.parent().unwrap_or_else(|| Path::new("")).display();
-            let reason = match error.kind() {
-                ErrorKind::AlreadyExists => {
-                    "it exists; choose another name, or move it away".to_owned()
-                }
-                ErrorKind::NotFound => {
-                    format!("there is no directory {folder}; make it with: mkdir -p {folder}")
-                }
-                ErrorKind::PermissionDenied => "permission denied".to_owned(),
-                _ => error.to_string(),
-            };
-            return Err(Failure::usage(format!("cannot write {shown}: {reason}")));
-        }
-    };
-    target.write_all(text.as_bytes())?;
+    write_new(file, &text)?;
     writeln!(
         std::io::stderr(),
         "wrote {shown}; next: thrum serve -c {shown}"
     )?;
+    Ok(())
+}
+
+/// Writes a file that is not there yet.
+fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
+    let shown = file.display();
+    let target = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut target = target.map_err(|error| {
+        let folder = file.parent().unwrap_or_else(|| Path::new("")).display();
+        let reason = match error.kind() {
+            ErrorKind::AlreadyExists => {
+                "it exists; choose another name, or move it away".to_owned()
+            }
+            ErrorKind::NotFound => {
+                format!("there is no directory {folder}; make it with: mkdir -p {folder}")
+            }
+            ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::usage(format!("cannot write {shown}: {reason}"))
+    })?;
+    target.write_all(text.as_bytes())?;
     Ok(())
 }
 

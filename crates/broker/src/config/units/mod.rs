@@ -1,5 +1,9 @@
 //! How settings with units and words are written: `"64KiB"`, `"2h"`, `"127.0.0.1:1883"`, `"auto"`.
 
+pub(super) mod anonymous;
+pub(super) mod bind;
+pub(super) mod inherited_anonymous;
+
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -7,7 +11,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thrum_routing::Strategy;
 
-use super::{Anonymous, Workers, wildcard};
+use super::{Anonymous, Bind, Workers, wildcard};
 
 /// Seconds that stand for "never": the value that MQTT gives a session that does not expire.
 const NEVER: u64 = u32::MAX as u64;
@@ -75,8 +79,10 @@ schema! {
         "a duration such as \"10s\", \"1h30m\", \"7d\" or a number of seconds";
     WorkersSchema: ["integer", "string"] "workers", "\"auto\" or a number from 1 to 64";
     BindSchema: ["string", "integer", "array"] "addresses",
-        "\"address:port\", a port, or a list of them";
+        "\"address:port\", a port, \"unix:/path\", or a list of them";
     AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
+    InheritedAnonymousSchema: ["boolean", "string"] "anonymous",
+        "\"inherit\", \"loopback\", true or false";
     StrategySchema: ["string"] "strategy",
         "one of \"round_robin\", \"random\", \"sticky\", \"hash_client_id\", \"hash_topic\", \"local\"";
 }
@@ -275,85 +281,6 @@ pub(super) mod workers {
         match workers {
             Workers::Auto => "auto".serialize(to),
             Workers::Count(count) => count.serialize(to),
-        }
-    }
-}
-
-/// `with` of listener addresses.
-pub(super) mod bind {
-    use super::{BindSchema, Deserialize, Deserializer, Scalar, Serialize, Serializer, SocketAddr};
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(Scalar),
-        Many(Vec<Scalar>),
-    }
-
-    pub(in super::super) fn deserialize<'de, D>(from: D) -> Result<Vec<SocketAddr>, D::Error>
-    where
-        D: Deserializer<'de>,
-    {
-        let entries = match OneOrMany::deserialize(from) {
-            Ok(OneOrMany::One(entry)) => vec![entry],
-            Ok(OneOrMany::Many(entries)) => entries,
-            Err(_) => Vec::new(),
-        };
-        let addresses: Option<Vec<_>> = entries.into_iter().map(addresses).collect();
-        let addresses = addresses
-            .map(|lists| lists.concat())
-            .filter(|list| !list.is_empty());
-        super::found(addresses, BindSchema::EXPECTED)
-    }
-
-    fn addresses(entry: Scalar) -> Option<Vec<SocketAddr>> {
-        match entry {
-            Scalar::Integer(port) => super::parse_bind(&port.to_string()),
-            Scalar::Text(text) => super::parse_bind(&text),
-            Scalar::Boolean(_) => None,
-        }
-    }
-
-    pub(in super::super) fn serialize<S>(bind: &[SocketAddr], to: S) -> Result<S::Ok, S::Error>
-    where
-        S: Serializer,
-    {
-        match bind {
-            [address] => address.serialize(to),
-            addresses => addresses.serialize(to),
-        }
-    }
-}
-
-/// `with` of who may be anonymous.
-pub(super) mod anonymous {
-    use super::{Anonymous, AnonymousSchema, Deserializer, Scalar, Serialize, Serializer};
-
-    pub(in super::super) fn deserialize<'de, D>(from: D) -> Result<Anonymous, D::Error>
-    where
-        D: Deserializer<'de>,
-    {
-        let anonymous = match super::scalar(from, AnonymousSchema::EXPECTED)? {
-            Scalar::Boolean(true) => Some(Anonymous::Everyone),
-            Scalar::Boolean(false) => Some(Anonymous::Nobody),
-            Scalar::Text(text) => (text == "loopback").then_some(Anonymous::Loopback),
-            Scalar::Integer(_) => None,
-        };
-        super::found(anonymous, AnonymousSchema::EXPECTED)
-    }
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "the signature that serde calls"
-    )]
-    pub(in super::super) fn serialize<S>(anonymous: &Anonymous, to: S) -> Result<S::Ok, S::Error>
-    where
-        S: Serializer,
-    {
-        match anonymous {
-            Anonymous::Loopback => "loopback".serialize(to),
-            Anonymous::Everyone => true.serialize(to),
-            Anonymous::Nobody => false.serialize(to),
         }
     }
 }

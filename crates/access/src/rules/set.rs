@@ -1,0 +1,273 @@
+//! Rules in their order, and which of them can be about a client.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::network::Family;
+use super::{Network, RULES_MAX, Rule, Who};
+use crate::Identity;
+
+/// Rules in their order: the first that fits decides.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    list: Vec<Rule>,
+    /// Of the first rules; the last ones, which are few, are looked through.
+    index: Option<Box<Index>>,
+    /// Rules had to be left out.
+    is_too_long: bool,
+}
+
+/// Rules by whom they are about.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    /// Positions of rules, by their keys.
+    order: Vec<u32>,
+    /// Lengths that beginnings of client identifiers have.
+    prefix_lengths: Vec<usize>,
+    /// Lengths that prefixes of networks have.
+    networks: Vec<(Family, u8)>,
+}
+
+/// What a rule is found by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'a> {
+    Anybody,
+    User(&'a str),
+    Client(&'a str),
+    /// With its length first, to find which lengths there are.
+    ClientPrefix(usize, &'a str),
+    Role(&'a str),
+    Group(&'a str),
+    Network(Network),
+    Listener(&'a str),
+    CommonName(&'a str),
+}
+
+/// As many rules are looked through faster than an index is built.
+const UNINDEXED_MAX: usize = 64;
+
+impl Rules {
+    /// No rule.
+    pub const fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            index: None,
+            is_too_long: false,
+        }
+    }
+
+    /// Adds a rule behind the others.
+    ///
+    /// More than [`RULES_MAX`] are not kept: from then on nobody's rules can be resolved, so that everything is denied.
+    pub fn push(&mut self, rule: Rule) {
+        self.add(RULES_MAX, rule);
+        // Twice as many each time: a rule is sorted a few times in all.
+        if self.list.len() - self.indexed() > UNINDEXED_MAX.max(self.indexed()) {
+            self.build_index();
+        }
+    }
+
+    /// The rule at a position.
+    pub fn get(&self, position: usize) -> Option<&Rule> {
+        self.list.get(position)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The rules in their order.
+    pub fn iter(&self) -> core::slice::Iter<'_, Rule> {
+        self.list.iter()
+    }
+
+    pub(super) fn is_too_long(&self) -> bool {
+        self.is_too_long
+    }
+
+    /// Calls with every rule that is about the client and its position, in their order, until told to stop.
+    ///
+    /// Cost: the rules about this client and those about everybody, not all rules.
+    pub(super) fn for_each_about<'a>(
+        &'a self,
+        identity: &Identity,
+        mut visit: impl FnMut(u32, &'a Rule) -> bool,
+    ) {
+        let mut positions = Vec::new();
+        if let Some(index) = &self.index {
+            index.collect(&self.list, identity, &mut positions);
+            positions.sort_unstable();
+            positions.dedup();
+        }
+        let tail = (0_u32..).take(self.list.len()).skip(self.indexed());
+        for position in positions.into_iter().chain(tail) {
+            let rule = &self.list[position as usize];
+            if rule.who.fits(identity) && !visit(position, rule) {
+                return;
+            }
+        }
+    }
+
+    fn add(&mut self, max: usize, rule: Rule) {
+        if self.list.len() < max {
+            self.list.push(rule);
+        } else {
+            self.is_too_long = true;
+        }
+    }
+
+    fn indexed(&self) -> usize {
+        self.index.as_ref().map_or(0, |index| index.order.len())
+    }
+
+    fn build_index(&mut self) {
+        let list = &self.list;
+        let mut index = self.index.take().unwrap_or_default();
+        index.order = (0_u32..).take(list.len()).collect();
+        // A stable sort: rules of one key stay in their order.
+        index
+            .order
+            .sort_by(|left, right| key_at(list, *left).cmp(&key_at(list, *right)));
+        index.prefix_lengths.clear();
+        index.networks.clear();
+        for position in &index.order {
+            match key_at(list, *position) {
+                Key::ClientPrefix(length, _) => index.prefix_lengths.push(length),
+                Key::Network(network) => index.networks.push((network.family, network.prefix)),
+                _ => {}
+            }
+        }
+        // They are sorted.
+        index.prefix_lengths.dedup();
+        index.networks.dedup();
+        self.index = Some(index);
+    }
+}
+
+impl Index {
+    /// Appends the positions of the rules that any key of the client leads to.
+    fn collect(&self, list: &[Rule], identity: &Identity, positions: &mut Vec<u32>) {
+        let mut take = |key: Key<'_>| {
+            positions.extend_from_slice(&self.order[self.range(list, key)]);
+        };
+        take(Key::Anybody);
+        take(Key::Client(&identity.client_id));
+        take(Key::Listener(&identity.listener));
+        if let Some(name) = identity.username.as_deref() {
+            take(Key::User(name));
+        }
+        if let Some(name) = identity.common_name() {
+            take(Key::CommonName(name));
+        }
+        for name in &identity.roles {
+            take(Key::Role(name));
+        }
+        for name in &identity.groups {
+            take(Key::Group(name));
+        }
+        for &length in &self.prefix_lengths {
+            if let Some(prefix) = identity.client_id.get(..length) {
+                take(Key::ClientPrefix(length, prefix));
+            }
+        }
+        for &(family, prefix) in &self.networks {
+            let network = identity
+                .address
+                .and_then(|address| Network::around(address, family, prefix));
+            if let Some(network) = network {
+                take(Key::Network(network));
+            }
+        }
+    }
+
+    /// Where the rules of a key are in the order.
+    fn range(&self, list: &[Rule], key: Key<'_>) -> Range<usize> {
+        let start = self
+            .order
+            .partition_point(|position| key_at(list, *position) < key);
+        let count = self.order[start..].partition_point(|position| key_at(list, *position) == key);
+        start..start + count
+    }
+}
+
+fn key_at(list: &[Rule], position: u32) -> Key<'_> {
+    match &list[position as usize].who {
+        Who::All | Who::Anonymous | Who::Authenticated => Key::Anybody,
+        Who::User(name) => Key::User(name),
+        Who::Client(id) => Key::Client(id),
+        Who::ClientPrefix(prefix) => Key::ClientPrefix(prefix.len(), prefix),
+        Who::Role(name) => Key::Role(name),
+        Who::Group(name) => Key::Group(name),
+        Who::Network(network) => Key::Network(*network),
+        Who::Listener(name) => Key::Listener(name),
+        Who::CommonName(name) => Key::CommonName(name),
+    }
+}
+
+impl Extend<Rule> for Rules {
+    fn extend<I: IntoIterator<Item = Rule>>(&mut self, rules: I) {
+        let rules = rules.into_iter();
+        self.list.reserve(rules.size_hint().0.min(RULES_MAX));
+        for rule in rules {
+            self.add(RULES_MAX, rule);
+        }
+        if self.list.len() - self.indexed() > UNINDEXED_MAX {
+            self.build_index();
+        }
+    }
+}
+
+impl FromIterator<Rule> for Rules {
+    fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
+        let mut set = Self::new();
+        set.extend(rules);
+        set
+    }
+}
+
+impl<'a> IntoIterator for &'a Rules {
+    type Item = &'a Rule;
+    type IntoIter = core::slice::Iter<'a, Rule>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list && self.is_too_long == other.is_too_long
+    }
+}
+
+impl Eq for Rules {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Resolved, TooManyRules};
+
+    #[test]
+    fn rules_that_had_to_be_left_out_deny_everything() {
+        let rule = Rule::parse("allow all pub a", "test").expect("a rule");
+        let mut rules = Rules::new();
+        for _ in 0..3 {
+            rules.add(3, rule.clone());
+        }
+        let identity = Identity::default();
+        assert_eq!(rules.resolve(&identity, &mut Resolved::default()), Ok(()));
+        rules.add(3, rule);
+        assert_eq!(rules.len(), 3);
+        let mut resolved = Resolved::default();
+        assert_eq!(rules.resolve(&identity, &mut resolved), Err(TooManyRules));
+        let decision = resolved.publish("a", thrum_codec::QoS::AtMostOnce, false);
+        assert_eq!(decision.allowed, Some(false));
+    }
+}

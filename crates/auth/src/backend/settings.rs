@@ -1,0 +1,225 @@
+//! What the settings of all networked backends share: durations, URLs that may hold a password, files with secrets.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
+use thiserror::Error;
+use thrum_access::Secret;
+
+use super::pool::PoolLimits;
+use crate::template::TemplateError;
+
+/// Default of `pool`.
+pub(super) const POOL_DEFAULT: u32 = 8;
+/// Default of `in_flight`.
+pub(super) const IN_FLIGHT_DEFAULT: u32 = 1_000;
+/// Default of `timeout`.
+pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+/// Default of `refresh`.
+pub(super) const REFRESH_DEFAULT: Duration = Duration::from_mins(5);
+/// Longest secret that a file may hold.
+const SECRET_BYTES_MAX: usize = 4096;
+
+/// Why a backend cannot be set up: what is wrong in the configuration, and how to mend it.
+#[derive(Debug, Error)]
+pub(crate) enum SetupError {
+    /// A template cannot be read.
+    #[error("{key}: {source}")]
+    Template {
+        /// Key in the table of the backend.
+        key: &'static str,
+        /// What is wrong.
+        source: TemplateError,
+    },
+    /// Another setting is wrong.
+    #[error("{key}: {what}")]
+    Setting {
+        /// Key in the table of the backend.
+        key: &'static str,
+        /// What is wrong; never holds the value of a secret.
+        what: String,
+    },
+    /// A file cannot be read.
+    #[error("{key}: {path} cannot be read: {source}")]
+    File {
+        /// Key in the table of the backend.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl SetupError {
+    /// A wrong setting.
+    pub(crate) fn setting(key: &'static str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::Setting { key, what }
+    }
+
+    /// Makes one of a template's error.
+    pub(crate) fn template(key: &'static str) -> impl Fn(TemplateError) -> Self {
+        move |source| Self::Template { key, source }
+    }
+}
+
+/// The limits that the settings give.
+pub(super) fn pool_limits(pool: u32, in_flight: u32, timeout: Duration) -> PoolLimits {
+    PoolLimits {
+        connections: usize::try_from(pool.max(1)).unwrap_or(usize::MAX),
+        requests: usize::try_from(in_flight.max(1)).unwrap_or(usize::MAX),
+        time: timeout,
+    }
+}
+
+/// Whole seconds between two questions for rules; none for zero.
+pub(super) fn refresh_secs(refresh: Duration) -> Option<u32> {
+    let seconds = u32::try_from(refresh.as_secs()).unwrap_or(u32::MAX);
+    (seconds > 0).then_some(seconds)
+}
+
+/// Reads a file that holds nothing but a secret; a line end behind it is not part of it. None without a path.
+pub(super) fn secret_of(key: &'static str, path: &Path) -> Result<Option<Secret>, SetupError> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let text = read_file(key, path)?;
+    let text = zeroize::Zeroizing::new(text);
+    let end = text
+        .iter()
+        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
+        .map_or(0, |last| last + 1);
+    if end == 0 || end > SECRET_BYTES_MAX {
+        let what = format!("{} must hold 1 to {SECRET_BYTES_MAX} bytes", path.display());
+        return Err(SetupError::setting(key, what));
+    }
+    Ok(Some(Secret::new(&text[..end])))
+}
+
+/// Reads a file.
+pub(super) fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
+    std::fs::read(path).map_err(|source| SetupError::File {
+        key,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The text of a secret that must be text.
+pub(super) fn secret_text<'a>(
+    key: &'static str,
+    secret: &'a Secret,
+) -> Result<&'a str, SetupError> {
+    secret
+        .expose_str()
+        .ok_or_else(|| SetupError::setting(key, "the file must hold UTF-8 text"))
+}
+
+/// A URL whose password is never printed nor written.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// The URL with its password.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL without its password and its parameters.
+    fn redacted(&self) -> String {
+        let text = self.0.split(['?', '#']).next().unwrap_or_default();
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return text.to_owned();
+        };
+        match rest.rsplit_once('@') {
+            Some((user, host)) => {
+                let user = user.split(':').next().unwrap_or_default();
+                format!("{scheme}://{user}:***@{host}")
+            }
+            None => text.to_owned(),
+        }
+    }
+}
+
+impl From<&str> for ServerUrl {
+    fn from(url: &str) -> Self {
+        Self(url.to_owned())
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.redacted())
+    }
+}
+
+impl Serialize for ServerUrl {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.redacted().serialize(to)
+    }
+}
+
+impl JsonSchema for ServerUrl {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ServerUrl".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            (
+                "postgresql://u:hunter2@h:5/d?sslmode=x",
+                "postgresql://u:***@h:5/d",
+            ),
+            ("redis://:hunter2@h/0", "redis://:***@h/0"),
+            ("mysql://u:p@hunter2@h/d", "mysql://u:***@h/d"),
+            ("https://h/path?password=hunter2", "https://h/path"),
+            ("https://h/${client_id}", "https://h/${client_id}"),
+            ("", ""),
+        ] {
+            let url = ServerUrl::from(url);
+            assert_eq!(format!("{url:?}"), shown);
+            assert_eq!(serde_json::to_value(&url).ok(), Some(shown.into()));
+        }
+    }
+
+    #[test]
+    fn a_secret_ends_before_the_end_of_its_line() {
+        let path = std::env::temp_dir().join(format!("thrum-secret-{}", std::process::id()));
+        for (text, expected) in [
+            ("s\n", Some("s")),
+            (" s p\r\n", Some(" s p")),
+            ("\n", None),
+            ("", None),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            let secret = secret_of("key", &path);
+            let secret = secret.ok().flatten();
+            assert_eq!(
+                secret.as_ref().and_then(Secret::expose_str),
+                expected,
+                "{text:?}"
+            );
+        }
+        std::fs::remove_file(&path).expect("a file");
+        assert!(secret_of("key", Path::new("")).expect("no path").is_none());
+    }
+}

@@ -1,0 +1,217 @@
+//! What one client may do: the rules about it, and what the gatekeeper has said.
+
+mod remembered;
+
+use std::sync::Arc;
+
+use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rules};
+use thrum_codec::QoS;
+use thrum_protocol::Time;
+
+use crate::extension::{Access, Policy, RuleSource};
+pub(crate) use remembered::Asked;
+use remembered::{Opinion, Remembered};
+
+/// May the client do it?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Allowed,
+    Denied,
+    /// The gatekeeper has to be asked first.
+    Ask,
+}
+
+/// How a subscription is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    Whole,
+    Refused,
+    /// Each message is checked; what no rule decides is allowed or not.
+    Checked {
+        or_allowed: bool,
+    },
+    /// The gatekeeper has to be asked first.
+    Ask,
+}
+
+/// What is in force for a client.
+#[derive(Debug)]
+pub(crate) struct ClientAccess {
+    pub(crate) identity: Arc<Identity>,
+    own: Option<Arc<Rules>>,
+    /// What is asked before the gatekeeper, or all there is.
+    front: Resolved,
+    /// What is asked if the gatekeeper has no opinion; none if it is never asked.
+    behind: Option<Box<Resolved>>,
+    remembered: Remembered,
+    /// How often the gatekeeper is asked about it again, and when next.
+    pub(crate) refresh_secs: Option<u32>,
+    pub(crate) refresh_at: Option<Time>,
+    /// That of the access that this was made from.
+    generation: u64,
+}
+
+/// The access of the node, as workers hold it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) access: Access,
+    /// Higher with each change.
+    pub(crate) generation: u64,
+}
+
+impl Shared {
+    /// Everybody may do everything, now and as long as this holds.
+    pub(crate) fn is_open(&self) -> bool {
+        self.access.gatekeeper.is_none()
+            && self.access.policy.rules.is_empty()
+            && self.access.policy.allows_by_default
+    }
+
+    fn asks(&self) -> bool {
+        let asks = |gatekeeper: &Arc<dyn Gatekeeper>| gatekeeper.has_authorizers();
+        self.access.policy.order.contains(&RuleSource::Gatekeeper)
+            && self.access.gatekeeper.as_ref().is_some_and(asks)
+    }
+}
+
+impl ClientAccess {
+    /// For a client that was let in.
+    pub(crate) fn new(admission: Admission, shared: &Shared) -> Self {
+        let mut access = Self {
+            identity: Arc::new(admission.identity),
+            own: admission.rules,
+            front: Resolved::default(),
+            behind: None,
+            remembered: Remembered::default(),
+            refresh_secs: None,
+            refresh_at: None,
+            generation: 0,
+        };
+        access.resolve(shared);
+        access
+    }
+
+    /// Other rules of its own, or another identity.
+    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) {
+        self.identity = Arc::new(admission.identity);
+        self.own = admission.rules;
+        self.resolve(shared);
+    }
+
+    /// Whether it was made from what is in force now.
+    pub(crate) fn is_current(&self, shared: &Shared) -> bool {
+        self.generation == shared.generation
+    }
+
+    /// Makes it from what is in force now. What the gatekeeper said is forgotten.
+    pub(crate) fn resolve(&mut self, shared: &Shared) {
+        self.generation = shared.generation;
+        self.remembered = Remembered::default();
+        self.behind = None;
+        if self.identity.is_superuser {
+            self.front = Resolved::everything();
+            return;
+        }
+        let policy = &shared.access.policy;
+        let mut resolved = Resolved::default();
+        let none = Rules::new();
+        let mut front = None;
+        for source in &policy.order {
+            match source {
+                RuleSource::Everybody => self.add(&policy.rules, &mut resolved),
+                RuleSource::Client => self.add(self.own.as_deref().unwrap_or(&none), &mut resolved),
+                RuleSource::Gatekeeper if shared.asks() => {
+                    front = Some(std::mem::take(&mut resolved));
+                }
+                RuleSource::Gatekeeper => {}
+            }
+        }
+        resolved.set_default(Some(policy.allows_by_default));
+        resolved.shrink_to_fit();
+        match front {
+            None => self.front = resolved,
+            Some(mut front) => {
+                front.shrink_to_fit();
+                self.front = front;
+                self.behind = Some(Box::new(resolved));
+            }
+        }
+    }
+
+    fn add(&self, rules: &Rules, resolved: &mut Resolved) {
+        if let Err(error) = rules.resolve(&self.identity, resolved) {
+            let client_id = &*self.identity.client_id;
+            tracing::error!(client_id, %error, "this client may do nothing");
+        }
+    }
+
+    /// Nothing has to be checked.
+    #[inline]
+    pub(crate) fn is_everything(&self) -> bool {
+        self.front.is_everything()
+    }
+
+    /// May it publish this? The topic is as the client names it.
+    pub(crate) fn publish(&self, topic: &str, (qos, retain): (QoS, bool), now: Time) -> Verdict {
+        let decision = self.front.publish(topic, qos, retain);
+        let allowed = decision.allowed.or_else(|| {
+            let behind = self.behind.as_ref()?;
+            let asked = Asked::publish(topic, qos, retain);
+            match self.remembered.find(asked, now)? {
+                Opinion::Allow => Some(true),
+                Opinion::Deny => Some(false),
+                Opinion::Nothing => Some(behind.publish(topic, qos, retain).allowed == Some(true)),
+            }
+        });
+        match allowed {
+            Some(true) => Verdict::Allowed,
+            Some(false) => Verdict::Denied,
+            None => Verdict::Ask,
+        }
+    }
+
+    /// May it subscribe to this? The filter is as the client names it, without `$share/GROUP/`.
+    pub(crate) fn subscribe(&self, filter: &str, qos: QoS, now: Time) -> Grant {
+        let grant = |coverage, or_allowed| match coverage {
+            Coverage::Allowed => Grant::Whole,
+            Coverage::Denied => Grant::Refused,
+            Coverage::Mixed | Coverage::Undecided => Grant::Checked { or_allowed },
+        };
+        let coverage = self.front.subscribe(filter, qos);
+        let Some(behind) = self
+            .behind
+            .as_ref()
+            .filter(|_| coverage == Coverage::Undecided)
+        else {
+            return grant(coverage, self.front.default_decision() == Some(true));
+        };
+        let Some(said) = self.remembered.find(Asked::subscribe(filter, qos), now) else {
+            return Grant::Ask;
+        };
+        let or_allowed = match said {
+            Opinion::Allow => true,
+            Opinion::Deny => false,
+            // What is asked behind would have to be checked for each message as well if it allows a part.
+            Opinion::Nothing => behind.subscribe(filter, qos) == Coverage::Allowed,
+        };
+        grant(self.front.subscribe_or(filter, qos, or_allowed), or_allowed)
+    }
+
+    /// May this message come through a subscription that is checked?
+    pub(crate) fn receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
+        self.front.receive(topic, qos).unwrap_or(or_allowed)
+    }
+
+    /// The gatekeeper has answered.
+    pub(crate) fn remember(
+        &mut self,
+        asked: Asked<'_>,
+        said: Option<bool>,
+        policy: &Policy,
+        now: Time,
+    ) {
+        let until = now.plus(policy.decision_ttl);
+        self.remembered
+            .insert(asked, said, until, policy.decisions_max);
+    }
+}

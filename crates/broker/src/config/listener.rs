@@ -1,0 +1,244 @@
+//! One listener: where it is, what it speaks, whom it lets in.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rate::{self, ByteRateSchema, Rate, RateSchema};
+use super::{Anonymous, Network, units};
+
+/// One listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListenerConfig {
+    /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6 address of this
+    /// machine. `"localhost:1883"` is both loopback addresses, `"unix:/run/thrum.sock"` a Unix socket. Port 0 takes a
+    /// free port, printed at start. Has no default: a listener needs an address.
+    #[serde(with = "units::bind")]
+    #[schemars(with = "units::BindSchema")]
+    pub bind: Vec<Bind>,
+    /// What carries MQTT: `"tcp"` (a plain stream, also over a Unix socket), `"websocket"` or `"quic"`. With `tls.cert` the
+    /// stream or the WebSocket is inside TLS; QUIC always is. Default `"tcp"`.
+    pub transport: Transport,
+    /// Path of the WebSocket; others are refused with 404. Default `"/mqtt"`, what clients take by themselves.
+    pub path: String,
+    /// Web pages that may connect over WebSocket, by origin: `"https://example.com"`. Clients that send no origin, which
+    /// is all but browsers, may too. Default `[]`: every page.
+    pub origins: Vec<String>,
+    /// Name of the listener whose TLS this one uses as well, certificate and all. Default `""`: its own.
+    pub tls_from: String,
+    /// Connections begin with a PROXY protocol header, version 1 or 2, that names the client's address. A connection
+    /// without one is closed. Default `false`.
+    pub proxy_protocol: bool,
+    /// Addresses of the proxies that are believed, as networks: `["10.0.0.0/8", "::1"]`; connections from elsewhere are
+    /// closed. Needed with `proxy_protocol`. Default `[]`: nobody's word is taken for an address.
+    #[schemars(with = "Vec<String>")]
+    pub proxy_from: Vec<Network>,
+    /// Most connections through this listener; 0 is no limit of its own. Default `0`: `limits.connections` bounds
+    /// them all.
+    pub max_connections: u32,
+    /// New connections through this listener; those beyond wait in the backlog of the system. 0 is no limit of its own.
+    /// Default `0`: `limits.connect_rate` bounds them all.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub connect_rate: Rate,
+    /// PUBLISH packets of all clients of this listener; over the rate they are not read until it has some left. Another
+    /// rate holds for those who connect from then on. 0 is no limit. Default `0`, as `limits.client.messages`.
+    #[serde(with = "rate::count")]
+    #[schemars(with = "RateSchema")]
+    pub messages: Rate,
+    /// Bytes of all clients of this listener, as `messages`. 0 is no limit. Default `0`.
+    #[serde(with = "rate::bytes")]
+    #[schemars(with = "ByteRateSchema")]
+    pub bytes: Rate,
+    /// Put before every topic of this listener's clients, and taken off again for them: tenants that do not see each
+    /// other. `%u` is the user name, `%c` the client identifier. Default `""`.
+    pub mount_point: String,
+    /// Names of the authentication backends that are asked, in this order. Default `[]`: those of `auth.chain`.
+    pub auth: Vec<String>,
+    /// Who may connect here without credentials: `"loopback"`, `true` or `false`, as `auth.anonymous`. Default
+    /// `"inherit"`: what `auth.anonymous` says.
+    #[serde(with = "units::inherited_anonymous")]
+    #[schemars(with = "units::InheritedAnonymousSchema")]
+    pub anonymous: Option<Anonymous>,
+    /// TLS of this listener.
+    pub tls: TlsConfig,
+}
+
+impl Default for ListenerConfig {
+    fn default() -> Self {
+        Self {
+            bind: Vec::new(),
+            transport: Transport::Tcp,
+            path: "/mqtt".to_owned(),
+            origins: Vec::new(),
+            tls_from: String::new(),
+            proxy_protocol: false,
+            proxy_from: Vec::new(),
+            max_connections: 0,
+            connect_rate: Rate::NONE,
+            messages: Rate::NONE,
+            bytes: Rate::NONE,
+            mount_point: String::new(),
+            auth: Vec::new(),
+            anonymous: None,
+            tls: TlsConfig::default(),
+        }
+    }
+}
+
+/// Where a listener is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bind {
+    /// Address and port.
+    Address(SocketAddr),
+    /// Path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(formatter),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Bind {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+/// What carries MQTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Transport {
+    /// A plain stream.
+    #[default]
+    Tcp,
+    /// WebSocket.
+    WebSocket,
+    /// A stream of a QUIC connection.
+    Quic,
+}
+
+/// TLS of a listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsConfig {
+    /// File with the certificate and those that lead to its authority, as PEM. It turns TLS on. Read again at a reload, as
+    /// all files of this table. Default `""`: no TLS.
+    #[schemars(with = "String")]
+    pub cert: PathBuf,
+    /// File with the private key of `cert`, as PEM without a pass phrase. Default `""`: in the file of `cert`.
+    #[schemars(with = "String")]
+    pub key: PathBuf,
+    /// File with the authorities whose client certificates are believed, as PEM. Default `""`: clients show none.
+    #[schemars(with = "String")]
+    pub ca: PathBuf,
+    /// Whether a client shows a certificate: `"required"`, `"optional"`, or `"none"`. Default `"required"`, which means
+    /// something once `ca` is set.
+    pub client_cert: ClientCert,
+    /// Files with lists of revoked client certificates, as PEM. Every authority in `ca` needs one then. Default `[]`:
+    /// nobody is looked up.
+    #[schemars(with = "Vec<String>")]
+    pub crl: Vec<PathBuf>,
+    /// Part of the client certificate that is the user name, in place of what CONNECT says: `"cn"`, `"dn"` (the whole
+    /// subject), `"dns"`, `"email"`, `"uri"` (alternative names), or `"none"`. Default `"none"`. Its client needs no password.
+    pub username: CertificateName,
+    /// Lowest version of TLS: `"1.2"` or `"1.3"`. Default `"1.2"`: many devices know no other; older ones are broken.
+    pub min_version: TlsVersion,
+    /// Clients get tickets to come back with half the work. Default `true`.
+    pub session_tickets: bool,
+    /// More certificates, for other names of this host: a table for each with `cert` and `key`. A client that asks for a
+    /// name gets the certificate that has it, all others get `tls.cert`.
+    pub sni: std::collections::BTreeMap<String, CertificateConfig>,
+}
+
+impl Default for TlsConfig {
+    fn default() -> Self {
+        Self {
+            cert: PathBuf::new(),
+            key: PathBuf::new(),
+            ca: PathBuf::new(),
+            client_cert: ClientCert::Required,
+            crl: Vec::new(),
+            username: CertificateName::None,
+            min_version: TlsVersion::V12,
+            sni: std::collections::BTreeMap::new(),
+            session_tickets: true,
+        }
+    }
+}
+
+impl TlsConfig {
+    /// The listener speaks TLS.
+    pub fn is_on(&self) -> bool {
+        !self.cert.as_os_str().is_empty()
+    }
+}
+
+/// A certificate for other names.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CertificateConfig {
+    /// File with the certificate and those that lead to its authority, as PEM.
+    #[schemars(with = "String")]
+    pub cert: PathBuf,
+    /// File with its private key, as PEM. Default `""`: in the file of `cert`.
+    #[schemars(with = "String")]
+    pub key: PathBuf,
+}
+
+/// Whether clients show a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ClientCert {
+    /// They are not asked.
+    None,
+    /// They are asked; those without come in as anyone else.
+    Optional,
+    /// Those without are refused.
+    #[default]
+    Required,
+}
+
+/// Part of a client certificate that is the user name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum CertificateName {
+    /// No part.
+    #[default]
+    None,
+    /// Common name.
+    Cn,
+    /// The whole subject.
+    Dn,
+    /// First DNS name.
+    Dns,
+    /// First mail address.
+    Email,
+    /// First URI.
+    Uri,
+}
+
+/// Version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum TlsVersion {
+    /// 1.2.
+    #[default]
+    #[serde(rename = "1.2")]
+    V12,
+    /// 1.3.
+    #[serde(rename = "1.3")]
+    V13,
+}

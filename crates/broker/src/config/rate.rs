@@ -1,0 +1,324 @@
+//! Rates: `"1000/s"`, `"10/m"`, `"1MiB/s burst 4MiB"`, and 0 for no limit.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::units;
+
+/// Most that a rate or its burst can be: one more makes no difference to any machine.
+const AMOUNT_MAX: u64 = 1_000_000_000_000;
+/// Longest time that a rate is counted over.
+const PER_MAX: Duration = Duration::from_hours(24);
+/// Periods that are written with their unit alone.
+const PERIODS: [(&str, Duration); 4] = [
+    ("s", Duration::from_secs(1)),
+    ("m", Duration::from_mins(1)),
+    ("h", Duration::from_hours(1)),
+    ("d", Duration::from_hours(24)),
+];
+
+/// So much in so long a time, and how much of it may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Rate {
+    /// 0 is no limit.
+    amount: u64,
+    per: Duration,
+    /// What is saved up at most; 0 is the amount itself.
+    burst: u64,
+}
+
+impl Rate {
+    /// No limit.
+    pub const NONE: Self = Self {
+        amount: 0,
+        per: Duration::ZERO,
+        burst: 0,
+    };
+
+    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount of 0 is no limit, a
+    /// burst of 0 is the amount.
+    pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
+        if amount == 0 {
+            return (burst == 0).then_some(Self::NONE);
+        }
+        let is_sane = amount <= AMOUNT_MAX && burst <= AMOUNT_MAX;
+        let is_period = per >= Duration::from_millis(1) && per <= PER_MAX;
+        let burst = if burst == amount { 0 } else { burst };
+        (is_sane && is_period).then_some(Self { amount, per, burst })
+    }
+
+    /// So much a second.
+    pub fn per_second(amount: u64) -> Self {
+        Self::new(amount.min(AMOUNT_MAX), Duration::from_secs(1), 0).unwrap_or_default()
+    }
+
+    /// Whether it limits nothing.
+    pub const fn is_none(&self) -> bool {
+        self.amount == 0
+    }
+
+    /// How much in [`Rate::per`]; 0 is no limit.
+    pub const fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// The period.
+    pub const fn per(&self) -> Duration {
+        self.per
+    }
+
+    /// How much may come at once.
+    pub const fn burst(&self) -> u64 {
+        if self.burst == 0 {
+            self.amount
+        } else {
+            self.burst
+        }
+    }
+
+    /// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the amounts.
+    fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Self> {
+        let (rate, burst) = match text.split_once("burst") {
+            Some((rate, burst)) => (rate, number(burst.trim()).filter(|burst| *burst > 0)?),
+            None => (text, 0),
+        };
+        let (amount, per) = match rate.split_once('/') {
+            Some((amount, per)) => (amount, parse_period(per.trim())?),
+            None => (rate, Duration::from_secs(1)),
+        };
+        Self::new(number(amount.trim())?, per, burst)
+    }
+
+    /// Writes it so that it is read as the same; none for no limit.
+    fn format(&self, number: fn(u64) -> String) -> Option<String> {
+        if self.is_none() {
+            return None;
+        }
+        let unit = PERIODS.iter().find(|(_, period)| *period == self.per);
+        let per = match unit {
+            Some((unit, _)) => (*unit).to_owned(),
+            None => units::format_duration(self.per)?,
+        };
+        let burst = match self.burst {
+            0 => String::new(),
+            burst => format!(" burst {}", number(burst)),
+        };
+        Some(format!("{}/{per}{burst}", number(self.amount)))
+    }
+}
+
+/// A number of things, such as messages.
+fn parse_count(text: &str) -> Option<u64> {
+    text.replace('_', "").parse().ok()
+}
+
+fn format_bytes(bytes: u64) -> String {
+    units::format_size(bytes).unwrap_or_else(|| bytes.to_string())
+}
+
+/// `s`, `m`, `h`, `d`, or a duration such as `10s`.
+fn parse_period(text: &str) -> Option<Duration> {
+    let is_unit = text.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    if is_unit {
+        let (_, period) = PERIODS.iter().find(|(unit, _)| *unit == text)?;
+        return Some(*period);
+    }
+    units::parse_duration(text)
+}
+
+/// A rate as it may stand in a file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(u64),
+    Text(String),
+}
+
+fn read<'de, D: Deserializer<'de>>(
+    from: D,
+    number: fn(&str) -> Option<u64>,
+    expected: &str,
+) -> Result<Rate, D::Error> {
+    let rate = match Written::deserialize(from) {
+        Ok(Written::Number(amount)) => Rate::new(amount, Duration::from_secs(1), 0),
+        Ok(Written::Text(text)) => Rate::parse(text.trim(), number),
+        Err(_) => None,
+    };
+    rate.ok_or_else(|| serde::de::Error::custom(format!("expected {expected}")))
+}
+
+fn write<S: Serializer>(rate: &Rate, number: fn(u64) -> String, to: S) -> Result<S::Ok, S::Error> {
+    match rate.format(number) {
+        Some(text) => text.serialize(to),
+        None => 0.serialize(to),
+    }
+}
+
+/// Schema of a rate of things: messages, connections.
+#[derive(Debug)]
+pub struct RateSchema;
+
+impl RateSchema {
+    /// What is expected, in words.
+    pub const EXPECTED: &str =
+        "a rate such as \"1000/s\", \"10/m\", \"100/s burst 500\", or 0 for no limit";
+}
+
+/// Schema of a rate of bytes.
+#[derive(Debug)]
+pub struct ByteRateSchema;
+
+impl ByteRateSchema {
+    /// What is expected, in words.
+    pub const EXPECTED: &str =
+        "a rate of bytes such as \"1MiB/s\", \"64KiB/s burst 1MiB\", or 0 for no limit";
+}
+
+fn schema(expected: &str) -> Schema {
+    json_schema!({ "type": ["integer", "string"], "format": "rate", "x-expected": expected })
+}
+
+impl JsonSchema for RateSchema {
+    fn schema_name() -> Cow<'static, str> {
+        "RateSchema".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schema(Self::EXPECTED)
+    }
+}
+
+impl JsonSchema for ByteRateSchema {
+    fn schema_name() -> Cow<'static, str> {
+        "ByteRateSchema".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schema(Self::EXPECTED)
+    }
+}
+
+/// `with` of a rate of things.
+pub(super) mod count {
+    use super::{Deserializer, Rate, RateSchema, Serializer};
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Rate, D::Error> {
+        super::read(from, super::parse_count, RateSchema::EXPECTED)
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        rate: &Rate,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        super::write(rate, |count| count.to_string(), to)
+    }
+}
+
+/// `with` of a rate of bytes.
+pub(super) mod bytes {
+    use super::{ByteRateSchema, Deserializer, Rate, Serializer, units};
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Rate, D::Error> {
+        super::read(from, units::parse_size, ByteRateSchema::EXPECTED)
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        rate: &Rate,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        super::write(rate, super::format_bytes, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, number: fn(&str) -> Option<u64>, expected: Option<(u64, u64, u64)>) {
+        let rate = Rate::parse(text, number);
+        let found = rate.map(|rate| (rate.amount(), rate.per().as_secs(), rate.burst()));
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_rate_is_an_amount_a_period_and_a_burst() {
+        for (text, expected) in [
+            ("1000/s", Some((1000, 1, 1000))),
+            ("1_000 / s", Some((1000, 1, 1000))),
+            ("10/m", Some((10, 60, 10))),
+            ("10/h burst 50", Some((10, 3600, 50))),
+            ("100/10s burst 1", Some((100, 10, 1))),
+            ("5/d", Some((5, 86_400, 5))),
+            ("7", Some((7, 1, 7))),
+            ("0", Some((0, 0, 0))),
+            ("0/s", Some((0, 0, 0))),
+            ("", None),
+            ("/s", None),
+            ("10/", None),
+            ("10/2d", None),
+            ("10/0s", None),
+            ("10/w", None),
+            ("10/s burst 0", None),
+            ("0/s burst 5", None),
+            ("10/s burst", None),
+            ("1KB/s", None),
+            ("-1/s", None),
+            ("1000000000001/s", None),
+        ] {
+            check(text, parse_count, expected);
+        }
+    }
+
+    #[test]
+    fn a_rate_of_bytes_has_the_units_of_sizes() {
+        for (text, expected) in [
+            ("1MiB/s", Some((1 << 20, 1, 1 << 20))),
+            ("64KiB/s burst 1MiB", Some((65_536, 1, 1 << 20))),
+            ("1GB/h", Some((1_000_000_000, 3600, 1_000_000_000))),
+            ("500", Some((500, 1, 500))),
+            ("1XB/s", None),
+        ] {
+            check(text, units::parse_size, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for text in [
+            "1000/s",
+            "10/m",
+            "10/h burst 50",
+            "100/10s",
+            "5/d burst 1",
+            "3/250ms",
+        ] {
+            let rate = Rate::parse(text, parse_count).unwrap();
+            assert_eq!(rate.format(|count| count.to_string()).unwrap(), text);
+        }
+        for text in ["1MiB/s", "64KiB/s burst 1MiB", "1500/m", "1GB/d"] {
+            let rate = Rate::parse(text, units::parse_size).unwrap();
+            assert_eq!(rate.format(format_bytes).unwrap(), text);
+        }
+        assert_eq!(Rate::NONE.format(format_bytes), None);
+        // A burst of the amount itself is what it is without one.
+        assert_eq!(
+            Rate::parse("5/s burst 5", parse_count),
+            Some(Rate::per_second(5))
+        );
+    }
+}

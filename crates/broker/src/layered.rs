@@ -1,0 +1,160 @@
+//! TLS and WebSocket between a client's socket and MQTT, and what waits for the socket.
+//!
+//! Output is encrypted when it is written and not before: what a limit counts, what is held back for the disk and what is
+//! dropped with a connection is MQTT.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use thrum_access::Certificate;
+use thrum_protocol::Output;
+use thrum_transport::{LayerError, ServerLayers};
+
+use crate::socket::Socket;
+
+/// MQTT that goes through the layers at once; one system call takes what becomes of it.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The layers of one connection.
+#[derive(Debug)]
+pub(crate) struct Layered {
+    layers: ServerLayers,
+    /// Handshakes, pongs and ends, and records that the socket did not take whole.
+    wire: Vec<u8>,
+    /// Bytes at the front of it that the socket took.
+    taken: usize,
+    end: End,
+}
+
+/// How far the end of the layers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    NotYet,
+    /// Close frame and alert follow what waits.
+    Wanted,
+    Written,
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// Bytes the socket took.
+    pub(crate) bytes: usize,
+    /// It took less than was offered.
+    pub(crate) blocked: bool,
+}
+
+impl Layered {
+    pub(crate) const fn new(layers: ServerLayers) -> Self {
+        Self {
+            layers,
+            wire: Vec::new(),
+            taken: 0,
+            end: End::NotYet,
+        }
+    }
+
+    /// Bytes that wait for the socket; more than none while the end has to be written.
+    pub(crate) fn waiting(&self) -> usize {
+        self.wire.len() - self.taken + usize::from(self.end == End::Wanted)
+    }
+
+    /// MQTT goes through.
+    pub(crate) fn is_open(&self) -> bool {
+        self.layers.is_open()
+    }
+
+    /// The client has ended the stream from inside the layers.
+    pub(crate) fn is_closed_by_peer(&self) -> bool {
+        self.layers.is_closed_by_peer()
+    }
+
+    /// The certificate that the client has shown.
+    pub(crate) fn certificate(&self) -> Option<Arc<Certificate>> {
+        self.layers.certificate()
+    }
+
+    /// Nothing follows what waits but the end.
+    pub(crate) fn finish(&mut self) {
+        if self.end == End::NotYet {
+            self.end = End::Wanted;
+        }
+    }
+
+    /// Bytes of the socket: MQTT goes to `plain`, answers wait for the next write.
+    pub(crate) fn receive(
+        &mut self,
+        wire_in: &mut [u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<(), LayerError> {
+        self.layers.receive(wire_in, plain, &mut self.wire)
+    }
+
+    /// Writes what waits, then the output, until the socket takes no more. `scratch` is memory to encrypt into.
+    pub(crate) fn write(
+        &mut self,
+        socket: &Socket,
+        out: &mut Output,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Written, Errno> {
+        let mut written = Written::default();
+        self.write_wire(socket, &mut written)?;
+        while !written.blocked && !out.is_empty() {
+            scratch.clear();
+            let chunk = out.len().min(CHUNK_BYTES);
+            if self.layers.send(front(out), scratch).is_err() {
+                // Nobody can read it any more.
+                out.clear();
+                break;
+            }
+            out.advance(chunk);
+            let taken = send(socket, scratch, &mut written)?;
+            if taken < scratch.len() {
+                self.wire = scratch[taken..].to_vec();
+            }
+        }
+        if out.is_empty() && self.end == End::Wanted {
+            self.end = End::Written;
+            self.layers.close(&mut self.wire);
+            self.write_wire(socket, &mut written)?;
+        }
+        Ok(written)
+    }
+
+    fn write_wire(&mut self, socket: &Socket, written: &mut Written) -> Result<(), Errno> {
+        if written.blocked || self.taken == self.wire.len() {
+            return Ok(());
+        }
+        self.taken += send(socket, &self.wire[self.taken..], written)?;
+        if self.taken == self.wire.len() {
+            // An idle connection holds nothing.
+            self.wire = Vec::new();
+            self.taken = 0;
+        }
+        Ok(())
+    }
+}
+
+/// What goes through the layers next.
+fn front(out: &Output) -> impl Iterator<Item = &[u8]> {
+    out.pieces().scan(CHUNK_BYTES, |left, piece| {
+        let len = piece.len().min(*left);
+        *left -= len;
+        (len > 0).then(|| &piece[..len])
+    })
+}
+
+/// Sends bytes; those that the socket took.
+fn send(socket: &Socket, bytes: &[u8], written: &mut Written) -> Result<usize, Errno> {
+    loop {
+        let taken = match socket.send(bytes) {
+            Ok(taken) => taken,
+            Err(Errno::AGAIN) => 0,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error),
+        };
+        written.blocked = taken < bytes.len();
+        written.bytes += taken;
+        return Ok(taken);
+    }
+}

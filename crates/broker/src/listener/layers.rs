@@ -1,0 +1,97 @@
+//! From the configuration of a listener to its TLS and WebSocket.
+
+use std::path::{Path, PathBuf};
+
+use thrum_transport::{
+    Acceptor, ClientCertificate, KeyPairFiles, ServerTlsOptions, WebSocketOptions,
+};
+
+use super::StartError;
+use crate::config::{ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport};
+
+/// The TLS that holds for a listener: its own, or that of the listener it names.
+pub(super) fn tls_of<'c>(
+    config: &'c Config,
+    listener: &'c ListenerConfig,
+) -> Option<&'c TlsConfig> {
+    let tls = if listener.tls_from.is_empty() {
+        &listener.tls
+    } else {
+        &config.listeners.get(&listener.tls_from)?.tls
+    };
+    tls.is_on().then_some(tls)
+}
+
+/// Reads the files that the listener needs; `before` is what it has now.
+pub(super) fn acceptor(
+    config: &Config,
+    (name, listener): (&str, &ListenerConfig),
+    before: Option<&Acceptor>,
+) -> Result<Acceptor, StartError> {
+    let refused = |cause: String| StartError::Listener {
+        listener: name.to_owned(),
+        cause,
+    };
+    if !listener.tls_from.is_empty() && !config.listeners.contains_key(&listener.tls_from) {
+        return Err(refused(format!(
+            "tls_from names no listener: there is no {:?}",
+            listener.tls_from
+        )));
+    }
+    let tls = tls_of(config, listener).map(tls_options);
+    let websocket = (listener.transport == Transport::WebSocket).then(|| WebSocketOptions {
+        path: listener.path.clone(),
+        origins: listener.origins.clone(),
+        ..WebSocketOptions::default()
+    });
+    let (tls, websocket) = (tls.as_ref(), websocket.as_ref());
+    let acceptor = match before {
+        None => Acceptor::new(tls, websocket),
+        Some(before) => before.renewed(tls, websocket),
+    };
+    let acceptor = acceptor.map_err(|error| refused(error.to_string()))?;
+    for warning in acceptor.warnings() {
+        tracing::warn!(listener = name, "{warning}");
+    }
+    Ok(acceptor)
+}
+
+/// In the words of who sets TLS up.
+pub(super) fn tls_options(tls: &TlsConfig) -> ServerTlsOptions {
+    let has_ca = !tls.ca.as_os_str().is_empty();
+    ServerTlsOptions {
+        files: pair(&tls.cert, &tls.key),
+        sni: tls
+            .sni
+            .values()
+            .map(|one| pair(&one.cert, &one.key))
+            .collect(),
+        client_certificate: match tls.client_cert {
+            ClientCert::Required if has_ca => ClientCertificate::Required,
+            ClientCert::Optional if has_ca => ClientCertificate::Optional,
+            ClientCert::None | ClientCert::Optional | ClientCert::Required => {
+                ClientCertificate::None
+            }
+        },
+        ca_file: has_ca.then(|| tls.ca.clone()),
+        crl_files: tls.crl.clone(),
+        min_version: match tls.min_version {
+            TlsVersion::V12 => thrum_transport::TlsVersion::V1_2,
+            TlsVersion::V13 => thrum_transport::TlsVersion::V1_3,
+        },
+        session_tickets: tls.session_tickets,
+    }
+}
+
+/// A key that is not named is in the file of the certificate.
+fn pair(cert: &Path, key: &Path) -> KeyPairFiles {
+    let key_file: PathBuf = if key.as_os_str().is_empty() {
+        cert.to_owned()
+    } else {
+        key.to_owned()
+    };
+    KeyPairFiles {
+        cert_file: cert.to_owned(),
+        key_file,
+    }
+}

@@ -1,0 +1,270 @@
+//! From the configured listeners to the sockets there are: what stays, what opens, what closes. All of it or nothing.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::quic::QuicPlace;
+use super::{Gate, Gates, Listener, Listening, StartError, layers};
+use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
+use crate::node::Node;
+
+/// An address that is listened on.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Name of its listener.
+    pub(crate) name: String,
+    /// As configured.
+    asked: Bind,
+    /// With the real port where 0 was asked for.
+    pub(crate) real: Bind,
+    /// The same in all workers.
+    number: u32,
+    /// The listener's gate, with its number.
+    gate: (u16, Arc<Gate>),
+}
+
+/// What is listened on now.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    places: Vec<Place>,
+    /// The gate of each listener.
+    gates: Vec<(String, (u16, Arc<Gate>))>,
+    quic: Vec<QuicPlace>,
+    /// They take nobody new, and some who came through them are here.
+    closed_quic: Vec<QuicPlace>,
+    configs: Vec<(String, ListenerConfig)>,
+    numbers: u32,
+}
+
+/// What one worker does with its sockets.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// One more socket, of that number.
+    Open(u32, Listener),
+    /// Who comes in through the socket from now on comes through that gate.
+    Regate(u32, u16),
+    /// The socket goes; those who came in stay.
+    Close(u32),
+}
+
+/// What has to be done for a configuration.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    standing: Standing,
+    opened: Vec<(u32, u16, Vec<OwnedFd>)>,
+    regated: Vec<(u32, u16)>,
+    closed: Vec<Place>,
+    /// QUIC listeners that stay, by name, with their gates.
+    renewed_quic: Vec<(String, u16, Arc<Gate>)>,
+}
+
+impl Standing {
+    /// Where clients may come in.
+    pub(crate) fn addresses(&self) -> Vec<Listening> {
+        let address = |place: &Place| {
+            let config = self.configs.iter().find(|(name, _)| *name == place.name);
+            config.map(|(name, config)| Listening::new(name, config, &place.real))
+        };
+        let of_quic = self.quic.iter().filter_map(|place| {
+            let config = self.configs.iter().find(|(name, _)| *name == place.name)?;
+            Some(place.addresses(&config.1))
+        });
+        let streams = self.places.iter().filter_map(address);
+        streams.chain(of_quic.flatten()).collect()
+    }
+
+    /// Takes the files of Unix sockets away, and ends QUIC, once nobody listens any more.
+    pub(crate) fn clean_up(&mut self) {
+        for place in &self.places {
+            remove_socket_file(place);
+        }
+        for place in self.quic.drain(..).chain(self.closed_quic.drain(..)) {
+            place.stop();
+        }
+    }
+
+    fn gate(&self, name: &str) -> Option<&(u16, Arc<Gate>)> {
+        let (_, gate) = self.gates.iter().find(|(known, _)| known == name)?;
+        Some(gate)
+    }
+
+    /// The gate of a listener: the one it has, if nothing has changed.
+    fn gate_for(
+        &self,
+        config: &Config,
+        (name, listener): (&str, &ListenerConfig),
+        gates: &Gates,
+    ) -> Result<(u16, Arc<Gate>), StartError> {
+        let before = self.gate(name);
+        // The files of TLS may have changed.
+        let tls = layers::tls_of(config, listener);
+        let has_files = tls.is_some();
+        let username = tls.map_or(CertificateName::None, |tls| tls.username);
+        let is_same =
+            |(known, config): &&(String, ListenerConfig)| known == name && config == listener;
+        if let Some(before) = before
+            && !has_files
+            && self.configs.iter().any(|one| is_same(&one))
+        {
+            return Ok(before.clone());
+        }
+        let before = before.map(|(_, gate)| gate.as_ref());
+        let standing = before.map(|gate| &gate.acceptor);
+        let acceptor = layers::acceptor(config, (name, listener), standing)?;
+        let gate = Arc::new(Gate::new(name, (listener, acceptor, username), before));
+        let number = gates
+            .add(Arc::clone(&gate))
+            .ok_or_else(|| StartError::Listener {
+                listener: name.to_owned(),
+                cause: "listeners were changed 65,535 times since the start; restart the broker"
+                    .to_owned(),
+            })?;
+        Ok((number, gate))
+    }
+}
+
+impl Plan {
+    /// Binds what is new. Nothing has changed for anyone if it fails.
+    pub(crate) fn new(
+        config: &Config,
+        standing: &Standing,
+        node: &Arc<Node>,
+    ) -> Result<Self, StartError> {
+        let workers = node.workers();
+        let mut left = standing.places.clone();
+        let mut plan = Self {
+            standing: Standing {
+                places: Vec::new(),
+                gates: Vec::new(),
+                quic: Vec::new(),
+                closed_quic: Vec::new(),
+                configs: config.listeners.clone().into_iter().collect(),
+                numbers: standing.numbers,
+            },
+            opened: Vec::new(),
+            regated: Vec::new(),
+            closed: Vec::new(),
+            renewed_quic: Vec::new(),
+        };
+        for (name, listener) in &config.listeners {
+            let gate = standing.gate_for(config, (name, listener), &node.gates)?;
+            plan.standing.gates.push((name.clone(), gate.clone()));
+            if listener.transport == Transport::Quic {
+                plan.open_quic(config, standing, (node, name, listener), &gate)?;
+                continue;
+            }
+            for address in &listener.bind {
+                let known = left.iter().position(|place| place.asked == *address);
+                let place = match known {
+                    Some(known) => plan.keep(left.swap_remove(known), name, &gate),
+                    None => plan.open(name, address, &gate, workers)?,
+                };
+                plan.standing.places.push(place);
+            }
+        }
+        plan.closed = left;
+        Ok(plan)
+    }
+
+    fn open_quic(
+        &mut self,
+        config: &Config,
+        standing: &Standing,
+        (node, name, listener): (&Arc<Node>, &str, &ListenerConfig),
+        (number, gate): &(u16, Arc<Gate>),
+    ) -> Result<(), StartError> {
+        let is_same = |place: &&QuicPlace| place.name == name && place.asked == listener.bind;
+        if standing.quic.iter().any(|place| is_same(&place)) {
+            let renewed = (name.to_owned(), *number, Arc::clone(gate));
+            self.renewed_quic.push(renewed);
+            return Ok(());
+        }
+        let place = QuicPlace::open(node, config, (name, listener), (*number, gate))?;
+        self.standing.quic.push(place);
+        Ok(())
+    }
+
+    fn keep(&mut self, before: Place, name: &str, gate: &(u16, Arc<Gate>)) -> Place {
+        if before.gate.0 != gate.0 {
+            self.regated.push((before.number, gate.0));
+        }
+        Place {
+            name: name.to_owned(),
+            gate: gate.clone(),
+            ..before
+        }
+    }
+
+    fn open(
+        &mut self,
+        name: &str,
+        address: &Bind,
+        gate: &(u16, Arc<Gate>),
+        workers: usize,
+    ) -> Result<Place, StartError> {
+        let (sockets, real) = super::bind(address, workers).map_err(|source| StartError::Bind {
+            listener: name.to_owned(),
+            address: address.clone(),
+            source,
+        })?;
+        let number = self.standing.numbers;
+        self.standing.numbers += 1;
+        self.opened.push((number, gate.0, sockets));
+        Ok(Place {
+            name: name.to_owned(),
+            asked: address.clone(),
+            real,
+            number,
+            gate: gate.clone(),
+        })
+    }
+
+    /// What stands from now on takes the place of what stood; what each worker has to do for it.
+    pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
+        let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
+        for (number, gate, sockets) in self.opened {
+            for (socket, changes) in sockets.into_iter().zip(&mut changes) {
+                changes.push(Change::Open(number, Listener::new(socket, gate)));
+            }
+        }
+        for changes in &mut changes {
+            let regated = self.regated.iter();
+            changes.extend(regated.map(|&(number, gate)| Change::Regate(number, gate)));
+            let closed = self.closed.iter();
+            changes.extend(closed.map(|place| Change::Close(place.number)));
+        }
+        for place in &self.closed {
+            remove_socket_file(place);
+        }
+        self.standing.closed_quic.append(&mut standing.closed_quic);
+        for place in standing.quic.drain(..) {
+            let renewed = self
+                .renewed_quic
+                .iter()
+                .find(|(name, ..)| *name == place.name);
+            let Some((name, number, gate)) = renewed else {
+                place.close();
+                self.standing.closed_quic.push(place);
+                continue;
+            };
+            if let Err(error) = place.renew(*number, gate) {
+                tracing::error!(
+                    listener = name,
+                    error,
+                    "new certificates are not in force for QUIC"
+                );
+            }
+            self.standing.quic.push(place);
+        }
+        *standing = self.standing;
+        changes
+    }
+}
+
+fn remove_socket_file(place: &Place) {
+    if let Bind::Unix(path) = &place.real
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::debug!(%error, path = %path.display(), "the socket's file was gone already");
+    }
+}

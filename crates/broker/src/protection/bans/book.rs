@@ -1,0 +1,300 @@
+//! The bans in force on a node: those of the list, and those that the node made for a time.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use hashbrown::HashMap;
+use thrum_protocol::Time;
+
+use super::list::{BanList, Subject, SubjectRef};
+use crate::config::Network;
+use crate::hashing::HashBuilder;
+
+/// Most temporary bans; one more is not made.
+pub const TEMPORARY_MAX: usize = 1 << 16;
+
+/// The bans of a node, shared by its workers.
+#[derive(Debug, Default)]
+pub struct BanBook {
+    /// Guards which list is in force: read for a moment when a client connects, written when the file changed.
+    listed: RwLock<Listed>,
+    /// Number of the list in force, 0 if there never was one with a ban: so that nobody takes the lock for nothing.
+    generation: AtomicU64,
+    /// Guards the temporary bans, for one look-up when a client connects.
+    temporary: Mutex<HashMap<Subject, TemporaryBan, HashBuilder>>,
+    /// How many there are: while there is none, nobody takes the lock.
+    temporary_count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    list: Arc<BanList>,
+    generation: u64,
+    /// What the last list has that the one before had not.
+    added: Arc<[Subject]>,
+}
+
+/// A ban that the node made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemporaryBan {
+    /// Who.
+    pub subject: Subject,
+    /// Since when.
+    pub since: Time,
+    /// When it ends.
+    pub until: Time,
+}
+
+/// What a new list means for those who are connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Only these are new.
+    Added(Arc<[Subject]>),
+    /// More than one list was replaced since: look at everybody.
+    Unknown,
+}
+
+impl BanBook {
+    /// Puts another list in force.
+    pub fn replace(&self, list: BanList, now: Time) {
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        if list.is_empty() && listed.generation == 0 {
+            return;
+        }
+        let added = list.new_subjects(&listed.list, seconds(now));
+        let before = std::mem::replace(&mut listed.list, Arc::new(list));
+        listed.added = added.into();
+        listed.generation += 1;
+        self.generation.store(listed.generation, Ordering::Release);
+        drop(listed);
+        // A long list takes a while to be freed: nobody waits for it.
+        drop(before);
+    }
+
+    /// What is new since the list that `seen` counts, which is then the present one; none if it is the same. Cheap
+    /// enough for every turn of a worker. Who is new and connected is to be disconnected (0x98).
+    pub fn changes(&self, seen: &mut u64) -> Option<Changes> {
+        if self.generation.load(Ordering::Acquire) == *seen {
+            return None;
+        }
+        let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        let is_next = listed.generation == *seen + 1;
+        *seen = listed.generation;
+        Some(if is_next {
+            Changes::Added(Arc::clone(&listed.added))
+        } else {
+            Changes::Unknown
+        })
+    }
+
+    /// The list in force.
+    pub fn list(&self) -> Arc<BanList> {
+        let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&listed.list)
+    }
+
+    /// Whether the client with this identifier is banned.
+    pub fn is_client_id_banned(&self, client_id: &str, now: Time) -> bool {
+        self.is_banned(SubjectRef::ClientId(client_id), now)
+    }
+
+    /// Whether the user is banned.
+    pub fn is_username_banned(&self, username: &str, now: Time) -> bool {
+        self.is_banned(SubjectRef::Username(username), now)
+    }
+
+    fn is_banned(&self, subject: SubjectRef<'_>, now: Time) -> bool {
+        if self.generation.load(Ordering::Acquire) > 0 {
+            let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+            if listed.list.find(subject, seconds(now)).is_some() {
+                return true;
+            }
+        }
+        self.is_banned_for_now(subject, now)
+    }
+
+    /// Whether the address, or a network that it is in, is banned.
+    pub fn is_address_banned(&self, address: IpAddr, now: Time) -> bool {
+        if self.generation.load(Ordering::Acquire) > 0 {
+            let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+            if listed.list.find_address(address, seconds(now)).is_some() {
+                return true;
+            }
+        }
+        self.is_banned_for_now(SubjectRef::Network(Network::of_client(address)), now)
+    }
+
+    fn is_banned_for_now(&self, subject: SubjectRef<'_>, now: Time) -> bool {
+        if self.temporary_count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        temporary.get(&subject).is_some_and(|ban| now < ban.until)
+    }
+
+    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as [`Network::of_client`] cuts
+    /// them.
+    #[must_use]
+    pub fn ban_for_now(&self, subject: SubjectRef<'_>, until: Time, now: Time) -> bool {
+        let mut temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if temporary.len() >= TEMPORARY_MAX && !temporary.contains_key(&subject) {
+            return false;
+        }
+        let subject = subject.to_owned();
+        let ban = TemporaryBan {
+            subject: subject.clone(),
+            since: now,
+            until,
+        };
+        temporary.insert(subject, ban);
+        self.temporary_count
+            .store(temporary.len(), Ordering::Release);
+        true
+    }
+
+    /// Lifts a temporary ban; false if there was none.
+    pub fn lift(&self, subject: &Subject) -> bool {
+        let mut temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let was_there = temporary.remove(subject).is_some();
+        self.temporary_count
+            .store(temporary.len(), Ordering::Release);
+        was_there
+    }
+
+    /// The temporary bans in force, ordered by kind and name.
+    pub fn temporary(&self, now: Time) -> Vec<TemporaryBan> {
+        let temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let in_force = temporary.values().filter(|ban| now < ban.until);
+        let mut bans: Vec<TemporaryBan> = in_force.cloned().collect();
+        drop(temporary);
+        bans.sort_unstable_by(|one, other| one.subject.cmp(&other.subject));
+        bans
+    }
+
+    /// Forgets the temporary bans that have ended; to be called now and then.
+    pub fn sweep(&self, now: Time) {
+        if self.temporary_count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        temporary.retain(|_, ban| now < ban.until);
+        self.temporary_count
+            .store(temporary.len(), Ordering::Release);
+    }
+}
+
+/// Seconds of the Unix epoch, which the node's epoch is.
+fn seconds(now: Time) -> u64 {
+    now.as_millis() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::Ban;
+    use super::*;
+
+    fn list(names: &[&str]) -> BanList {
+        let mut list = BanList::default();
+        for name in names {
+            list.insert(Ban {
+                subject: client(name),
+                reason: "".into(),
+                by: "".into(),
+                since: 0,
+                until: None,
+            });
+        }
+        list
+    }
+
+    fn client(name: &str) -> Subject {
+        Subject::ClientId(name.into())
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn each_reader_sees_what_is_new_once() {
+        let book = BanBook::default();
+        let mut seen = 0;
+        book.replace(list(&[]), at(1));
+        assert_eq!(book.changes(&mut seen), None);
+        book.replace(list(&["a"]), at(1));
+        assert_eq!(
+            book.changes(&mut seen),
+            Some(Changes::Added([client("a")].into()))
+        );
+        assert_eq!(book.changes(&mut seen), None);
+        book.replace(list(&["a", "b"]), at(1));
+        assert_eq!(
+            book.changes(&mut seen),
+            Some(Changes::Added([client("b")].into()))
+        );
+        book.replace(list(&["b"]), at(1));
+        book.replace(list(&[]), at(1));
+        assert_eq!(book.changes(&mut seen), Some(Changes::Unknown));
+        assert!(!book.is_client_id_banned("a", at(1)));
+    }
+
+    #[test]
+    fn a_temporary_ban_ends() {
+        let book = BanBook::default();
+        assert!(book.ban_for_now(SubjectRef::ClientId("a"), at(10), at(5)));
+        assert!(book.is_client_id_banned("a", at(9)));
+        assert!(!book.is_username_banned("a", at(9)));
+        assert!(!book.is_client_id_banned("a", at(10)));
+        assert_eq!(book.temporary(at(9)).len(), 1);
+        assert_eq!(book.temporary(at(10)), []);
+        book.sweep(at(10));
+        assert!(!book.is_client_id_banned("a", at(9)));
+    }
+
+    #[test]
+    fn a_temporary_ban_is_lifted() {
+        let book = BanBook::default();
+        assert!(book.ban_for_now(SubjectRef::Username("jo"), at(10), at(5)));
+        assert!(book.lift(&Subject::Username("jo".into())));
+        assert!(!book.lift(&Subject::Username("jo".into())));
+        assert!(!book.is_username_banned("jo", at(6)));
+    }
+
+    #[test]
+    fn a_temporary_ban_of_an_address_is_of_its_site() {
+        let book = BanBook::default();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let site = Network::of_client(address("2001:db8::1"));
+        assert!(book.ban_for_now(SubjectRef::Network(site), at(10), at(5)));
+        assert!(book.is_address_banned(address("2001:db8::2"), at(6)));
+        assert!(!book.is_address_banned(address("2001:db8:0:1::2"), at(6)));
+    }
+
+    #[test]
+    fn temporary_bans_are_bounded() {
+        let book = BanBook::default();
+        for number in 0..TEMPORARY_MAX {
+            assert!(book.ban_for_now(SubjectRef::ClientId(&number.to_string()), at(10), at(5)));
+        }
+        assert!(!book.ban_for_now(SubjectRef::ClientId("one more"), at(10), at(5)));
+        assert!(book.ban_for_now(SubjectRef::ClientId("7"), at(20), at(5)));
+        book.sweep(at(10));
+        assert!(book.ban_for_now(SubjectRef::ClientId("one more"), at(20), at(15)));
+    }
+}

@@ -1,0 +1,289 @@
+//! The thread that keeps the bans of a node and their files the same: no worker waits for a disk.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thrum_protocol::Time;
+
+use super::book::{BanBook, TemporaryBan};
+use super::file::{BanFile, BanFileError, Stamp};
+use super::list::Ban;
+use crate::config::Config;
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Watches the file of bans, and shows the temporary bans in a file of their own.
+#[derive(Debug)]
+pub struct BanKeeper {
+    /// Its end ends the thread.
+    stop: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl BanKeeper {
+    /// Reads the bans and starts to watch their file. Temporary bans are written to a second file, for people to see;
+    /// whoever is taken out of it (`thrum bans rm`) is not banned any more. It is not read at a start.
+    ///
+    /// # Errors
+    /// A file of bans that cannot be read: nobody should come in because of a slip of the pen.
+    pub fn start(
+        file: BanFile,
+        temporary: Option<BanFile>,
+        book: Arc<BanBook>,
+        clock: impl Fn() -> Time + Send + 'static,
+    ) -> Result<Self, BanFileError> {
+        let stamp = file.stamp();
+        book.replace(file.load()?, clock());
+        let path = file.path().to_owned();
+        let mut files = Files {
+            file,
+            stamp,
+            temporary: temporary.map(Shown::new),
+            book,
+        };
+        let (stop, stopped) = mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("bans".to_owned());
+        let thread = thread.spawn(move || {
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                files.look(clock());
+            }
+        });
+        let thread = thread.map_err(|source| BanFileError::Read { path, source })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// The same for the file that the configuration names; none if it names no file and no data directory. The
+    /// temporary bans are shown if there is a data directory.
+    ///
+    /// # Errors
+    /// As [`BanKeeper::start`].
+    pub fn start_configured(
+        config: &Config,
+        book: Arc<BanBook>,
+        clock: impl Fn() -> Time + Send + 'static,
+    ) -> Result<Option<Self>, BanFileError> {
+        let named = Some(&config.protection.bans).filter(|path| !path.as_os_str().is_empty());
+        let data_dir = Some(&config.node.data_dir).filter(|path| !path.as_os_str().is_empty());
+        let named = named.map(|path| BanFile::at(path.clone()));
+        let Some(file) = named.or_else(|| data_dir.map(|path| BanFile::in_data_dir(path))) else {
+            return Ok(None);
+        };
+        let temporary = data_dir.map(|path| BanFile::temporary_in(path));
+        Self::start(file, temporary, book, clock).map(Some)
+    }
+
+    /// Ends the thread; it may take as long as reading the file does.
+    pub fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the bans ended by a panic");
+        }
+    }
+}
+
+/// The files and what was seen in them.
+#[derive(Debug)]
+struct Files {
+    file: BanFile,
+    stamp: Option<Stamp>,
+    temporary: Option<Shown>,
+    book: Arc<BanBook>,
+}
+
+impl Files {
+    fn look(&mut self, now: Time) {
+        let stamp = self.file.stamp();
+        if stamp != self.stamp {
+            self.stamp = stamp;
+            match self.file.load() {
+                Ok(list) => {
+                    tracing::info!(count = list.len(), "the list of bans was read again");
+                    self.book.replace(list, now);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the list of bans was not read again, the last one stays in force");
+                }
+            }
+        }
+        self.book.sweep(now);
+        if let Some(shown) = &mut self.temporary {
+            shown.look(&self.book, now);
+        }
+    }
+}
+
+/// The file that shows the temporary bans.
+#[derive(Debug)]
+struct Shown {
+    file: BanFile,
+    stamp: Option<Stamp>,
+    bans: Vec<TemporaryBan>,
+}
+
+impl Shown {
+    fn new(file: BanFile) -> Self {
+        Self {
+            file,
+            stamp: None,
+            bans: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, book: &BanBook, now: Time) {
+        let stamp = self.file.stamp();
+        if stamp == self.stamp && self.bans == book.temporary(now) {
+            return;
+        }
+        let before = std::mem::take(&mut self.bans);
+        let outcome = self.file.edit(|list| {
+            let taken_out = before
+                .iter()
+                .filter(|ban| list.remove(&ban.subject).is_none());
+            // Those that have ended are lifted already.
+            for ban in taken_out.filter(|ban| book.lift(&ban.subject)) {
+                tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
+            }
+            let bans = book.temporary(now);
+            *list = bans.iter().map(line).collect();
+            (true, bans)
+        });
+        match outcome {
+            Ok(bans) => self.bans = bans,
+            Err(error) => {
+                tracing::warn!(%error, "the temporary bans are not shown");
+                self.bans = book.temporary(now);
+            }
+        }
+        self.stamp = self.file.stamp();
+    }
+}
+
+fn line(ban: &TemporaryBan) -> Ban {
+    Ban {
+        subject: ban.subject.clone(),
+        reason: "connects too often".into(),
+        by: "flapping".into(),
+        since: ban.since.as_millis() / 1000,
+        until: Some(ban.until.as_millis().div_ceil(1000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::super::list::{Subject, SubjectRef};
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_790_000_000_000);
+
+    /// Files in a folder of the test's own, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path =
+                std::env::temp_dir().join(format!("thrum-keeper-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn files(&self) -> Files {
+            Files {
+                file: BanFile::in_data_dir(&self.0),
+                stamp: None,
+                temporary: Some(Shown::new(BanFile::temporary_in(&self.0))),
+                book: Arc::default(),
+            }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).ok();
+        }
+    }
+
+    fn client(name: &str) -> Subject {
+        Subject::ClientId(name.into())
+    }
+
+    #[test]
+    fn a_change_of_the_file_is_in_force_at_the_next_look() {
+        let folder = Folder::new("change");
+        let mut files = folder.files();
+        files.look(NOW);
+        fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
+        files.look(NOW);
+        assert!(files.book.is_client_id_banned("a", NOW));
+        // A slip lets nobody in.
+        fs::write(files.file.path(), "{\"client_id\":\"a\"\n").unwrap();
+        files.look(NOW);
+        assert!(files.book.is_client_id_banned("a", NOW));
+        fs::remove_file(files.file.path()).unwrap();
+        files.look(NOW);
+        assert!(!files.book.is_client_id_banned("a", NOW));
+    }
+
+    #[test]
+    fn temporary_bans_are_shown_and_lifted_by_hand() {
+        let folder = Folder::new("temporary");
+        let mut files = folder.files();
+        let shown = BanFile::temporary_in(&folder.0);
+        files.look(NOW);
+        assert_eq!(shown.stamp(), None, "nothing to show, nothing written");
+        for name in ["a", "b"] {
+            assert!(
+                files
+                    .book
+                    .ban_for_now(SubjectRef::ClientId(name), NOW.plus_secs(60), NOW)
+            );
+        }
+        files.look(NOW);
+        let list = shown.load().unwrap();
+        let subjects: Vec<_> = list
+            .sorted()
+            .iter()
+            .map(|ban| ban.subject.clone())
+            .collect();
+        assert_eq!(subjects, [client("a"), client("b")]);
+        shown
+            .edit(|list| (list.remove(&client("a")).is_some(), ()))
+            .unwrap();
+        files.look(NOW);
+        assert!(!files.book.is_client_id_banned("a", NOW));
+        assert!(files.book.is_client_id_banned("b", NOW));
+        files.look(NOW.plus_secs(60));
+        assert!(shown.load().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_start_reads_the_bans_or_fails_and_forgets_the_temporary_ones() {
+        let folder = Folder::new("start");
+        let Files { file, book, .. } = folder.files();
+        let shown = BanFile::temporary_in(&folder.0);
+        fs::write(file.path(), "{\"username\":\"jo\"}").unwrap();
+        fs::write(shown.path(), "{\"client_id\":\"a\"}").unwrap();
+        let start =
+            || BanKeeper::start(file.clone(), Some(shown.clone()), Arc::clone(&book), || NOW);
+        let keeper = start().unwrap();
+        assert!(book.is_username_banned("jo", NOW));
+        assert!(!book.is_client_id_banned("a", NOW));
+        keeper.stop();
+        let mut config = Config::default();
+        let started =
+            |config: &Config| BanKeeper::start_configured(config, Arc::clone(&book), || NOW);
+        assert!(started(&config).unwrap().is_none());
+        config.node.data_dir.clone_from(&folder.0);
+        started(&config).unwrap().unwrap().stop();
+        config.protection.bans = folder.0.join("other.jsonl");
+        started(&config).unwrap().unwrap().stop();
+        assert!(!book.is_username_banned("jo", NOW));
+        fs::write(file.path(), "username = jo").unwrap();
+        assert!(start().unwrap_err().to_string().contains("bans.jsonl:1: "));
+    }
+}

@@ -1,0 +1,349 @@
+//! A list of bans: plain data with quick look-ups.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use hashbrown::{Equivalent, HashMap};
+
+use crate::config::Network;
+use crate::hashing::HashBuilder;
+
+/// Who is banned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// The client with this identifier.
+    ClientId(Box<str>),
+    /// Every client of this user.
+    Username(Box<str>),
+    /// Every client from this address or network.
+    Network(Network),
+}
+
+/// The same, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SubjectRef<'a> {
+    /// The client with this identifier.
+    ClientId(&'a str),
+    /// Every client of this user.
+    Username(&'a str),
+    /// Every client from this address or network.
+    Network(Network),
+}
+
+impl Subject {
+    /// Borrowed.
+    pub fn as_ref(&self) -> SubjectRef<'_> {
+        match self {
+            Self::ClientId(id) => SubjectRef::ClientId(id),
+            Self::Username(name) => SubjectRef::Username(name),
+            Self::Network(network) => SubjectRef::Network(*network),
+        }
+    }
+}
+
+impl SubjectRef<'_> {
+    /// A copy of its own.
+    pub fn to_owned(self) -> Subject {
+        match self {
+            Self::ClientId(id) => Subject::ClientId(id.into()),
+            Self::Username(name) => Subject::Username(name.into()),
+            Self::Network(network) => Subject::Network(network),
+        }
+    }
+}
+
+impl Equivalent<Subject> for SubjectRef<'_> {
+    fn equivalent(&self, key: &Subject) -> bool {
+        *self == key.as_ref()
+    }
+}
+
+/// For a log: `client "meter-7"`, `user "jo"`, `address 192.0.2.0/24`.
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientId(id) => write!(formatter, "client {id:?}"),
+            Self::Username(name) => write!(formatter, "user {name:?}"),
+            Self::Network(network) => write!(formatter, "address {network}"),
+        }
+    }
+}
+
+/// A ban.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ban {
+    /// Who.
+    pub subject: Subject,
+    /// Why, for people; may be empty. The client does not see it.
+    pub reason: Box<str>,
+    /// Who said so; may be empty.
+    pub by: Box<str>,
+    /// When, in seconds of the Unix epoch.
+    pub since: u64,
+    /// When it ends, in seconds of the Unix epoch; never if there is no such time.
+    pub until: Option<u64>,
+}
+
+impl Ban {
+    /// Whether it is in force at a time in seconds of the Unix epoch.
+    pub fn is_in_force(&self, now: u64) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// Bans, at most one for each subject.
+#[derive(Clone, Debug, Default)]
+pub struct BanList {
+    bans: HashMap<Subject, Ban, HashBuilder>,
+    /// Lengths of the prefixes there are, with the number of bans that have each; a look-up tries each length once.
+    lengths_v4: Vec<(u8, usize)>,
+    lengths_v6: Vec<(u8, usize)>,
+}
+
+impl FromIterator<Ban> for BanList {
+    fn from_iter<T: IntoIterator<Item = Ban>>(bans: T) -> Self {
+        let mut list = Self::default();
+        for ban in bans {
+            list.insert(ban);
+        }
+        list
+    }
+}
+
+impl BanList {
+    /// Number of bans, those that have ended included.
+    pub fn len(&self) -> usize {
+        self.bans.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bans.is_empty()
+    }
+
+    /// Adds a ban; gives back the one of the same subject that it replaces.
+    pub fn insert(&mut self, ban: Ban) -> Option<Ban> {
+        let subject = ban.subject.clone();
+        let replaced = self.bans.insert(subject.clone(), ban);
+        if replaced.is_none()
+            && let Subject::Network(network) = subject
+        {
+            let lengths = self.lengths(network);
+            match lengths
+                .iter_mut()
+                .find(|(length, _)| *length == network.prefix())
+            {
+                Some((_, count)) => *count += 1,
+                None => lengths.push((network.prefix(), 1)),
+            }
+        }
+        replaced
+    }
+
+    /// Removes the ban of exactly this subject.
+    pub fn remove(&mut self, subject: &Subject) -> Option<Ban> {
+        let removed = self.bans.remove(subject);
+        if removed.is_some()
+            && let Subject::Network(network) = subject
+        {
+            let lengths = self.lengths(*network);
+            for (length, count) in lengths.iter_mut() {
+                *count -= usize::from(*length == network.prefix());
+            }
+            lengths.retain(|(_, count)| *count > 0);
+        }
+        removed
+    }
+
+    /// Removes the bans that have ended; how many.
+    pub fn remove_ended(&mut self, now: u64) -> usize {
+        let ended = self.bans.values().filter(|ban| !ban.is_in_force(now));
+        let ended: Vec<Subject> = ended.map(|ban| ban.subject.clone()).collect();
+        for subject in &ended {
+            self.remove(subject);
+        }
+        ended.len()
+    }
+
+    /// The ban of exactly this subject, if it is in force. For addresses see [`BanList::find_address`].
+    pub fn find(&self, subject: SubjectRef<'_>, now: u64) -> Option<&Ban> {
+        self.bans.get(&subject).filter(|ban| ban.is_in_force(now))
+    }
+
+    /// A ban in force of a network that the address is in: one look-up for each length of prefix there is.
+    pub fn find_address(&self, address: IpAddr, now: u64) -> Option<&Ban> {
+        let address = address.to_canonical();
+        let lengths = match address {
+            IpAddr::V4(_) => &self.lengths_v4,
+            IpAddr::V6(_) => &self.lengths_v6,
+        };
+        lengths.iter().find_map(|(length, _)| {
+            let network = Network::new(address, *length)?;
+            self.find(SubjectRef::Network(network), now)
+        })
+    }
+
+    /// All bans, ordered by kind and name.
+    pub fn sorted(&self) -> Vec<&Ban> {
+        let mut bans: Vec<&Ban> = self.bans.values().collect();
+        bans.sort_unstable_by(|one, other| one.subject.cmp(&other.subject));
+        bans
+    }
+
+    /// Subjects in force here that were not banned, or no longer, in `before`.
+    pub fn new_subjects(&self, before: &Self, now: u64) -> Vec<Subject> {
+        let in_force = self.bans.values().filter(|ban| ban.is_in_force(now));
+        let new = in_force.filter(|ban| before.find(ban.subject.as_ref(), now).is_none());
+        new.map(|ban| ban.subject.clone()).collect()
+    }
+
+    fn lengths(&mut self, network: Network) -> &mut Vec<(u8, usize)> {
+        if network.address().is_ipv4() {
+            &mut self.lengths_v4
+        } else {
+            &mut self.lengths_v6
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ban(subject: Subject, until: Option<u64>) -> Ban {
+        Ban {
+            subject,
+            reason: "".into(),
+            by: "".into(),
+            since: 0,
+            until,
+        }
+    }
+
+    fn network(text: &str) -> Subject {
+        Subject::Network(text.parse().unwrap())
+    }
+
+    #[test]
+    fn names_of_different_kinds_are_different() {
+        let mut list = BanList::default();
+        list.insert(ban(Subject::ClientId("a".into()), None));
+        assert!(list.find(SubjectRef::ClientId("a"), 5).is_some());
+        assert!(list.find(SubjectRef::Username("a"), 5).is_none());
+        assert!(list.find(SubjectRef::ClientId("A"), 5).is_none());
+    }
+
+    #[test]
+    fn a_ban_ends_at_its_time() {
+        let mut list = BanList::default();
+        list.insert(ban(Subject::ClientId("a".into()), Some(10)));
+        assert!(list.find(SubjectRef::ClientId("a"), 9).is_some());
+        assert!(list.find(SubjectRef::ClientId("a"), 10).is_none());
+        assert_eq!(
+            (list.remove_ended(9), list.remove_ended(10), list.len()),
+            (0, 1, 0)
+        );
+    }
+
+    #[test]
+    fn an_ended_ban_of_a_host_does_not_hide_that_of_its_network() {
+        let mut list = BanList::default();
+        list.insert(ban(network("192.0.2.7"), Some(10)));
+        list.insert(ban(network("192.0.0.0/16"), None));
+        let found = |address: &str| list.find_address(address.parse().unwrap(), 20);
+        assert_eq!(found("192.0.2.7").unwrap().subject, network("192.0.0.0/16"));
+        assert!(found("::ffff:192.0.2.7").is_some());
+        assert!(found("192.1.2.7").is_none());
+    }
+
+    #[test]
+    fn what_is_new_is_told() {
+        let (mut before, mut after) = (BanList::default(), BanList::default());
+        let subject = |name: &str| Subject::ClientId(name.into());
+        before.insert(ban(subject("stays"), None));
+        before.insert(ban(subject("comes back"), Some(5)));
+        after.insert(ban(subject("stays"), Some(100)));
+        after.insert(ban(subject("comes back"), None));
+        after.insert(ban(subject("has ended"), Some(9)));
+        assert_eq!(after.new_subjects(&before, 10), [subject("comes back")]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_bans_are_fine() {
+        let mut list = BanList::default();
+        for number in 0..100_000_u32 {
+            list.insert(ban(Subject::ClientId(number.to_string().into()), None));
+            let address = Ipv4Addr::from_bits(number << 8).into();
+            list.insert(ban(Subject::Network(Network::of_address(address)), None));
+        }
+        assert_eq!(list.len(), 200_000);
+        assert!(list.find(SubjectRef::ClientId("77777"), 0).is_some());
+        assert!(list.find_address("0.1.0.0".parse().unwrap(), 0).is_some());
+        assert!(list.find_address("0.1.0.1".parse().unwrap(), 0).is_none());
+        assert_eq!(list.lengths_v4.len(), 1);
+    }
+
+    /// Addresses that have much in common.
+    fn addresses() -> impl Strategy<Value = IpAddr> {
+        prop_oneof![
+            (0_u32..4, 0_u32..4)
+                .prop_map(|(high, low)| Ipv4Addr::from_bits(high << 30 | low).into()),
+            (0_u128..4, 0_u128..4)
+                .prop_map(|(high, low)| Ipv6Addr::from_bits(high << 126 | low).into()),
+            (0_u128..4).prop_map(|low| Ipv6Addr::from_bits(0xFFFF_0000_0000 | low).into()),
+        ]
+    }
+
+    fn subjects() -> impl Strategy<Value = Subject> {
+        let network = (addresses(), 0_u8..=128);
+        prop_oneof![
+            "[ab]".prop_map(|id| Subject::ClientId(id.into())),
+            "[ab]".prop_map(|name| Subject::Username(name.into())),
+            network.prop_filter_map("too long", |(address, prefix)| {
+                Network::new(address, prefix).map(Subject::Network)
+            }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_look_up_finds_what_a_walk_through_all_bans_finds(
+            steps in proptest::collection::vec((any::<bool>(), subjects(), proptest::option::of(0_u64..4)), 0..60),
+            questions in proptest::collection::vec((addresses(), "[ab]", 0_u64..4), 1..10),
+        ) {
+            let (mut list, mut all) = (BanList::default(), Vec::<Ban>::new());
+            for (is_added, subject, until) in steps {
+                let place = all.iter().position(|ban| ban.subject == subject);
+                let old = place.map(|place| all.remove(place));
+                if is_added {
+                    all.push(ban(subject.clone(), until));
+                    prop_assert_eq!(list.insert(ban(subject, until)), old);
+                } else {
+                    prop_assert_eq!(list.remove(&subject), old);
+                }
+            }
+            prop_assert_eq!(list.len(), all.len());
+            for (address, name, now) in questions {
+                let walk = |fits: &dyn Fn(&Subject) -> bool| {
+                    all.iter().any(|ban| ban.is_in_force(now) && fits(&ban.subject))
+                };
+                let is_in = |subject: &Subject| match subject {
+                    Subject::Network(network) => network.contains(address),
+                    Subject::ClientId(_) | Subject::Username(_) => false,
+                };
+                let by_address = walk(&is_in);
+                prop_assert_eq!(list.find_address(address, now).is_some(), by_address, "{}", address);
+                let by_id = walk(&|subject| *subject == Subject::ClientId(name.as_str().into()));
+                prop_assert_eq!(list.find(SubjectRef::ClientId(&name), now).is_some(), by_id);
+                let by_user = walk(&|subject| *subject == Subject::Username(name.as_str().into()));
+                prop_assert_eq!(list.find(SubjectRef::Username(&name), now).is_some(), by_user);
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Token buckets of eight bytes: what was taken is kept as the moment until which the bucket is busy.
+//!
+//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more, so that one large
+//! message never starves; who comes next waits until the debt is paid. So single units are never more than
+//! `rate × time + burst`, and larger takes exceed that by the last of them at most. Rounding may add a sixteenth of one
+//! unit, and takes a nanosecond from each take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thrum_protocol::Time;
+
+use crate::config::Rate;
+
+/// Binary places behind the point of [`Pace::cost`].
+const FRACTION_BITS: u32 = 16;
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// A rate in the form that buckets use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Nanoseconds that one unit takes, in parts of 2^16, rounded up.
+    cost: u64,
+    /// Nanoseconds that the whole burst takes.
+    burst_nanos: u64,
+}
+
+impl Pace {
+    /// None if the rate is no limit.
+    pub fn new(rate: &Rate) -> Option<Self> {
+        if rate.is_none() {
+            return None;
+        }
+        let cost = (rate.per().as_nanos() << FRACTION_BITS).div_ceil(rate.amount().into());
+        let burst = u128::from(rate.burst());
+        let (unit, is_whole) = (
+            cost >> FRACTION_BITS,
+            cost.is_multiple_of(1 << FRACTION_BITS),
+        );
+        // What is lost by rounding when the burst is taken one by one.
+        let lost = if is_whole { 0 } else { burst.min(unit / 16) };
+        let burst_nanos = ((burst * cost) >> FRACTION_BITS) + lost;
+        let mut pace = Self {
+            cost: u64::try_from(cost).unwrap_or(u64::MAX),
+            // Half of what can be counted leaves room for the present moment.
+            burst_nanos: u64::try_from(burst_nanos)
+                .map_or(u64::MAX / 2, |nanos| nanos.min(u64::MAX / 2)),
+        };
+        pace.burst_nanos = pace.burst_nanos.max(pace.nanos(1));
+        Some(pace)
+    }
+
+    /// How long a bucket takes to fill from nothing.
+    pub fn refill(&self) -> Duration {
+        Duration::from_nanos(self.burst_nanos)
+    }
+
+    /// Nanoseconds that so many units take, rounded up: the rate is never exceeded.
+    fn nanos(&self, amount: u64) -> u64 {
+        let nanos = (u128::from(amount) * u128::from(self.cost)).div_ceil(1 << FRACTION_BITS);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+
+    /// The moment until which the bucket is busy after another take.
+    fn busy_after(&self, busy_until: u64, now: Time, amount: u64) -> u64 {
+        busy_until
+            .max(nanos_of(now))
+            .saturating_add(self.nanos(amount))
+    }
+
+    /// How long until the bucket has one unit left; zero if it has now.
+    fn wait(&self, busy_until: u64, now: Time) -> Duration {
+        let busy = busy_until.saturating_sub(nanos_of(now));
+        let nanos = busy
+            .saturating_add(self.nanos(1))
+            .saturating_sub(self.burst_nanos);
+        Duration::from_millis(nanos.div_ceil(NANOS_PER_MILLI))
+    }
+
+    /// Units that are left.
+    fn left(&self, busy_until: u64, now: Time) -> u64 {
+        let busy = busy_until.saturating_sub(nanos_of(now));
+        let left = u128::from(self.burst_nanos.saturating_sub(busy)) << FRACTION_BITS;
+        u64::try_from(left / u128::from(self.cost)).unwrap_or(u64::MAX)
+    }
+}
+
+fn nanos_of(now: Time) -> u64 {
+    now.as_millis().saturating_mul(NANOS_PER_MILLI)
+}
+
+/// A bucket of one owner; a new one is full.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bucket {
+    /// Nanoseconds since the node's epoch.
+    busy_until: u64,
+}
+
+impl Bucket {
+    /// Takes, if one unit is left.
+    ///
+    /// # Errors
+    /// How long until one is left; nothing was taken.
+    pub fn take(&mut self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
+        let wait = self.wait(pace, now);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        self.charge(pace, now, amount);
+        Ok(())
+    }
+
+    /// Takes whatever is left: what came in has come in.
+    pub fn charge(&mut self, pace: &Pace, now: Time, amount: u64) {
+        self.busy_until = pace.busy_after(self.busy_until, now, amount);
+    }
+
+    /// How long until one unit is left, in whole milliseconds; zero if it is there now.
+    pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
+        pace.wait(self.busy_until, now)
+    }
+
+    /// How much is left.
+    pub fn left(&self, pace: &Pace, now: Time) -> u64 {
+        pace.left(self.busy_until, now)
+    }
+}
+
+/// A bucket that all workers take from: exact however the connections are spread over them. A take is one exchange on
+/// one cache line, so it is paid by those alone for whom a limit is set.
+#[derive(Debug, Default)]
+pub struct SharedBucket {
+    /// As in [`Bucket`]. Orders nothing else.
+    busy_until: AtomicU64,
+}
+
+impl SharedBucket {
+    /// As [`Bucket::take`].
+    ///
+    /// # Errors
+    /// How long until one is left; nothing was taken.
+    pub fn take(&self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
+        let take = |busy_until| {
+            let has_left = pace.wait(busy_until, now).is_zero();
+            has_left.then(|| pace.busy_after(busy_until, now, amount))
+        };
+        let (relaxed, found) = (Ordering::Relaxed, &self.busy_until);
+        let taken = found.fetch_update(relaxed, relaxed, take);
+        taken
+            .map(drop)
+            .map_err(|busy_until| pace.wait(busy_until, now))
+    }
+
+    /// As [`Bucket::charge`].
+    pub fn charge(&self, pace: &Pace, now: Time, amount: u64) {
+        let charge = |busy_until| Some(pace.busy_after(busy_until, now, amount));
+        let relaxed = Ordering::Relaxed;
+        // It never refuses.
+        self.busy_until.fetch_update(relaxed, relaxed, charge).ok();
+    }
+
+    /// As [`Bucket::wait`].
+    pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
+        pace.wait(self.busy_until.load(Ordering::Relaxed), now)
+    }
+
+    /// As [`Bucket::left`].
+    pub fn left(&self, pace: &Pace, now: Time) -> u64 {
+        pace.left(self.busy_until.load(Ordering::Relaxed), now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pace(amount: u64, per_millis: u64, burst: u64) -> Pace {
+        let rate = Rate::new(amount, Duration::from_millis(per_millis), burst);
+        Pace::new(&rate.unwrap()).unwrap()
+    }
+
+    const fn at(millis: u64) -> Time {
+        Time::from_millis(1_700_000_000_000 + millis)
+    }
+
+    #[test]
+    fn no_limit_is_no_pace() {
+        assert_eq!(Pace::new(&Rate::NONE), None);
+    }
+
+    #[test]
+    fn a_bucket_is_as_small_as_a_number() {
+        assert_eq!(size_of::<Bucket>(), 8);
+        assert_eq!(size_of::<SharedBucket>(), 8);
+    }
+
+    #[test]
+    fn the_burst_comes_at_once_and_then_one_at_a_time() {
+        let (pace, mut bucket) = (pace(10, 1000, 3), Bucket::default());
+        for _ in 0..3 {
+            assert_eq!(bucket.take(&pace, at(0), 1), Ok(()));
+        }
+        let wait = bucket.take(&pace, at(0), 1).unwrap_err();
+        assert_eq!(wait, Duration::from_millis(100));
+        assert!(bucket.take(&pace, at(99), 1).is_err());
+        assert_eq!(bucket.left(&pace, at(100)), 1);
+        assert_eq!(bucket.take(&pace, at(100), 1), Ok(()));
+        assert_eq!(bucket.left(&pace, at(100)), 0);
+        assert_eq!(bucket.left(&pace, at(60_000)), 3);
+    }
+
+    #[test]
+    fn a_burst_is_whole_even_if_a_unit_takes_no_whole_number_of_nanoseconds() {
+        for (amount, burst) in [(3, 3), (7, 1), (30_000, 1000), (999_999, 50)] {
+            let (pace, mut bucket) = (pace(amount, 1000, burst), Bucket::default());
+            let taken = (0..=burst).filter(|_| bucket.take(&pace, at(0), 1).is_ok());
+            assert_eq!(taken.count() as u64, burst, "{amount}/s");
+        }
+    }
+
+    #[test]
+    fn a_message_larger_than_the_burst_passes_and_is_paid_for() {
+        let (pace, mut bucket) = (pace(1000, 1000, 1000), Bucket::default());
+        assert_eq!(bucket.take(&pace, at(0), 10_000), Ok(()));
+        assert_eq!(bucket.wait(&pace, at(0)), Duration::from_millis(9001));
+        assert!(bucket.take(&pace, at(9000), 1).is_err());
+        assert_eq!(bucket.take(&pace, at(9001), 1), Ok(()));
+    }
+
+    #[test]
+    fn the_slowest_and_the_fastest_rates_are_kept() {
+        let (slow, mut bucket) = (pace(1, 86_400_000, 1), Bucket::default());
+        assert_eq!(bucket.take(&slow, at(0), 1), Ok(()));
+        assert!(bucket.take(&slow, at(86_400_000 - 1), 1).is_err());
+        assert_eq!(bucket.take(&slow, at(86_400_000), 1), Ok(()));
+        let (fast, mut bucket) = (pace(10 << 30, 1000, 0), Bucket::default());
+        for milli in 0..1000 {
+            assert_eq!(bucket.take(&fast, at(milli), (10 << 30) / 1000), Ok(()));
+        }
+        assert!(bucket.left(&fast, at(1000)) > 9 << 30);
+    }
+
+    #[test]
+    fn the_end_of_time_is_not_passed() {
+        let (pace, mut bucket) = (pace(1, 86_400_000, 1_000_000_000_000), Bucket::default());
+        bucket.charge(&pace, at(0), u64::MAX);
+        bucket.charge(&pace, Time::from_millis(u64::MAX), u64::MAX);
+        assert!(!bucket.wait(&pace, at(0)).is_zero());
+    }
+
+    /// A pace and its rate, and takes: milliseconds since the last one, and an amount.
+    type Play = (Pace, (u64, u64, u64), Vec<(u64, u64)>);
+
+    fn plays() -> impl Strategy<Value = Play> {
+        let rate = (1_u64..5_000_000, 1000_u64..100_000, 1_u64..1_000_000);
+        let takes = proptest::collection::vec((0_u64..2000, 1_u64..10_000), 1..200);
+        (rate, takes).prop_map(|(rate, takes)| (pace(rate.0, rate.1, rate.2), rate, takes))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Before any take that succeeds, there is room for one more in `rate × time + burst`.
+        #[test]
+        fn a_bucket_gives_no_more_than_its_rate_and_its_burst((pace, (amount, per, burst), takes) in plays()) {
+            let (mut bucket, shared) = (Bucket::default(), SharedBucket::default());
+            let (mut taken, mut now) = (0_u128, 0_u64);
+            for (pause, wanted) in takes {
+                now += pause;
+                let result = bucket.take(&pace, at(now), wanted);
+                prop_assert_eq!(shared.take(&pace, at(now), wanted), result);
+                prop_assert_eq!(shared.wait(&pace, at(now)), bucket.wait(&pace, at(now)));
+                match result {
+                    Ok(()) => {
+                        let per = u128::from(per);
+                        let allowed = u128::from(amount) * u128::from(now) + u128::from(burst) * per;
+                        let of_rounding = per / 16;
+                        prop_assert!((taken + 1) * per <= allowed + of_rounding, "{} at {}", taken, now);
+                        taken += u128::from(wanted);
+                    }
+                    Err(wait) => {
+                        let millis = u64::try_from(wait.as_millis()).unwrap();
+                        prop_assert!(bucket.take(&pace, at(now + millis - 1), 1).is_err());
+                        prop_assert!(bucket.wait(&pace, at(now + millis)).is_zero());
+                    }
+                }
+            }
+        }
+
+        /// Who comes when told gets the rate: rounding takes less than a thousandth.
+        #[test]
+        fn a_bucket_gives_its_rate(amount in 1_u64..1_000_000, takes in 1_u64..2000) {
+            let (pace, mut bucket) = (pace(amount, 1000, 1 + amount / 50), Bucket::default());
+            let mut now = 0;
+            for _ in 0..takes {
+                now += u64::try_from(bucket.wait(&pace, at(now)).as_millis()).unwrap();
+                prop_assert!(bucket.take(&pace, at(now), 1 + amount / 1000).is_ok());
+            }
+            let due = u128::from(takes) * u128::from(1 + amount / 1000) * 1000 / u128::from(amount);
+            prop_assert!(u128::from(now) <= due + due / 1000 + 2, "{} instead of {}", now, due);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What protection counts, and where `$SYS` shows it.
+
+use super::door::Refusal;
+use super::meter::Limit;
+use super::overload::Cause;
+use crate::metrics::Counter;
+
+/// Counters at their topics below `$SYS/broker/`.
+pub(crate) const TOPICS: [(&str, Counter); 31] = [
+    ("limits/handshake_timeout", Counter::HandshakeTimeouts),
+    ("limits/handshakes", Counter::OverloadHandshakes),
+    ("limits/client/messages", Counter::LimitClientMessages),
+    ("limits/client/bytes", Counter::LimitClientBytes),
+    ("limits/user/connects", Counter::LimitUserConnects),
+    ("limits/user/messages", Counter::LimitUserMessages),
+    ("limits/user/bytes", Counter::LimitUserBytes),
+    ("limits/address/connects", Counter::LimitAddressConnects),
+    ("limits/address/messages", Counter::LimitAddressMessages),
+    ("limits/address/bytes", Counter::LimitAddressBytes),
+    (
+        "limits/listener/connect_rate",
+        Counter::LimitListenerConnects,
+    ),
+    ("limits/listener/messages", Counter::LimitListenerMessages),
+    ("limits/listener/bytes", Counter::LimitListenerBytes),
+    ("limits/accounts", Counter::RateAccountsForgotten),
+    ("protection/bans/client_id", Counter::BannedClientIds),
+    ("protection/bans/username", Counter::BannedUsernames),
+    ("protection/bans/address", Counter::BannedAddresses),
+    ("protection/bans/disconnected", Counter::BannedDisconnected),
+    ("protection/flapping/bans", Counter::FlappingBans),
+    ("protection/flapping/forgotten", Counter::FlappingForgotten),
+    ("protection/logins/failed", Counter::LoginsFailed),
+    ("protection/logins/waits", Counter::LoginWaits),
+    ("protection/logins/refused", Counter::LoginsRefused),
+    ("protection/overload/lag", Counter::OverloadLag),
+    ("protection/overload/long_lag", Counter::OverloadLongLag),
+    ("protection/overload/memory", Counter::OverloadMemory),
+    (
+        "protection/overload/handshakes",
+        Counter::OverloadHandshakes,
+    ),
+    ("protection/overload/deferring", Counter::OverloadDeferring),
+    ("protection/overload/slowing", Counter::OverloadSlowing),
+    ("protection/overload/deferred", Counter::OverloadDeferred),
+    (
+        "protection/overload/publishers_paused",
+        Counter::OverloadPaused,
+    ),
+];
+
+impl From<Limit> for Counter {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::ClientMessages => Self::LimitClientMessages,
+            Limit::ClientBytes => Self::LimitClientBytes,
+            Limit::UserMessages => Self::LimitUserMessages,
+            Limit::UserBytes => Self::LimitUserBytes,
+            Limit::AddressMessages => Self::LimitAddressMessages,
+            Limit::AddressBytes => Self::LimitAddressBytes,
+            Limit::ListenerMessages => Self::LimitListenerMessages,
+            Limit::ListenerBytes => Self::LimitListenerBytes,
+        }
+    }
+}
+
+impl From<Refusal> for Counter {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::BannedClientId => Self::BannedClientIds,
+            Refusal::BannedUsername => Self::BannedUsernames,
+            Refusal::BannedAddress => Self::BannedAddresses,
+            Refusal::Flapping => Self::FlappingBans,
+            Refusal::FlappingForgotten => Self::FlappingForgotten,
+            Refusal::FailedLogins => Self::LoginsRefused,
+            Refusal::AddressConnects => Self::LimitAddressConnects,
+            Refusal::UserConnects => Self::LimitUserConnects,
+        }
+    }
+}
+
+/// How often it began.
+impl From<Cause> for Counter {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Lag => Self::OverloadLag,
+            Cause::LongLag => Self::OverloadLongLag,
+            Cause::Memory => Self::OverloadMemory,
+            Cause::Handshakes => Self::OverloadHandshakes,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Clients that come back all the time: counted by client identifier, user and address, and banned for a time.
+
+use std::hash::BuildHasher as _;
+use std::sync::{Mutex, PoisonError};
+
+use thrum_protocol::Time;
+
+use super::bans::{BanBook, SubjectRef};
+use super::idle_map::IdleMap;
+use super::window::Window;
+use crate::config::FlappingConfig;
+use crate::hashing::HashBuilder;
+
+/// Most subjects that are counted at a time; those not seen for longest are forgotten.
+pub const SUBJECTS_MAX: usize = 1 << 17;
+
+/// Counts connections.
+#[derive(Debug)]
+pub struct Flapping {
+    /// Random, so that nobody outside can choose two names that are counted as one.
+    hasher: HashBuilder,
+    /// Guards the counts, for one look-up when a client connects.
+    counts: Mutex<IdleMap<u64, Window>>,
+}
+
+/// What a connection led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flap {
+    /// Nothing.
+    Calm,
+    /// A ban, from now on.
+    Banned,
+    /// It would have led to a ban, but there are too many of them.
+    NotBanned,
+}
+
+impl Default for Flapping {
+    fn default() -> Self {
+        Self {
+            hasher: HashBuilder::default(),
+            counts: Mutex::new(IdleMap::new(SUBJECTS_MAX)),
+        }
+    }
+}
+
+impl Flapping {
+    /// Counts a connection of this subject and bans it if it was one too many.
+    pub fn count(
+        &self,
+        subject: SubjectRef<'_>,
+        settings: &FlappingConfig,
+        bans: &BanBook,
+        now: Time,
+    ) -> Flap {
+        let connects_max = match subject {
+            SubjectRef::ClientId(_) => settings.connects,
+            SubjectRef::Username(_) => settings.user_connects,
+            SubjectRef::Network(_) => settings.address_connects,
+        };
+        if !settings.enabled || connects_max == 0 {
+            return Flap::Calm;
+        }
+        let key = self.hasher.hash_one(subject);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = counts.entry(&key, |_| false, || (key, Window::default()));
+        if window.count(now, settings.window) <= connects_max {
+            return Flap::Calm;
+        }
+        window.clear();
+        drop(counts);
+        if bans.ban_for_now(subject, now.plus(settings.ban), now) {
+            Flap::Banned
+        } else {
+            Flap::NotBanned
+        }
+    }
+
+    /// Forgets counts that are over; to be called now and then.
+    pub fn sweep(&self, settings: &FlappingConfig, now: Time) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.forget_idle(settings.window, now, |_| false);
+    }
+
+    /// Subjects that are counted.
+    pub fn len(&self) -> usize {
+        self.counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// Whether none is counted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SETTINGS: FlappingConfig = FlappingConfig {
+        enabled: true,
+        window: Duration::from_mins(1),
+        connects: 3,
+        user_connects: 0,
+        address_connects: 5,
+        ban: Duration::from_mins(5),
+    };
+    const CLIENT: SubjectRef<'_> = SubjectRef::ClientId("a");
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn one_connection_too_many_in_the_window_is_banned_for_a_time() {
+        let (flapping, bans) = (Flapping::default(), BanBook::default());
+        let connect = |second| flapping.count(CLIENT, &SETTINGS, &bans, at(second));
+        assert_eq!([connect(0), connect(20), connect(40)], [Flap::Calm; 3]);
+        assert_eq!(connect(59), Flap::Banned);
+        assert!(bans.is_client_id_banned("a", at(59 + 299)));
+        assert!(!bans.is_client_id_banned("a", at(59 + 300)));
+        assert!(!bans.is_client_id_banned("b", at(60)));
+        // It begins anew.
+        assert_eq!(connect(400), Flap::Calm);
+    }
+
+    #[test]
+    fn who_comes_back_slowly_is_never_banned() {
+        let (flapping, bans) = (Flapping::default(), BanBook::default());
+        for minute in 0..100 {
+            for second in [0, 20, 40] {
+                let flap = flapping.count(CLIENT, &SETTINGS, &bans, at(minute * 60 + second));
+                assert_eq!(flap, Flap::Calm);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_configured_is_not_counted() {
+        let (flapping, bans) = (Flapping::default(), BanBook::default());
+        let off = FlappingConfig {
+            enabled: false,
+            ..SETTINGS
+        };
+        for _ in 0..100 {
+            let user = SubjectRef::Username("jo");
+            assert_eq!(flapping.count(user, &SETTINGS, &bans, at(0)), Flap::Calm);
+            assert_eq!(flapping.count(CLIENT, &off, &bans, at(0)), Flap::Calm);
+        }
+        assert!(flapping.is_empty());
+    }
+
+    #[test]
+    fn counts_are_bounded_and_forgotten() {
+        let (flapping, bans) = (Flapping::default(), BanBook::default());
+        for number in 0..3 * SUBJECTS_MAX {
+            let name = number.to_string();
+            flapping.count(SubjectRef::ClientId(&name), &SETTINGS, &bans, at(0));
+        }
+        assert!(flapping.len() <= SUBJECTS_MAX);
+        flapping.sweep(&SETTINGS, at(60));
+        flapping.sweep(&SETTINGS, at(120));
+        assert!(flapping.is_empty());
+    }
+}

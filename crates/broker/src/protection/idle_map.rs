@@ -1,0 +1,184 @@
+//! A map of bounded size that forgets what nobody asked for longest.
+//!
+//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is full, or after some
+//! time, it becomes the older one and what is left in the older one is forgotten. Each call takes constant time, and an
+//! entry has no links to others.
+
+use std::hash::Hash;
+
+use hashbrown::{Equivalent, HashMap};
+use thrum_protocol::Time;
+
+use crate::hashing::HashBuilder;
+
+/// The map.
+#[derive(Debug)]
+pub struct IdleMap<K, V> {
+    recent: HashMap<K, V, HashBuilder>,
+    older: HashMap<K, V, HashBuilder>,
+    /// Most entries of one generation.
+    generation_max: usize,
+    turned_at: Time,
+    /// Entries that were forgotten because there was no room.
+    crowded_out: u64,
+}
+
+impl<K: Hash + Eq, V> IdleMap<K, V> {
+    /// For so many entries, at least two.
+    pub fn new(entries_max: usize) -> Self {
+        Self {
+            recent: HashMap::default(),
+            older: HashMap::default(),
+            generation_max: (entries_max / 2).max(1),
+            turned_at: Time::default(),
+            crowded_out: 0,
+        }
+    }
+
+    /// Entries, never more than the bound.
+    pub fn len(&self) -> usize {
+        self.recent.len() + self.older.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Entries that were forgotten because there was no room, since the last call.
+    pub fn take_crowded_out(&mut self) -> u64 {
+        std::mem::take(&mut self.crowded_out)
+    }
+
+    /// Looks at an entry; it does not count as asked for.
+    pub fn peek<Q>(&self, key: &Q) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.recent.get(key).or_else(|| self.older.get(key))
+    }
+
+    /// The entry of a key, made if there is none. If room is needed, entries that are in use stay as far as they take
+    /// half of it.
+    pub fn entry<Q>(
+        &mut self,
+        key: &Q,
+        in_use: impl Fn(&V) -> bool,
+        make: impl FnOnce() -> (K, V),
+    ) -> &mut V
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        if !self.recent.contains_key(key) {
+            let (key, value) = self.older.remove_entry(key).unwrap_or_else(make);
+            if self.recent.len() >= self.generation_max {
+                self.crowded_out += self.turn(in_use);
+            }
+            self.recent.insert(key, value);
+        }
+        let entry = self.recent.get_mut(key);
+        entry.expect("it is there or was put there")
+    }
+
+    /// The older generation becomes the recent one's place; how many entries were forgotten.
+    fn turn(&mut self, in_use: impl Fn(&V) -> bool) -> u64 {
+        let recent = std::mem::take(&mut self.recent);
+        let forgotten = std::mem::replace(&mut self.older, recent);
+        let before = forgotten.len();
+        // Not more, or the next turn would come at once.
+        let room = self.generation_max / 2;
+        let kept = forgotten.into_iter().filter(|(_, value)| in_use(value));
+        self.recent.extend(kept.take(room));
+        (before - self.recent.len()) as u64
+    }
+
+    /// Forgets what nobody asked for since that time or longer, in a moment no later than twice as long.
+    pub fn forget_idle(
+        &mut self,
+        idle: std::time::Duration,
+        now: Time,
+        in_use: impl Fn(&V) -> bool,
+    ) {
+        if now.since(self.turned_at) >= idle {
+            self.turned_at = now;
+            if !self.is_empty() {
+                self.turn(in_use);
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.recent = HashMap::default();
+        self.older = HashMap::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn touch(map: &mut IdleMap<u32, u32>, key: u32) -> &mut u32 {
+        map.entry(&key, |value| *value > 0, || (key, 0))
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_goes() {
+        let mut map = IdleMap::new(8);
+        *touch(&mut map, 1) = 7;
+        for other in 100..1000 {
+            touch(&mut map, other);
+            assert_eq!(*touch(&mut map, 1), 7, "{other}");
+        }
+        assert_eq!(map.peek(&100), None);
+        assert!(map.take_crowded_out() > 800);
+        assert_eq!(map.take_crowded_out(), 0);
+    }
+
+    #[test]
+    fn what_is_in_use_outlives_what_is_not() {
+        let mut map = IdleMap::new(16);
+        *touch(&mut map, 1) = 7;
+        for other in 100..1000 {
+            touch(&mut map, other);
+        }
+        assert_eq!(map.peek(&1), Some(&7));
+    }
+
+    #[test]
+    fn idle_entries_are_forgotten_in_time() {
+        let mut map = IdleMap::new(100);
+        let (idle, at) = (Duration::from_secs(10), Time::from_millis);
+        map.forget_idle(idle, at(0), |_| false);
+        touch(&mut map, 1);
+        map.forget_idle(idle, at(10_000), |_| false);
+        map.forget_idle(idle, at(19_999), |_| false);
+        assert_eq!(map.len(), 1);
+        map.forget_idle(idle, at(20_000), |_| false);
+        assert!(map.is_empty());
+        assert_eq!(map.take_crowded_out(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_map_never_exceeds_its_bound(
+            bound in 2_usize..40,
+            keys in proptest::collection::vec((0_u32..100, 0_u32..2), 1..500),
+        ) {
+            let mut map = IdleMap::new(bound);
+            for (step, (key, in_use)) in (0_u64..).zip(keys) {
+                *touch(&mut map, key) = in_use;
+                prop_assert_eq!(map.peek(&key), Some(&in_use));
+                prop_assert!(map.len() <= bound, "{} of {}", map.len(), bound);
+                map.forget_idle(Duration::from_millis(50), Time::from_millis(step), |value| *value > 0);
+                prop_assert!(map.len() <= bound);
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What one connection may send: its own buckets and those it shares with others.
+//!
+//! What came in has come in, so it is always charged; a connection whose buckets are in debt is then not read for as
+//! long as the debt takes to be paid. A low credit shortens the reads, so that the debt stays small.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_protocol::Time;
+
+use super::bucket::Bucket;
+use super::rate_table::{Account, Paces};
+
+/// The shortest read: a packet of most devices.
+const READ_MIN: u64 = 1024;
+/// Bytes that a PUBLISH is taken to have when the length of a read is chosen.
+const MESSAGE_BYTES: u64 = 64;
+
+/// A limit of what clients may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `limits.client.messages`.
+    ClientMessages,
+    /// `limits.client.bytes`.
+    ClientBytes,
+    /// `limits.user.messages`.
+    UserMessages,
+    /// `limits.user.bytes`.
+    UserBytes,
+    /// `limits.address.messages`.
+    AddressMessages,
+    /// `limits.address.bytes`.
+    AddressBytes,
+    /// `messages` of the listener.
+    ListenerMessages,
+    /// `bytes` of the listener.
+    ListenerBytes,
+}
+
+/// What came in with one read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// PUBLISH packets.
+    pub messages: u64,
+    /// Bytes, as the client sent them after TLS and WebSocket are taken off.
+    pub bytes: u64,
+}
+
+/// The rates in force for a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Scopes<'a> {
+    /// `limits.client`.
+    pub client: &'a Paces,
+    /// `limits.user`.
+    pub user: &'a Paces,
+    /// `limits.address`.
+    pub address: &'a Paces,
+    /// Those of the listener, with its account.
+    pub listener: Option<(&'a Paces, &'a Account)>,
+}
+
+impl Scopes<'_> {
+    /// Whether nothing that a client sends is limited: then no meter is needed.
+    pub fn are_free(&self) -> bool {
+        let listener = self.listener.is_none_or(|(paces, _)| paces.is_input_free());
+        let scopes = [self.client, self.user, self.address];
+        listener && scopes.iter().all(|paces| paces.is_input_free())
+    }
+}
+
+/// Why and how long a connection is not to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Never zero.
+    pub wait: Duration,
+    /// The limit that makes it wait longest.
+    pub limit: Limit,
+}
+
+/// The buckets of one connection.
+#[derive(Debug, Default)]
+pub struct Meter {
+    messages: Bucket,
+    bytes: Bucket,
+    /// None for a client without a user, or without rates of users.
+    user: Option<Arc<Account>>,
+    /// None for a client without an address.
+    address: Option<Arc<Account>>,
+}
+
+impl Meter {
+    /// For a connection of that user and address.
+    pub fn new(user: Option<Arc<Account>>, address: Option<Arc<Account>>) -> Self {
+        Self {
+            user,
+            address,
+            ..Self::default()
+        }
+    }
+
+    /// Charges what came in; how long the connection must not be read, if it must not.
+    pub fn charge(&mut self, usage: Usage, scopes: &Scopes<'_>, now: Time) -> Option<Pause> {
+        if let Some(pace) = &scopes.client.messages {
+            self.messages.charge(pace, now, usage.messages);
+        }
+        if let Some(pace) = &scopes.client.bytes {
+            self.bytes.charge(pace, now, usage.bytes);
+        }
+        for (paces, account, _) in self.shared(scopes).into_iter().flatten() {
+            if let Some(pace) = &paces.messages
+                && usage.messages > 0
+            {
+                account.messages.charge(pace, now, usage.messages);
+            }
+            if let Some(pace) = &paces.bytes {
+                account.bytes.charge(pace, now, usage.bytes);
+            }
+        }
+        self.may_read(scopes, now).err()
+    }
+
+    /// How many bytes a read may have.
+    ///
+    /// # Errors
+    /// How long the connection must not be read.
+    pub fn may_read(&self, scopes: &Scopes<'_>, now: Time) -> Result<usize, Pause> {
+        let mut found = Found::new();
+        if let Some(pace) = &scopes.client.messages {
+            let (wait, left) = (self.messages.wait(pace, now), self.messages.left(pace, now));
+            found.add(
+                Limit::ClientMessages,
+                wait,
+                left.saturating_mul(MESSAGE_BYTES),
+            );
+        }
+        if let Some(pace) = &scopes.client.bytes {
+            let (wait, left) = (self.bytes.wait(pace, now), self.bytes.left(pace, now));
+            found.add(Limit::ClientBytes, wait, left);
+        }
+        for (paces, account, [messages, bytes]) in self.shared(scopes).into_iter().flatten() {
+            if let Some(pace) = &paces.messages {
+                let bucket = &account.messages;
+                let left = bucket.left(pace, now).saturating_mul(MESSAGE_BYTES);
+                found.add(messages, bucket.wait(pace, now), left);
+            }
+            if let Some(pace) = &paces.bytes {
+                let bucket = &account.bytes;
+                found.add(bytes, bucket.wait(pace, now), bucket.left(pace, now));
+            }
+        }
+        match found.pause {
+            Some(pause) => Err(pause),
+            None => Ok(usize::try_from(found.left.max(READ_MIN)).unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// The accounts that it shares, with their rates and the names of these.
+    fn shared<'a>(&'a self, scopes: &Scopes<'a>) -> [Option<Shared<'a>>; 3] {
+        use Limit::{
+            AddressBytes, AddressMessages, ListenerBytes, ListenerMessages, UserBytes, UserMessages,
+        };
+        let user = self.user.as_deref();
+        let address = self.address.as_deref();
+        [
+            user.map(|account| (scopes.user, account, [UserMessages, UserBytes])),
+            address.map(|account| (scopes.address, account, [AddressMessages, AddressBytes])),
+            scopes
+                .listener
+                .map(|(paces, account)| (paces, account, [ListenerMessages, ListenerBytes])),
+        ]
+    }
+}
+
+type Shared<'a> = (&'a Paces, &'a Account, [Limit; 2]);
+
+/// The tightest of several buckets.
+struct Found {
+    pause: Option<Pause>,
+    left: u64,
+}
+
+impl Found {
+    const fn new() -> Self {
+        Self {
+            pause: None,
+            left: u64::MAX,
+        }
+    }
+
+    fn add(&mut self, limit: Limit, wait: Duration, left: u64) {
+        self.left = self.left.min(left);
+        let longest = self.pause.map_or(Duration::ZERO, |pause| pause.wait);
+        if wait > longest {
+            self.pause = Some(Pause { wait, limit });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Rate;
+
+    const FREE: Paces = Paces {
+        connects: None,
+        messages: None,
+        bytes: None,
+    };
+
+    fn paces(messages: u64, bytes: u64) -> Paces {
+        let rate = |amount| Rate::per_second(amount);
+        Paces::new(&Rate::NONE, &rate(messages), &rate(bytes))
+    }
+
+    fn scopes(client: &Paces) -> Scopes<'_> {
+        Scopes {
+            client,
+            user: &FREE,
+            address: &FREE,
+            listener: None,
+        }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(1_000_000 + millis)
+    }
+
+    fn usage(messages: u64, bytes: u64) -> Usage {
+        Usage { messages, bytes }
+    }
+
+    #[test]
+    fn without_rates_nothing_waits() {
+        let scopes = scopes(&FREE);
+        assert!(scopes.are_free());
+        let mut meter = Meter::default();
+        assert_eq!(
+            meter.charge(usage(1_000_000, 1 << 40), &scopes, at(0)),
+            None
+        );
+        assert_eq!(meter.may_read(&scopes, at(0)), Ok(usize::MAX));
+    }
+
+    #[test]
+    fn the_tightest_limit_is_waited_for_and_named() {
+        let client = paces(100, 1000);
+        let scopes = scopes(&client);
+        let mut meter = Meter::default();
+        assert_eq!(meter.charge(usage(10, 999), &scopes, at(0)), None);
+        let pause = meter.charge(usage(1, 2001), &scopes, at(0)).unwrap();
+        assert_eq!(
+            (pause.limit, pause.wait),
+            (Limit::ClientBytes, Duration::from_millis(2001))
+        );
+        assert_eq!(meter.may_read(&scopes, at(0)), Err(pause));
+        assert_eq!(meter.may_read(&scopes, at(2001)), Ok(1024));
+    }
+
+    #[test]
+    fn reads_are_as_short_as_the_credit_is_low() {
+        let client = paces(1000, 0);
+        let scopes = scopes(&client);
+        let mut meter = Meter::default();
+        assert_eq!(meter.may_read(&scopes, at(0)), Ok(64_000));
+        meter.charge(usage(900, 9000), &scopes, at(0));
+        assert_eq!(meter.may_read(&scopes, at(0)), Ok(6400));
+        meter.charge(usage(95, 950), &scopes, at(0));
+        assert_eq!(meter.may_read(&scopes, at(0)), Ok(1024));
+    }
+
+    #[test]
+    fn connections_of_a_user_share_what_it_may_send() {
+        let user = paces(10, 0);
+        let scopes = Scopes {
+            user: &user,
+            ..scopes(&FREE)
+        };
+        let account = Arc::new(Account::default());
+        let meter = || Meter::new(Some(Arc::clone(&account)), None);
+        let (mut one, mut two, mut stranger) = (meter(), meter(), Meter::default());
+        assert_eq!(one.charge(usage(9, 90), &scopes, at(0)), None);
+        let pause = two.charge(usage(1, 10), &scopes, at(0)).unwrap();
+        assert_eq!(pause.limit, Limit::UserMessages);
+        assert_eq!(one.may_read(&scopes, at(0)), Err(pause));
+        assert_eq!(stranger.charge(usage(1000, 1), &scopes, at(0)), None);
+    }
+
+    #[test]
+    fn every_scope_has_its_limits() {
+        let (tight, account) = (paces(1, 0), Account::default());
+        let shared = || Some(Arc::new(Account::default()));
+        let one = |scopes: Scopes<'_>| {
+            assert!(!scopes.are_free());
+            Meter::new(shared(), shared())
+                .charge(usage(2, 20), &scopes, at(0))
+                .unwrap()
+                .limit
+        };
+        assert_eq!(one(scopes(&tight)), Limit::ClientMessages);
+        let address = Scopes {
+            address: &tight,
+            ..scopes(&FREE)
+        };
+        assert_eq!(one(address), Limit::AddressMessages);
+        let listener = Scopes {
+            listener: Some((&tight, &account)),
+            ..scopes(&FREE)
+        };
+        assert_eq!(one(listener), Limit::ListenerMessages);
+    }
+}

@@ -1,0 +1,207 @@
+//! The buckets of users and of addresses, found by name when a client connects.
+
+use std::hash::{BuildHasher as _, Hash};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+use hashbrown::Equivalent;
+use thrum_protocol::Time;
+
+use super::bucket::{Pace, SharedBucket};
+use super::idle_map::IdleMap;
+use crate::config::Rate;
+use crate::hashing::HashBuilder;
+
+/// Accounts of one table: what an attacker with many addresses can fill is some tens of MiB.
+pub const ACCOUNTS_MAX: usize = 1 << 18;
+/// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be cleared.
+const SHARDS: usize = 64;
+/// An account without a connection is kept at least that long, or as long as its buckets take to fill.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// The rates of one scope (a client, a user, an address, a listener) in the form that buckets use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paces {
+    /// New connections.
+    pub connects: Option<Pace>,
+    /// PUBLISH packets from clients.
+    pub messages: Option<Pace>,
+    /// Bytes from clients.
+    pub bytes: Option<Pace>,
+}
+
+impl Paces {
+    /// Of three rates.
+    pub fn new(connects: &Rate, messages: &Rate, bytes: &Rate) -> Self {
+        Self {
+            connects: Pace::new(connects),
+            messages: Pace::new(messages),
+            bytes: Pace::new(bytes),
+        }
+    }
+
+    /// Whether nothing that a client sends is limited.
+    pub fn is_input_free(&self) -> bool {
+        self.messages.is_none() && self.bytes.is_none()
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_free(&self) -> bool {
+        self.connects.is_none() && self.is_input_free()
+    }
+
+    /// How long an account without a connection has to be kept.
+    fn idle(&self) -> Duration {
+        let paces = [self.connects, self.messages, self.bytes];
+        let refills = paces.iter().flatten().map(Pace::refill);
+        refills.fold(IDLE, Duration::max)
+    }
+}
+
+/// The buckets of one user, address or listener, shared by all its connections.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// New connections.
+    pub connects: SharedBucket,
+    /// PUBLISH packets.
+    pub messages: SharedBucket,
+    /// Bytes.
+    pub bytes: SharedBucket,
+}
+
+/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for longest are
+/// forgotten, those without a connection first; who is forgotten begins with full buckets.
+#[derive(Debug)]
+pub struct RateTable<K> {
+    hasher: HashBuilder,
+    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come here: a connection
+    /// holds its account.
+    shards: Box<[CachePadded<Mutex<Shard<K>>>]>,
+}
+
+type Shard<K> = IdleMap<K, Arc<Account>>;
+
+impl<K: Hash + Eq> RateTable<K> {
+    /// A table for so many accounts, at least two for each of its 64 shards.
+    pub fn new(accounts_max: usize) -> Self {
+        let shard = || CachePadded::new(Mutex::new(IdleMap::new(accounts_max / SHARDS)));
+        Self {
+            hasher: HashBuilder::default(),
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+        }
+    }
+
+    /// The account of a name, a full one if it is new.
+    pub fn account<Q>(&self, name: &Q, owned: impl FnOnce() -> K) -> Arc<Account>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let hash = self.hasher.hash_one(name);
+        // The map within uses the lower bits and the highest seven.
+        let shard = &self.shards[usize::try_from((hash >> 32) % SHARDS as u64).unwrap_or(0)];
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = shard.entry(name, is_held, || (owned(), Arc::default()));
+        Arc::clone(account)
+    }
+
+    /// Forgets accounts that nobody needs; to be called now and then.
+    pub fn sweep(&self, paces: &Paces, now: Time) {
+        let idle = paces.idle();
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            if paces.is_free() {
+                shard.clear();
+            } else {
+                shard.forget_idle(idle, now, is_held);
+            }
+        }
+    }
+
+    /// Accounts that were forgotten because there was no room, since the last call.
+    pub fn take_crowded_out(&self) -> u64 {
+        let of = |shard: &Mutex<Shard<K>>| {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.take_crowded_out()
+        };
+        self.shards.iter().map(|shard| of(shard)).sum()
+    }
+
+    /// Accounts there are.
+    pub fn len(&self) -> usize {
+        let of =
+            |shard: &Mutex<Shard<K>>| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.shards.iter().map(|shard| of(shard)).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Whether a connection has it.
+fn is_held(account: &Arc<Account>) -> bool {
+    Arc::strong_count(account) > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paces() -> Paces {
+        Paces::new(&Rate::per_second(1), &Rate::NONE, &Rate::NONE)
+    }
+
+    fn of(table: &RateTable<Box<str>>, name: &str) -> Arc<Account> {
+        table.account(name, || name.into())
+    }
+
+    #[test]
+    fn the_connections_of_a_name_share_an_account() {
+        let table = RateTable::new(ACCOUNTS_MAX);
+        let (one, same, other) = (of(&table, "a"), of(&table, "a"), of(&table, "b"));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(!Arc::ptr_eq(&one, &other));
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_table_never_exceeds_its_bound_and_keeps_who_is_connected() {
+        let table = RateTable::new(SHARDS * 8);
+        let held = of(&table, "held");
+        for name in 0..100_000 {
+            of(&table, &name.to_string());
+            assert!(table.len() <= SHARDS * 8);
+        }
+        assert!(Arc::ptr_eq(&of(&table, "held"), &held));
+        assert!(table.take_crowded_out() > 99_000);
+    }
+
+    #[test]
+    fn who_left_is_forgotten_once_the_buckets_are_full() {
+        let table = RateTable::new(ACCOUNTS_MAX);
+        let slow = Rate::new(1, Duration::from_hours(1), 10).unwrap();
+        let paces = Paces::new(&slow, &Rate::NONE, &Rate::NONE);
+        let at = |hours: u64| Time::from_millis(hours * 3_600_000);
+        table.sweep(&paces, at(100));
+        let held = of(&table, "held");
+        of(&table, "left");
+        table.sweep(&paces, at(109));
+        assert_eq!(table.len(), 2);
+        table.sweep(&paces, at(110));
+        table.sweep(&paces, at(120));
+        assert_eq!(table.len(), 1);
+        assert!(Arc::ptr_eq(&of(&table, "held"), &held));
+    }
+
+    #[test]
+    fn without_rates_nothing_is_kept() {
+        let table = RateTable::new(ACCOUNTS_MAX);
+        of(&table, "a");
+        table.sweep(&paces(), Time::from_millis(1));
+        assert!(!table.is_empty());
+        table.sweep(&Paces::default(), Time::from_millis(2));
+        assert!(table.is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! Questions to the gatekeeper, and its answers, which come by mail.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use thrum_access::{Answer, Denial, Reply};
+use thrum_codec::ReasonCode;
+
+use super::Worker;
+use crate::mailbox::Mail;
+use crate::node::{Node, WorkerId};
+
+/// Whom an answer is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerTo {
+    /// A connection that is not in yet.
+    Connection { key: u32, serial: u32 },
+    /// A connected client that proves itself again.
+    Again { slot: u32, id: u64 },
+    /// A connected client whose own rules may have changed.
+    Refresh { slot: u32, id: u64 },
+}
+
+/// An answer of the gatekeeper.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) to: AnswerTo,
+    pub(crate) answer: Answer,
+}
+
+/// Sends the answer to the worker, or a denial if there never is one.
+struct Answering {
+    node: Arc<Node>,
+    worker: WorkerId,
+    to: AnswerTo,
+    is_told: bool,
+}
+
+impl Answering {
+    fn tell(&mut self, answer: Answer) {
+        self.is_told = true;
+        let answered = Answered {
+            to: self.to,
+            answer,
+        };
+        let mail = Mail::Answered(Box::new(answered));
+        self.node.mailbox(self.worker).push(mail);
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(Answer::Deny(Denial {
+                reason: ReasonCode::ServerUnavailable,
+                what: "the server cannot check the credentials now, try again later",
+                detail: Cow::Borrowed("the gatekeeper gave no answer"),
+            }));
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn reply(&self, to: AnswerTo) -> Reply<Answer> {
+        let mut answering = Answering {
+            node: Arc::clone(&self.node),
+            worker: self.local.id,
+            to,
+            is_told: false,
+        };
+        Box::new(move |answer| answering.tell(answer))
+    }
+
+    /// The gatekeeper has answered.
+    pub(super) fn take_answer(&mut self, Answered { to, answer }: Answered) {
+        match to {
+            AnswerTo::Connection { key, serial } => self.answered(key, serial, answer),
+            AnswerTo::Again { slot, id } => self.proved_again(slot, id, answer),
+            AnswerTo::Refresh { slot, id } => self.refreshed(slot, id, answer),
+        }
+    }
+}

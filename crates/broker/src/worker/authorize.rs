@@ -1,0 +1,275 @@
+//! May a client publish this, subscribe to that, receive this?
+//!
+//! What the gatekeeper alone can decide is asked before the session sees the packet: the packet waits in the connection,
+//! which is not read until all its answers are there.
+
+use std::sync::Arc;
+
+use thrum_access::{Admission, Question};
+use thrum_codec::packet::{Packet, Publish, Subscribe};
+use thrum_codec::{QoS, ReasonCode};
+use thrum_protocol::Violation;
+use thrum_protocol::server::Handshake;
+
+use super::Worker;
+use crate::access::{Asked, ClientAccess, Grant, Verdict};
+use crate::mailbox::Mail;
+use crate::metrics::Counter;
+use crate::node::{Node, WorkerId};
+
+/// An answer of the gatekeeper about a topic.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    key: u32,
+    serial: u32,
+    question: Question,
+    allowed: Option<bool>,
+}
+
+/// Sends the answer to the worker, or a refusal if there never is one.
+struct Deciding {
+    node: Arc<Node>,
+    worker: WorkerId,
+    decided: Option<Box<Decided>>,
+}
+
+impl Deciding {
+    fn tell(&mut self, allowed: Option<bool>) {
+        if let Some(mut decided) = self.decided.take() {
+            decided.allowed = allowed;
+            self.node.mailbox(self.worker).push(Mail::Decided(decided));
+        }
+    }
+}
+
+impl Drop for Deciding {
+    fn drop(&mut self) {
+        self.tell(Some(false));
+    }
+}
+
+impl Worker {
+    /// Whether the packet has to wait for the gatekeeper, who is asked now.
+    #[inline]
+    pub(super) fn has_to_ask(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
+        if self.local.clients[slot as usize].access.is_none() {
+            return false;
+        }
+        match packet {
+            Packet::Publish(publish) => self.asks_about_publish(key, slot, publish),
+            Packet::Subscribe(subscribe) => self.asks_about_filters(key, slot, subscribe),
+            _ => false,
+        }
+    }
+
+    fn asks_about_publish(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {
+        let now = self.local.now;
+        let client = &self.local.clients[slot as usize];
+        let Some((access, topic)) = client
+            .access
+            .as_deref()
+            .zip(client.session.topic_of(publish))
+        else {
+            return false;
+        };
+        if access.publish(topic, (publish.qos, publish.retain), now) != Verdict::Ask {
+            return false;
+        }
+        let question = Question {
+            identity: Arc::clone(&access.identity),
+            is_publish: true,
+            topic: topic.into(),
+            qos: publish.qos,
+            retain: publish.retain,
+        };
+        self.put(key, question);
+        true
+    }
+
+    fn asks_about_filters(&mut self, key: u32, slot: u32, subscribe: &Subscribe<'_>) -> bool {
+        let now = self.local.now;
+        let client = &self.local.clients[slot as usize];
+        let Some(access) = client.access.as_deref() else {
+            return false;
+        };
+        let mut questions: Vec<Question> = Vec::new();
+        for request in &subscribe.requests {
+            let (filter, qos) = (request.filter.matched_part(), request.options.qos);
+            let is_new = || {
+                let same = |asked: &Question| *asked.topic == *filter && asked.qos == qos;
+                !questions.iter().any(same)
+            };
+            if access.subscribe(filter, qos, now) == Grant::Ask && is_new() {
+                questions.push(Question {
+                    identity: Arc::clone(&access.identity),
+                    is_publish: false,
+                    topic: filter.into(),
+                    qos,
+                    retain: false,
+                });
+            }
+        }
+        // One after the other: the packet is looked at again after each answer, and asks for the next.
+        questions.into_iter().next().is_some_and(|question| {
+            self.put(key, question);
+            true
+        })
+    }
+
+    fn put(&mut self, key: u32, question: Question) {
+        let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
+            return;
+        };
+        let connection = &mut self.local.connections[key as usize];
+        connection.is_deciding = true;
+        let decided = Decided {
+            key,
+            serial: connection.serial,
+            question: question.clone(),
+            allowed: None,
+        };
+        let mut deciding = Deciding {
+            node: Arc::clone(&self.node),
+            worker: self.local.id,
+            decided: Some(Box::new(decided)),
+        };
+        gatekeeper.authorize(question, Box::new(move |allowed| deciding.tell(allowed)));
+    }
+
+    /// The gatekeeper has decided: the packet that waits is looked at again.
+    pub(super) fn take_decision(&mut self, decided: &Decided) {
+        let Decided {
+            key,
+            serial,
+            question,
+            allowed,
+        } = decided;
+        let now = self.local.now;
+        let Some(connection) = self.local.connections.get_mut(*key as usize) else {
+            return;
+        };
+        if connection.serial != *serial || !connection.is_deciding {
+            return;
+        }
+        connection.is_deciding = false;
+        let partial = std::mem::take(&mut connection.partial);
+        let slot = connection.session();
+        let policy = &self.local.settings.access.access.policy;
+        if let Some(access) =
+            slot.and_then(|slot| self.local.clients[slot as usize].access.as_deref_mut())
+        {
+            let asked = if question.is_publish {
+                Asked::publish(&question.topic, question.qos, question.retain)
+            } else {
+                Asked::subscribe(&question.topic, question.qos)
+            };
+            access.remember(asked, *allowed, policy, now);
+        }
+        self.go_on_reading(*key, &partial);
+    }
+
+    /// What holds for a client that comes in; none if it may do everything.
+    pub(super) fn access_of(&self, admission: Admission) -> Option<Box<ClientAccess>> {
+        let shared = &self.local.settings.access;
+        let is_open = shared.is_open() && admission.rules.is_none();
+        (!is_open).then(|| Box::new(ClientAccess::new(admission, shared)))
+    }
+
+    /// The will is checked when it is left, so that the client is told, and once more when it is published.
+    pub(super) fn may_leave_will(
+        &self,
+        handshake: &Handshake,
+        access: Option<&ClientAccess>,
+    ) -> Result<(), Violation> {
+        let (Some((will, topic)), Some(access)) = (handshake.will(), access) else {
+            return Ok(());
+        };
+        let now = self.local.now;
+        // The gatekeeper is asked about it with the first message of that topic; it must not be forbidden already.
+        if access.publish(topic, (will.qos(), will.retain()), now) == Verdict::Denied {
+            self.local.row().add(Counter::PublishDenied, 1);
+            let what = "not authorized to publish the will's topic";
+            return Err(Violation::new(ReasonCode::NotAuthorized, what));
+        }
+        Ok(())
+    }
+
+    /// Something is checked for the client.
+    pub(super) fn needs_check(&self, slot: u32) -> bool {
+        let access = self.local.clients[slot as usize].access.as_ref();
+        access.is_some_and(|access| !access.is_everything())
+    }
+
+    /// May the client publish this? The topic is as it names it.
+    #[inline]
+    pub(crate) fn may_publish(&mut self, slot: u32, topic: &str, qos: QoS, retain: bool) -> bool {
+        let client = &self.local.clients[slot as usize];
+        let Some(access) = client
+            .access
+            .as_deref()
+            .filter(|access| !access.is_everything())
+        else {
+            return true;
+        };
+        let is_allowed = access.publish(topic, (qos, retain), self.local.now) == Verdict::Allowed;
+        if !is_allowed {
+            self.publish_denied(slot, topic);
+        }
+        is_allowed
+    }
+
+    #[cold]
+    fn publish_denied(&mut self, slot: u32, topic: &str) {
+        self.local.row().add(Counter::PublishDenied, 1);
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, topic, "publish denied by the rules");
+        }
+    }
+
+    /// How a subscription is granted. The filter is as the client names it, without `$share/GROUP/`.
+    pub(crate) fn grant(
+        &mut self,
+        slot: u32,
+        filter: &str,
+        (qos, is_shared): (QoS, bool),
+    ) -> Grant {
+        let access = self.local.clients[slot as usize].access.as_deref();
+        let Some(access) = access.filter(|access| !access.is_everything()) else {
+            return Grant::Whole;
+        };
+        let filters_partial = self.local.settings.access.access.policy.filters_partial;
+        match access.subscribe(filter, qos, self.local.now) {
+            // A message that its member may not have would be lost for the group.
+            Grant::Checked { .. } if is_shared || !filters_partial => Grant::Refused,
+            grant => grant,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn subscription_denied(&mut self, slot: u32, filter: &str) {
+        self.local.row().add(Counter::SubscribeDenied, 1);
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, filter, "subscription denied by the rules");
+        }
+    }
+}
+
+impl crate::worker::Local {
+    /// May a client receive this through a subscription that is checked? The topic is whole.
+    #[cold]
+    pub(crate) fn may_receive(&self, slot: u32, topic: &str, qos: QoS, or_allowed: bool) -> bool {
+        let client = &self.clients[slot as usize];
+        let seen = match client.session.mount_point() {
+            None => Some(topic),
+            Some(mount) => mount.seen_topic(topic),
+        };
+        let may = |access: &ClientAccess, topic| access.receive(topic, qos, or_allowed);
+        match (client.access.as_deref(), seen) {
+            (Some(access), Some(topic)) => may(access, topic),
+            (None, _) => true,
+            (Some(_), None) => false,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Who may come in and stay: what protection says is asked here, told to the client and counted.
+
+use std::net::IpAddr;
+
+use thrum_access::Identity;
+use thrum_codec::ReasonCode;
+use thrum_protocol::Violation;
+use thrum_protocol::server::Handshake;
+
+use super::Worker;
+use super::lifecycle::Ending;
+use crate::connection::Phase;
+use crate::mailbox::Mail;
+use crate::metrics::Counter;
+use crate::protection::{BanList, Changes, Refusal, Subject, SubjectRef, Who};
+
+impl Worker {
+    /// A connection from there may go on; if not, it is closed without a word.
+    pub(super) fn may_open(&mut self, address: Option<IpAddr>) -> bool {
+        let (settings, now) = (&self.local.settings.protection, self.local.now);
+        let Err(refusal) = self.node.protection.may_open(address, settings, now) else {
+            return true;
+        };
+        self.local.row().add(refusal.into(), 1);
+        if let Some(address) = address
+            && self.may_log()
+        {
+            tracing::info!(%address, reason = refusal.what(), "connection closed");
+        }
+        false
+    }
+
+    /// A client may try to log in.
+    pub(super) fn may_log_in(
+        &mut self,
+        key: u32,
+        handshake: &Handshake,
+        username: Option<&str>,
+    ) -> Result<(), Violation> {
+        let who = self.who(key, handshake, username);
+        let (settings, now) = (&self.local.settings.protection, self.local.now);
+        let may_be = self.node.protection.may_log_in(&who, settings, now);
+        self.counted(may_be)
+    }
+
+    /// A client that is admitted may begin its session.
+    pub(super) fn may_enter(
+        &mut self,
+        key: u32,
+        handshake: &Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let who = self.who(key, handshake, identity.username.as_deref());
+        let (settings, now) = (&self.local.settings.protection, self.local.now);
+        let may_be = self.node.protection.may_enter(&who, settings, now);
+        self.counted(may_be)
+    }
+
+    /// What the client has shown is wrong.
+    pub(super) fn login_failed(&mut self, key: u32, handshake: &Handshake, username: Option<&str>) {
+        self.local.row().add(Counter::LoginsFailed, 1);
+        let who = self.who(key, handshake, username);
+        let (settings, now) = (&self.local.settings.protection, self.local.now);
+        if self.node.protection.login_failed(&who, settings, now) {
+            self.local.row().add(Counter::LoginWaits, 1);
+            if self.may_log() {
+                let peer = self.local.connections[key as usize].peer;
+                tracing::warn!(%peer, "too many failed logins: logins from this address are refused for a while \
+                     (protection.logins)");
+            }
+        }
+    }
+
+    /// What the client has shown is right.
+    pub(super) fn login_succeeded(&self, key: u32, handshake: &Handshake, username: Option<&str>) {
+        let who = self.who(key, handshake, username);
+        let settings = &self.local.settings.protection;
+        self.node.protection.login_succeeded(&who, settings);
+    }
+
+    fn who<'a>(&self, key: u32, handshake: &'a Handshake, username: Option<&'a str>) -> Who<'a> {
+        Who {
+            client_id: handshake.client_id(),
+            username,
+            address: self.local.connections[key as usize].peer.address(),
+        }
+    }
+
+    fn counted(&self, may_be: Result<(), Refusal>) -> Result<(), Violation> {
+        may_be.map_err(|refusal| {
+            self.local.row().add(refusal.into(), 1);
+            refusal.into()
+        })
+    }
+
+    /// Tells all workers of new bans. One worker looks for all, so that the others may sleep.
+    pub(super) fn watch_bans(&mut self) {
+        let Some(changes) = self.node.protection.bans().changes(&mut self.bans_seen) else {
+            return;
+        };
+        for worker in 0..self.node.workers() {
+            if worker != self.local.id.index() {
+                self.send(worker, Mail::Banned(changes.clone()));
+            }
+        }
+        self.banned(&changes);
+    }
+
+    /// Clients that are banned and connected have to go.
+    pub(super) fn banned(&mut self, changes: &Changes) {
+        let list = self.node.protection.bans().list();
+        let seconds = self.local.now.as_millis() / 1000;
+        let keys = match changes {
+            Changes::Added(subjects) => self.keys_of(subjects),
+            Changes::Unknown => None,
+        };
+        let keys = keys.unwrap_or_else(|| self.all_keys());
+        for key in keys {
+            if self.is_banned(key, &list, seconds) {
+                self.local.row().add(Counter::BannedDisconnected, 1);
+                let what = "banned by the administrator of the broker";
+                self.disconnect(
+                    key,
+                    ReasonCode::AdministrativeAction,
+                    what,
+                    Ending::ClosedByServer,
+                );
+                self.local.end_unit();
+            }
+        }
+    }
+
+    /// Connections of client identifiers; none if a user or a network is among them, which nobody can look up.
+    fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<u32>> {
+        let mut keys = Vec::new();
+        for subject in subjects {
+            let Subject::ClientId(client_id) = subject else {
+                return None;
+            };
+            let slot = self.local.find(client_id);
+            let key = slot.and_then(|slot| self.local.clients[slot as usize].connection_slot());
+            keys.extend(key.and_then(|key| u32::try_from(key).ok()));
+        }
+        Some(keys)
+    }
+
+    fn all_keys(&self) -> Vec<u32> {
+        let keys = self.local.connections.iter();
+        keys.filter_map(|(key, _)| u32::try_from(key).ok())
+            .collect()
+    }
+
+    fn is_banned(&self, key: u32, list: &BanList, seconds: u64) -> bool {
+        let Some(connection) = self.local.connections.get(key as usize) else {
+            return false;
+        };
+        if connection.phase == Phase::Draining {
+            return false;
+        }
+        let from = connection.peer.address();
+        if from.is_some_and(|address| list.find_address(address, seconds).is_some()) {
+            return true;
+        }
+        let Some(slot) = connection.session() else {
+            return false;
+        };
+        let client = &self.local.clients[slot as usize];
+        let client_id = SubjectRef::ClientId(client.session.client_id());
+        let access = client.access.as_deref();
+        let username = access.and_then(|access| access.identity.username.as_deref());
+        let username = username.map(SubjectRef::Username);
+        let mut subjects = [Some(client_id), username].into_iter().flatten();
+        subjects.any(|subject| list.find(subject, seconds).is_some())
+    }
+
+    /// Forgets what is over.
+    pub(super) fn sweep_protection(&mut self) {
+        let (settings, now) = (&self.local.settings.protection, self.local.now);
+        let forgotten = self.node.protection.sweep(settings, now);
+        self.local
+            .row()
+            .add(Counter::RateAccountsForgotten, forgotten);
+    }
+}

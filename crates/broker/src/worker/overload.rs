@@ -1,0 +1,64 @@
+//! The end of a turn: what it took decides whether new work waits.
+
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use crate::metrics::Counter;
+use crate::protection::{Cause, Measured};
+
+impl Worker {
+    /// Takes in how long the turn took, and what else is short.
+    pub(super) fn observe_load(&mut self) {
+        let now = self.node.clock.now();
+        let measured = Measured {
+            turn: now.since(self.local.now),
+            is_memory_short: self.node.pressure.load(Ordering::Relaxed),
+            handshakes: self.handshakes.open(),
+        };
+        let limits = &self.local.settings.protection.overload;
+        let before = self.overload;
+        let row = self.local.row();
+        self.overload
+            .observe(&measured, limits, now, |cause, begins| {
+                if begins {
+                    row.add(cause.into(), 1);
+                }
+                log(cause, begins);
+            });
+        let gauge = |counter, was, is| match (was, is) {
+            (false, true) => row.add(counter, 1),
+            (true, false) => row.subtract(counter, 1),
+            (false, false) | (true, true) => {}
+        };
+        let now = &self.overload;
+        gauge(
+            Counter::OverloadDeferring,
+            before.defers_connections(),
+            now.defers_connections(),
+        );
+        gauge(
+            Counter::OverloadSlowing,
+            before.slows_publishers(),
+            now.slows_publishers(),
+        );
+    }
+}
+
+/// Short memory is logged by the worker that looks at it.
+fn log(cause: Cause, begins: bool) {
+    let what = match cause {
+        Cause::Lag => "turns take long: new connections wait (protection.overload.turn)",
+        Cause::LongLag => {
+            "turns take long: publishers are read less (protection.overload.publish_turn)"
+        }
+        Cause::Handshakes => {
+            "many handshakes are unfinished: new connections wait (limits.handshakes)"
+        }
+        Cause::Memory => return,
+    };
+    if begins {
+        tracing::warn!("{what}");
+    } else {
+        tracing::info!("over: {what}");
+    }
+}

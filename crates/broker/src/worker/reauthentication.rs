@@ -1,0 +1,223 @@
+//! Connected clients that prove themselves again, and those whose rules may have changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_access::{Admission, Answer, Denial, Login, Method, Secret};
+use thrum_codec::ReasonCode;
+use thrum_codec::packet::Auth;
+use thrum_protocol::Time;
+
+use super::answers::AnswerTo;
+use super::lifecycle::Ending;
+use super::{Target, Worker};
+use crate::access::ClientAccess;
+
+impl Worker {
+    /// AUTH of a connected client. [MQTT-4.12.1-1]
+    pub(super) fn authenticate_again(&mut self, slot: u32, auth: &Auth<'_>) {
+        let client = &self.local.clients[slot as usize];
+        let id = client.session.id();
+        let data = auth.properties.authentication_data.unwrap_or_default();
+        let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
+        let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) else {
+            self.turn_away(
+                slot,
+                ReasonCode::NotAuthorized,
+                "enhanced authentication is no longer set up",
+            );
+            return;
+        };
+        if auth.reason == ReasonCode::ReAuthenticate {
+            let login = Login {
+                identity: (*access.identity).clone(),
+                is_username_verified: false,
+                password: None,
+                version: client.session.version(),
+                method: client.session.authentication_method().map(|name| Method {
+                    name: name.into(),
+                    data: Secret::new(data),
+                }),
+            };
+            gatekeeper.login(login, self.reply(AnswerTo::Again { slot, id }));
+            return;
+        }
+        let Some((_, exchange)) = self.exchanges.remove(&slot).filter(|(of, _)| *of == id) else {
+            self.turn_away(
+                slot,
+                ReasonCode::ProtocolError,
+                "AUTH that answers no challenge",
+            );
+            return;
+        };
+        gatekeeper.step(
+            exchange,
+            data.to_vec(),
+            self.reply(AnswerTo::Again { slot, id }),
+        );
+    }
+
+    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is until then.
+    pub(super) fn proved_again(&mut self, slot: u32, id: u64, answer: Answer) {
+        if !self.is_connected(slot, id) {
+            return;
+        }
+        match answer {
+            Answer::Unchanged => {}
+            // [MQTT-4.12.1-2]
+            Answer::Deny(denial) => self.turn_away_denied(slot, &denial),
+            Answer::Challenge { data, exchange } => {
+                self.exchanges.insert(slot, (id, exchange));
+                let (client, out) = self.local.client_and_output(slot);
+                let asked = client.session.authenticate_continue(&data, out);
+                self.after_auth(slot, asked);
+            }
+            Answer::Admit(admission) => {
+                let data = admission.data.clone();
+                self.take_over_admission(slot, *admission);
+                if !self.is_connected(slot, id) {
+                    return;
+                }
+                let (client, out) = self.local.client_and_output(slot);
+                let done = client.session.authenticate_done(data.as_deref(), out);
+                self.after_auth(slot, done);
+            }
+        }
+    }
+
+    fn after_auth(&mut self, slot: u32, written: Result<(), thrum_protocol::Violation>) {
+        match written {
+            Ok(()) => {
+                let connection = self.local.clients[slot as usize].connection;
+                self.local.wrote(connection);
+            }
+            Err(violation) => self.turn_away(slot, violation.reason, violation.what),
+        }
+    }
+
+    /// The gatekeeper has looked at a connected client again.
+    pub(super) fn refreshed(&mut self, slot: u32, id: u64, answer: Answer) {
+        if !self.is_connected(slot, id) {
+            return;
+        }
+        match answer {
+            Answer::Unchanged | Answer::Challenge { .. } => {
+                let again = self.local.clients[slot as usize]
+                    .access
+                    .as_ref()
+                    .and_then(|access| access.refresh_secs);
+                self.refresh_in(slot, again);
+            }
+            Answer::Admit(admission) => self.take_over_admission(slot, *admission),
+            // What cannot be looked up now holds until it can be.
+            Answer::Deny(denial)
+                if denial.reason == ReasonCode::ServerUnavailable
+                    || denial.reason == ReasonCode::ServerBusy =>
+            {
+                self.refresh_in(slot, Some(REFRESH_AGAIN_SECS));
+            }
+            Answer::Deny(denial) => self.turn_away_denied(slot, &denial),
+        }
+    }
+
+    fn take_over_admission(&mut self, slot: u32, admission: Admission) {
+        let refresh_secs = admission.refresh_secs;
+        if let Some(end) = admission.expires_at {
+            self.valid_until(slot, Some(end));
+        }
+        let shared = Arc::clone(&self.local.settings.access);
+        let client = &mut self.local.clients[slot as usize];
+        match client.access.as_deref_mut() {
+            Some(access) => access.renew(admission, &shared),
+            None => client.access = Some(Box::new(ClientAccess::new(admission, &shared))),
+        }
+        self.refresh_in(slot, refresh_secs);
+        self.check_subscriptions(slot);
+    }
+
+    /// The connection ends then: seconds of the Unix epoch, which is what the node's time counts from.
+    pub(super) fn valid_until(&mut self, slot: u32, end: Option<u64>) {
+        let end = end.map(|end| Time::from_millis(end.saturating_mul(1000)));
+        let client = &mut self.local.clients[slot as usize];
+        client.session.set_valid_until(end);
+        self.arm(slot);
+    }
+
+    /// The gatekeeper is asked again about the client's own rules.
+    pub(super) fn refresh_in(&mut self, slot: u32, seconds: Option<u32>) {
+        let Some(seconds) = seconds else { return };
+        let client = &mut self.local.clients[slot as usize];
+        let id = client.session.id();
+        let at = self
+            .local
+            .now
+            .plus(Duration::from_secs(u64::from(seconds.max(1))));
+        if let Some(access) = client.access.as_deref_mut() {
+            access.refresh_secs = Some(seconds);
+            access.refresh_at = Some(at);
+            self.timers.insert(at, Target::Refresh { slot, id });
+        }
+    }
+
+    /// It is time to ask again.
+    pub(super) fn refresh_due(&mut self, slot: u32, id: u64) {
+        if !self.is_connected(slot, id) {
+            return;
+        }
+        let now = self.local.now;
+        let access = self.local.clients[slot as usize].access.as_deref_mut();
+        let is_due = access.is_some_and(|access| {
+            let is_due = access.refresh_at.is_some_and(|at| at <= now);
+            if is_due {
+                access.refresh_at = None;
+            }
+            is_due
+        });
+        if is_due {
+            self.ask_again(slot);
+        }
+    }
+
+    /// Asks the gatekeeper whether what it said of a connected client still holds.
+    pub(super) fn ask_again(&mut self, slot: u32) {
+        let client = &self.local.clients[slot as usize];
+        let id = client.session.id();
+        let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
+        if let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) {
+            let identity = Arc::clone(&access.identity);
+            gatekeeper.refresh(identity, self.reply(AnswerTo::Refresh { slot, id }));
+        }
+    }
+
+    /// The session is there and has this connection.
+    pub(super) fn is_at(&self, slot: u32, key: u32) -> bool {
+        let client = self.local.clients.get(slot as usize);
+        client.is_some_and(|client| client.connection == key)
+    }
+
+    pub(super) fn is_connected(&self, slot: u32, id: u64) -> bool {
+        self.is_session(slot, id)
+            && self.local.clients[slot as usize]
+                .connection_slot()
+                .is_some()
+    }
+
+    fn turn_away_denied(&mut self, slot: u32, denial: &Denial) {
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, reason = %denial.detail, "disconnected: no longer admitted");
+        }
+        self.turn_away(slot, denial.reason, denial.what);
+    }
+
+    /// A connected client has to go.
+    pub(super) fn turn_away(&mut self, slot: u32, reason: ReasonCode, what: &str) {
+        let connection = self.local.clients[slot as usize].connection_slot();
+        if let Some(key) = connection.and_then(|key| u32::try_from(key).ok()) {
+            self.disconnect(key, reason, what, Ending::ClosedByServer);
+        }
+    }
+}
+
+/// A gatekeeper that could not look is asked again after this.
+const REFRESH_AGAIN_SECS: u32 = 30;

@@ -1,0 +1,146 @@
+//! Other rules, or other people who decide: what clients have is looked at again, some in each turn.
+
+use std::sync::Arc;
+
+use thrum_access::{Admission, Identity};
+use thrum_codec::ReasonCode;
+use thrum_codec::topic::TopicFilter;
+
+use super::Worker;
+use crate::access::{ClientAccess, Grant};
+use crate::metrics::Counter;
+use crate::subscribe::Check;
+
+/// Sessions that are looked at in one turn: each costs some microseconds, and clients wait meanwhile.
+const SESSIONS_PER_TURN: usize = 256;
+
+impl Worker {
+    /// Rules or gatekeeper have changed.
+    pub(super) fn access_changed(&mut self) {
+        self.recheck = Some(0);
+    }
+
+    /// There are sessions that were not looked at yet.
+    pub(super) fn is_rechecking(&self) -> bool {
+        self.recheck.is_some()
+    }
+
+    /// The next sessions.
+    pub(super) fn recheck_some(&mut self) {
+        let Some(first) = self.recheck else { return };
+        let end = first + SESSIONS_PER_TURN;
+        for slot in first..end {
+            if self.local.clients.contains(slot) {
+                self.recheck_session(u32::try_from(slot).unwrap_or(u32::MAX));
+                self.local.end_unit();
+            }
+        }
+        let is_done = end >= self.local.clients.capacity();
+        self.recheck = (!is_done).then_some(end);
+        self.rates_changed &= !is_done;
+    }
+
+    fn recheck_session(&mut self, slot: u32) {
+        if self.rates_changed {
+            self.measure_again(slot);
+        }
+        let shared = Arc::clone(&self.local.settings.access);
+        let client = &mut self.local.clients[slot as usize];
+        match client.access.as_deref_mut() {
+            Some(access) if access.is_current(&shared) => return,
+            Some(access) => access.resolve(&shared),
+            None if shared.is_open() => return,
+            // It came in while everybody might do everything.
+            None => {
+                let identity = self.identity_of(slot);
+                let admission = Admission {
+                    identity,
+                    ..Admission::default()
+                };
+                let access = ClientAccess::new(admission, &shared);
+                self.local.clients[slot as usize].access = Some(Box::new(access));
+            }
+        }
+        self.check_subscriptions(slot);
+        let Some(client) = self.local.clients.get(slot as usize) else {
+            // Its session ended with its connection.
+            return;
+        };
+        let has_user = client
+            .access
+            .as_ref()
+            .is_some_and(|access| access.identity.username.is_some());
+        if has_user && client.connection_slot().is_some() {
+            self.ask_again(slot);
+        }
+    }
+
+    /// An anonymous client.
+    pub(super) fn identity_of(&mut self, slot: u32) -> Identity {
+        let client = &self.local.clients[slot as usize];
+        let client_id = client.session.client_id().into();
+        let connection = client
+            .connection_slot()
+            .map(|key| &self.local.connections[key]);
+        let from = connection.map(|connection| (connection.gate, connection.peer.address()));
+        let (gate, address) = from.unzip();
+        let listener = gate.map(|gate| Arc::clone(&self.local.gate(gate).name));
+        Identity {
+            client_id,
+            address: address.flatten(),
+            listener: listener.unwrap_or_default(),
+            ..Identity::default()
+        }
+    }
+
+    /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
+    /// client that comes back finds the rest. What is allowed in part is checked from now on.
+    pub(super) fn check_subscriptions(&mut self, slot: u32) {
+        if self.revoke_subscriptions(slot) {
+            let what = "a subscription is no longer allowed: the rules have changed";
+            self.turn_away(slot, ReasonCode::NotAuthorized, what);
+        }
+    }
+
+    /// Ends the subscriptions that are not allowed; whether there were any.
+    pub(super) fn revoke_subscriptions(&mut self, slot: u32) -> bool {
+        let mut is_revoked = false;
+        for standing in self.standing_subscriptions(slot) {
+            let Ok(filter) = TopicFilter::parse(&standing.filter) else {
+                continue;
+            };
+            let is_shared = filter.shared().is_some();
+            let mount = self.local.clients[slot as usize]
+                .session
+                .mount_point()
+                .cloned();
+            let whole = filter.matched_part();
+            let seen = mount
+                .as_ref()
+                .map_or(Some(whole), |mount| mount.seen_topic(whole));
+            // The mount point is another one since: nothing comes through it.
+            let Some(seen) = seen else { continue };
+            match self.grant(slot, seen, (standing.qos, is_shared)) {
+                // What the gatekeeper said when it was made holds for it.
+                Grant::Ask => {}
+                Grant::Whole => self.set_check(slot, filter, Check::Never),
+                Grant::Checked { or_allowed } => {
+                    self.set_check(slot, filter, Check::each(or_allowed));
+                }
+                Grant::Refused => {
+                    is_revoked = true;
+                    self.local.row().add(Counter::SubscriptionsRevoked, 1);
+                    self.unsubscribe(slot, filter);
+                }
+            }
+        }
+        if is_revoked && self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(
+                client_id,
+                "subscriptions ended: the rules do not allow them any more"
+            );
+        }
+        is_revoked
+    }
+}

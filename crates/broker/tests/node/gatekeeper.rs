@@ -1,0 +1,283 @@
+//! Who comes in and what it may do, decided by a gatekeeper of the test's own.
+
+use std::sync::{Arc, Mutex};
+
+use thrum_access::{
+    Admission, Answer, Denial, Exchange, Gatekeeper, Identity, Login, Question, Reply, Rules,
+};
+use thrum_broker::{Access, Broker, Config, Listening, Policy};
+use thrum_codec::packet::Connect;
+use thrum_codec::{QoS, ReasonCode, Version};
+
+use crate::peer::{Peer, configured, connect_packet, will};
+
+/// Admits who has the password `right`, with rules by user name; keeps what it was asked about topics.
+#[derive(Debug, Default)]
+struct Keeper {
+    rules: Mutex<Option<Arc<Rules>>>,
+    is_gone: Mutex<bool>,
+    asked: Mutex<Vec<(String, bool)>>,
+    decides: bool,
+    answers_nobody: bool,
+}
+
+impl Keeper {
+    fn with_rules(rules: &str) -> Self {
+        let rules = Rules::parse(rules, "test").expect("the test's rules");
+        Self {
+            rules: Mutex::new(Some(Arc::new(rules))),
+            ..Self::default()
+        }
+    }
+
+    fn admission(&self, identity: Identity) -> Answer {
+        Answer::Admit(Box::new(Admission {
+            identity,
+            rules: self.rules.lock().expect("one at a time").clone(),
+            ..Admission::default()
+        }))
+    }
+}
+
+impl Gatekeeper for Keeper {
+    fn login(&self, login: Login, reply: Reply<Answer>) {
+        if self.answers_nobody {
+            return;
+        }
+        let is_right = login
+            .password
+            .as_ref()
+            .is_some_and(|one| one.expose() == b"right");
+        reply(if is_right {
+            self.admission(login.identity)
+        } else {
+            Answer::Deny(Denial {
+                reason: ReasonCode::BadUserNameOrPassword,
+                what: "bad user name or password",
+                detail: "wrong password".into(),
+            })
+        });
+    }
+
+    fn step(&self, _: Exchange, _: Vec<u8>, reply: Reply<Answer>) {
+        reply(Answer::Unchanged);
+    }
+
+    fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>) {
+        let is_gone = *self.is_gone.lock().expect("one at a time");
+        reply(if is_gone {
+            Answer::Deny(Denial {
+                reason: ReasonCode::NotAuthorized,
+                what: "no longer admitted",
+                detail: "the user is gone".into(),
+            })
+        } else {
+            self.admission((*identity).clone())
+        });
+    }
+
+    fn has_authorizers(&self) -> bool {
+        self.decides
+    }
+
+    fn authorize(&self, question: Question, reply: Reply<Option<bool>>) {
+        let topic = question.topic.to_string();
+        let allowed = !topic.contains("secret");
+        self.asked
+            .lock()
+            .expect("one at a time")
+            .push((topic, question.is_publish));
+        reply(Some(allowed));
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
+        allows_by_default: false,
+        ..Policy::default()
+    }
+}
+
+fn start(keeper: &Arc<Keeper>, policy: Policy) -> (Broker, std::net::SocketAddr) {
+    let mut config = Config::default();
+    configured(&mut config, 2);
+    let access = Access {
+        gatekeeper: Some(Arc::clone(keeper) as Arc<dyn Gatekeeper>),
+        policy,
+    };
+    let broker = Broker::start(config, access).expect("a free port on loopback");
+    let addresses = broker.addresses();
+    let address = addresses.iter().find_map(Listening::socket_address);
+    (broker, address.expect("it listens on TCP"))
+}
+
+fn login<'a>(client_id: &'a str, password: &'a [u8]) -> Connect<'a> {
+    Connect {
+        username: Some("user"),
+        password: Some(password),
+        ..connect_packet(Version::V5, client_id)
+    }
+}
+
+fn admitted(address: std::net::SocketAddr, client_id: &str) -> Peer {
+    let mut peer = Peer::open(address, Version::V5);
+    let answer = peer.handshake(&login(client_id, b"right"));
+    assert_eq!(answer, (ReasonCode::Success, false));
+    peer
+}
+
+#[test]
+fn the_gatekeeper_decides_who_comes_in() {
+    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+    let (broker, address) = start(&keeper, policy());
+    // One and a half packets come with CONNECT: they wait with it.
+    let mut inside = admitted(address, "inside");
+    assert_eq!(inside.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
+    let mut outside = Peer::open(address, Version::V5);
+    let refusal = outside.handshake(&login("outside", b"wrong"));
+    assert_eq!(refusal, (ReasonCode::BadUserNameOrPassword, false));
+    outside.assert_closed();
+    broker.stop();
+}
+
+#[test]
+fn a_gatekeeper_that_gives_no_answer_lets_nobody_in() {
+    let keeper = Arc::new(Keeper {
+        answers_nobody: true,
+        ..Keeper::default()
+    });
+    let (broker, address) = start(&keeper, policy());
+    let mut peer = Peer::open(address, Version::V5);
+    let refusal = peer.handshake(&login("waits", b"right"));
+    assert_eq!(refusal, (ReasonCode::ServerUnavailable, false));
+    broker.stop();
+}
+
+#[test]
+fn publishes_subscriptions_and_wills_follow_the_rules() {
+    let rules = "allow all pub devices/%c/#\nallow all sub devices/%c/#";
+    let keeper = Arc::new(Keeper::with_rules(rules));
+    let (broker, address) = start(&keeper, policy());
+    let mut own = admitted(address, "own");
+    assert_eq!(
+        own.publish_acknowledged("devices/other/x", b"no"),
+        ReasonCode::NotAuthorized
+    );
+    assert_eq!(
+        own.subscribe("devices/other/#", QoS::AtLeastOnce),
+        ReasonCode::NotAuthorized
+    );
+    assert_eq!(
+        own.subscribe("$share/g/#", QoS::AtLeastOnce),
+        ReasonCode::NotAuthorized
+    );
+    assert_eq!(
+        own.subscribe("#", QoS::AtLeastOnce),
+        ReasonCode::GrantedQoS1
+    );
+    let mut other = admitted(address, "other");
+    other.publish_acknowledged("devices/other/x", b"not for own");
+    own.publish("devices/own/x", b"for own", QoS::AtMostOnce, false);
+    assert_eq!(own.message().payload, b"for own");
+    let mut leaving = Peer::open(address, Version::V5);
+    let connect = Connect {
+        will: Some(will("devices/own/will", b"not mine")),
+        ..login("leaving", b"right")
+    };
+    assert_eq!(
+        leaving.handshake(&connect),
+        (ReasonCode::NotAuthorized, false)
+    );
+    own.assert_silent();
+    broker.stop();
+}
+
+#[test]
+fn retained_messages_follow_the_rules() {
+    let keeper = Arc::new(Keeper::with_rules("allow all pub #\nallow all sub mine/#"));
+    let (broker, address) = start(&keeper, policy());
+    let mut peer = admitted(address, "reader");
+    peer.publish("mine/kept", b"1", QoS::AtMostOnce, true);
+    peer.publish("other/kept", b"2", QoS::AtMostOnce, true);
+    peer.publish_acknowledged("other/x", b"");
+    peer.subscribe("#", QoS::AtMostOnce);
+    assert_eq!(peer.message().topic, "mine/kept");
+    peer.assert_silent();
+    broker.stop();
+}
+
+#[test]
+fn a_remote_authorizer_is_asked_once_for_a_topic_and_order_is_kept() {
+    let keeper = Arc::new(Keeper {
+        decides: true,
+        ..Keeper::default()
+    });
+    let (broker, address) = start(&keeper, policy());
+    let mut peer = admitted(address, "asks");
+    assert_eq!(
+        peer.subscribe("open/#", QoS::AtLeastOnce),
+        ReasonCode::GrantedQoS1
+    );
+    assert_eq!(
+        peer.subscribe("secret/#", QoS::AtLeastOnce),
+        ReasonCode::NotAuthorized
+    );
+    for number in 0..20_u8 {
+        peer.publish("open/x", &[number], QoS::AtMostOnce, false);
+    }
+    for number in 0..20_u8 {
+        assert_eq!(peer.message().payload, [number]);
+    }
+    assert_eq!(
+        peer.publish_acknowledged("secret/x", b""),
+        ReasonCode::NotAuthorized
+    );
+    let asked = keeper.asked.lock().expect("one at a time").clone();
+    let expected = [
+        ("open/#", false),
+        ("secret/#", false),
+        ("open/x", true),
+        ("secret/x", true),
+    ];
+    assert_eq!(
+        asked,
+        expected.map(|(topic, publish)| (topic.to_owned(), publish))
+    );
+    broker.stop();
+}
+
+#[test]
+fn a_user_that_is_gone_is_disconnected_when_users_change() {
+    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+    let (broker, address) = start(&keeper, policy());
+    let mut peer = admitted(address, "leaves");
+    *keeper.is_gone.lock().expect("one at a time") = true;
+    broker.access_handle().set(Access {
+        gatekeeper: Some(Arc::clone(&keeper) as Arc<dyn Gatekeeper>),
+        policy: policy(),
+    });
+    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    broker.stop();
+}
+
+#[test]
+fn other_rules_end_subscriptions_that_they_do_not_allow() {
+    let keeper = Arc::new(Keeper::default());
+    let rules = |text: &str| Policy {
+        rules: Arc::new(Rules::parse(text, "test").expect("the test's rules")),
+        ..policy()
+    };
+    let (broker, address) = start(&keeper, rules("allow all pubsub #"));
+    let mut stays = admitted(address, "stays");
+    stays.subscribe("open/#", QoS::AtMostOnce);
+    let mut goes = admitted(address, "goes");
+    goes.subscribe("closed/#", QoS::AtMostOnce);
+    broker.access_handle().set(Access {
+        gatekeeper: Some(Arc::clone(&keeper) as Arc<dyn Gatekeeper>),
+        policy: rules("allow all pub #\nallow all sub open/#"),
+    });
+    assert_eq!(goes.goodbye_reason(), ReasonCode::NotAuthorized);
+    stays.publish("open/x", b"still here", QoS::AtMostOnce, false);
+    assert_eq!(stays.message().payload, b"still here");
+    broker.stop();
+}

@@ -1,0 +1,80 @@
+//! `thrum bans add`.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use thrum_broker::protection::Ban;
+
+use super::place::{Place, failure};
+use super::who::{WhoArgs, shown};
+use crate::command::Failure;
+use crate::command::shown::{now, parse_span, time};
+
+/// Longest reason, in bytes.
+const REASON_BYTES_MAX: usize = 1024;
+
+/// Arguments of `thrum bans add`.
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    #[command(flatten)]
+    who: WhoArgs,
+    #[command(flatten)]
+    place: Place,
+    /// How long, such as 1h or 7d; for good without it.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_span)]
+    span: Option<Duration>,
+    /// Why, for those who list the bans; the client does not see it.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    reason: String,
+}
+
+/// Adds and says what is in force from now on.
+pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
+    if args.span.is_some_and(|span| span.as_secs() == 0) {
+        return Err(Failure::usage("--for: a ban takes at least a second"));
+    }
+    if args.reason.len() > REASON_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "--reason: at most {REASON_BYTES_MAX} bytes"
+        )));
+    }
+    let since = now() / 1000;
+    let is_endless = |span: &Duration| span.as_secs() >= u64::from(u32::MAX);
+    let span = args.span.filter(|span| !is_endless(span));
+    let ban = Ban {
+        subject: args.who.subject()?,
+        reason: args.reason.as_str().into(),
+        by: whoami().into(),
+        since,
+        until: span.map(|span| since + span.as_secs()),
+    };
+    let until = ban.until.map_or_else(
+        || "for good".to_owned(),
+        |until| format!("until {}", time(until * 1000)),
+    );
+    let who = shown(&ban.subject);
+    let replaced = args.place.bans()?.edit(|list| {
+        list.remove_ended(since);
+        (true, list.insert(ban).is_some())
+    });
+    let before = if replaced.map_err(failure)? {
+        ", in place of an earlier ban"
+    } else {
+        ""
+    };
+    writeln!(std::io::stderr(), "{who} is banned {until}{before}")?;
+    Ok(())
+}
+
+/// The user of this machine who does it, as far as the environment says so.
+fn whoami() -> String {
+    let names = ["SUDO_USER", "USER", "LOGNAME"];
+    let mut found = names.iter().filter_map(|name| std::env::var(name).ok());
+    found.find(|name| !name.is_empty()).unwrap_or_default()
+}

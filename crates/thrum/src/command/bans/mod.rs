@@ -1,0 +1,48 @@
+//! `thrum bans`: who may not connect.
+
+mod add;
+mod ls;
+mod place;
+mod rm;
+mod who;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  thrum bans add --client-id meter-17 --for 1h --reason 'sends garbage' --data-dir /var/lib/thrum
+  thrum bans add --address 192.0.2.0/24 --data-dir /var/lib/thrum
+  thrum bans ls --data-dir /var/lib/thrum
+  thrum bans rm --user guest --data-dir /var/lib/thrum
+
+A broker that has the directory takes a change over within a second and disconnects who is banned.";
+
+/// Arguments of `thrum bans`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct BansArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the bans in force, those that the broker made for a time included.
+    Ls(ls::LsArgs),
+    /// Ban a client identifier, a user, an address or a network; a ban of the same is replaced.
+    Add(add::AddArgs),
+    /// Lift a ban.
+    Rm(rm::RmArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(args: &BansArgs) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Action::Ls(args) => ls::run(args)?,
+        Action::Add(args) => add::run(args)?,
+        Action::Rm(args) => rm::run(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

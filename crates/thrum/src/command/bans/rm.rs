@@ -1,0 +1,66 @@
+//! `thrum bans rm`.
+
+use std::io::Write as _;
+
+use clap::Args;
+use thrum_broker::protection::{BanFile, BanList, Subject};
+
+use super::place::{Place, failure, load};
+use super::who::{WhoArgs, shown};
+use crate::command::Failure;
+use crate::command::shown::now;
+
+/// Arguments of `thrum bans rm`.
+#[derive(Debug, Args)]
+pub(super) struct RmArgs {
+    #[command(flatten)]
+    who: WhoArgs,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Lifts a ban, whoever made it.
+pub(super) fn run(args: &RmArgs) -> anyhow::Result<()> {
+    let subject = args.who.subject()?;
+    let bans = args.place.bans()?;
+    let mut is_lifted = lift(&bans, &subject)?;
+    if let Some(temporary) = args.place.temporary() {
+        is_lifted |= lift(&temporary, &subject)?;
+    }
+    if !is_lifted {
+        return Err(unknown(&subject, &bans, &load(&bans)?));
+    }
+    writeln!(
+        std::io::stderr(),
+        "{} is not banned any more",
+        shown(&subject)
+    )?;
+    Ok(())
+}
+
+/// True if it was in the file and in force.
+fn lift(file: &BanFile, subject: &Subject) -> anyhow::Result<bool> {
+    let now = now() / 1000;
+    let lifted = file.edit(|list| {
+        let ended = list.remove_ended(now);
+        let is_lifted = list.remove(subject).is_some();
+        (is_lifted || ended > 0, is_lifted)
+    });
+    lifted.map_err(failure)
+}
+
+fn unknown(subject: &Subject, file: &BanFile, list: &BanList) -> anyhow::Error {
+    let path = file.path().display();
+    let wider = match subject {
+        Subject::Network(network) => list.find_address(network.address(), now() / 1000),
+        Subject::ClientId(_) | Subject::Username(_) => None,
+    };
+    let hint = wider.map_or_else(
+        || "thrum bans ls lists the bans".to_owned(),
+        |ban| format!("{} is: lift that", shown(&ban.subject)),
+    );
+    Failure::usage(format!(
+        "{} is not banned in {path}; {hint}",
+        shown(subject)
+    ))
+}

@@ -1,0 +1,69 @@
+//! `thrum users add`.
+
+use std::io::Write as _;
+
+use clap::Args;
+use thrum_auth::users::User;
+
+use super::password::{PasswordArgs, set};
+use super::place::Place;
+use super::rights::{RuleArgs, check_name, describe, names};
+use crate::command::Failure;
+
+/// Arguments of `thrum users add`.
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    /// User name.
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    password: PasswordArgs,
+    /// A role of the user; may be given more than once.
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// A group of the user; may be given more than once.
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// May do everything.
+    #[arg(long)]
+    superuser: bool,
+    /// May also log in with SCRAM-SHA-256 (MQTT 5.0), where the password is not sent.
+    #[arg(long)]
+    scram: bool,
+}
+
+/// Adds the user.
+pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
+    let name = &args.name;
+    check_name(name)?;
+    let mut user = User {
+        roles: names(&args.roles)?,
+        groups: names(&args.groups)?,
+        rules: args.rules.parse(&format!("user {name}"))?,
+        is_superuser: args.superuser,
+        ..User::default()
+    };
+    // Before anybody types a password for nothing, and before the lock that would hold others up meanwhile.
+    if args.place.read()?.user(name).is_some() {
+        return Err(taken(name));
+    }
+    set(&mut user, &args.password.read()?, args.scram)?;
+    let mut locked = args.place.open()?;
+    if locked.store.set_user(name, user.clone()).is_some() {
+        return Err(taken(name));
+    }
+    locked.save()?;
+    let mut errors = std::io::stderr();
+    writeln!(errors, "added user {name}")?;
+    writeln!(errors, "{}", describe(name, &user, &locked.store))?;
+    Ok(())
+}
+
+fn taken(name: &str) -> anyhow::Error {
+    Failure::usage(format!(
+        "there is a user '{name}' already; thrum users passwd and thrum users change change it"
+    ))
+}

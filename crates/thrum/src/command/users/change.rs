@@ -1,0 +1,100 @@
+//! `thrum users change`.
+
+use std::io::Write as _;
+
+use clap::{ArgAction, Args};
+use thrum_auth::users::UserStore;
+use thrum_bench::scenario::nearest;
+
+use super::place::Place;
+use super::rights::{RuleArgs, describe, names};
+use crate::command::Failure;
+
+/// Arguments of `thrum users change`.
+#[derive(Debug, Args)]
+#[command(after_help = "What is not named stays as it is; an empty --role or --group means none.")]
+pub(super) struct ChangeArgs {
+    /// User name.
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// Roles of the user, instead of those it has.
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Option<Vec<String>>,
+    /// Groups of the user, instead of those it has.
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Option<Vec<String>>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// Removes all rules of its own; with --allow and --deny, before these are added.
+    #[arg(long)]
+    no_rules: bool,
+    /// May do everything, or not.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    superuser: Option<bool>,
+    /// May not log in, or may again.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    disabled: Option<bool>,
+}
+
+/// Changes what is named.
+pub(super) fn run(args: &ChangeArgs) -> anyhow::Result<()> {
+    let name = &args.name;
+    let changes_nothing = args.roles.is_none()
+        && args.groups.is_none()
+        && args.rules.is_empty()
+        && !args.no_rules
+        && args.superuser.is_none()
+        && args.disabled.is_none();
+    if changes_nothing {
+        return Err(Failure::usage(
+            "nothing to change; name it with --allow, --deny, --no-rules, --role, --group, --superuser or --disabled",
+        ));
+    }
+    let source = format!("user {name}");
+    let new_rules = args.rules.parse(&source)?;
+    let mut locked = args.place.open()?;
+    let Some(mut user) = locked.store.remove_user(name) else {
+        return Err(unknown(name, &locked.store));
+    };
+    if let Some(roles) = &args.roles {
+        user.roles = names(&given(roles))?;
+    }
+    if let Some(groups) = &args.groups {
+        user.groups = names(&given(groups))?;
+    }
+    if args.no_rules {
+        user.rules = new_rules;
+    } else if !new_rules.is_empty() {
+        user.rules = user
+            .rules
+            .followed_by(&new_rules, &source)
+            .map_err(Failure::usage)?;
+    }
+    user.is_superuser = args.superuser.unwrap_or(user.is_superuser);
+    user.is_disabled = args.disabled.unwrap_or(user.is_disabled);
+    let text = describe(name, &user, &locked.store);
+    locked.store.set_user(name, user);
+    locked.save()?;
+    writeln!(std::io::stderr(), "{text}")?;
+    Ok(())
+}
+
+/// `--role ''` stands for none.
+fn given(names: &[String]) -> Vec<String> {
+    names
+        .iter()
+        .filter(|name| !name.is_empty())
+        .cloned()
+        .collect()
+}
+
+/// No such user.
+pub(super) fn unknown(name: &str, store: &UserStore) -> anyhow::Error {
+    let near = nearest(name, store.users().map(|(known, _)| known));
+    let hint = near.map_or_else(
+        || format!("thrum users add {name} adds it"),
+        |near| format!("did you mean '{near}'?"),
+    );
+    Failure::usage(format!("there is no user '{name}'; {hint}"))
+}

@@ -1,0 +1,74 @@
+//! Where the user store is.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use thrum_auth::config::USERS_FILE;
+use thrum_auth::users::{LockedStore, StoreError, UserStore, read};
+
+use crate::command::Failure;
+use crate::config::{self, Request};
+
+/// Where the store is.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(super) struct Place {
+    /// File of the store; is made if there is none.
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Configuration of the broker, which names the store or the data directory; without it /etc/thrum/thrum.toml.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Place {
+    /// The file of the store.
+    pub(super) fn file(&self) -> anyhow::Result<PathBuf> {
+        if let Some(file) = &self.users {
+            return Ok(file.clone());
+        }
+        if let Some(folder) = &self.data_dir {
+            return Ok(folder.join(USERS_FILE));
+        }
+        let request = Request {
+            file: self.config.clone(),
+            ..Request::default()
+        };
+        let loaded = config::load(&request).map_err(Failure::usage)?;
+        loaded.config.access().users_file().ok_or_else(|| {
+            Failure::usage(
+                "where is the user store? name it with --users FILE, name the broker's data directory with \
+                 --data-dir DIR, or its configuration with -c FILE",
+            )
+        })
+    }
+
+    /// Reads the store.
+    pub(super) fn read(&self) -> anyhow::Result<UserStore> {
+        read(&self.file()?).map_err(unusable)
+    }
+
+    /// Takes the store to change it.
+    pub(super) fn open(&self) -> anyhow::Result<LockedStore> {
+        let file = self.file()?;
+        let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Failure::usage(format!(
+                "there is no directory {}; make it first, or name another file with --users",
+                folder.display()
+            )));
+        }
+        LockedStore::open(&file).map_err(unusable)
+    }
+}
+
+/// A damaged line can be mended, a disk cannot.
+fn unusable(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Line { .. } => Failure::usage(error),
+        StoreError::Read { .. } | StoreError::Write { .. } => error.into(),
+    }
+}

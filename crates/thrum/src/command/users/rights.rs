@@ -1,0 +1,78 @@
+//! Roles, groups and rules as options, and in words.
+
+use clap::Args;
+use thrum_auth::users::{RuleList, User, UserStore, name_problem};
+
+use crate::command::Failure;
+
+/// Rules as options.
+#[derive(Debug, Default, Args)]
+pub(super) struct RuleArgs {
+    /// Allows what the rule says: 'pubsub devices/%c/#', 'pub(qos=0,1) a/b', 'sub #'; may be given more than once.
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Denies what the rule says; asked before those that allow.
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+}
+
+impl RuleArgs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.deny.is_empty()
+    }
+
+    /// The rules, ready for use.
+    pub(super) fn parse(&self, source: &str) -> anyhow::Result<RuleList> {
+        let denied = self.deny.iter().map(|rule| format!("deny {rule}"));
+        let allowed = self.allow.iter().map(|rule| format!("allow {rule}"));
+        RuleList::parse(denied.chain(allowed).collect(), source).map_err(Failure::usage)
+    }
+}
+
+/// Names that were given as options.
+pub(super) fn names(given: &[String]) -> anyhow::Result<Vec<Box<str>>> {
+    for name in given {
+        check_name(name)?;
+    }
+    Ok(given.iter().map(|name| name.as_str().into()).collect())
+}
+
+/// Refuses a name that cannot be one.
+pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
+    match name_problem(name) {
+        Some(problem) => Err(Failure::usage(format!("{problem}: {name:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// What a user may do now, in one sentence.
+pub(super) fn describe(name: &str, user: &User, store: &UserStore) -> String {
+    if user.is_disabled {
+        return format!("{name} is disabled and cannot log in");
+    }
+    if user.is_superuser {
+        return format!("{name} is a superuser and may do everything");
+    }
+    let roles = store.all_roles(&user.roles, &user.groups);
+    let lists = store.rules_of(&roles, &user.groups);
+    let of_others: Vec<&String> = lists.flat_map(RuleList::texts).collect();
+    let rules: Vec<&str> = user
+        .rules
+        .texts()
+        .iter()
+        .chain(of_others)
+        .map(String::as_str)
+        .collect();
+    if rules.is_empty() && roles.is_empty() && user.groups.is_empty() {
+        return format!(
+            "{name} may do nothing yet but what acl.rules allow; next: \
+             thrum users change {name} --allow 'pubsub devices/%c/#'"
+        );
+    }
+    if rules.is_empty() {
+        return format!(
+            "{name} may do what acl.rules say of its roles and groups; they have no rules here"
+        );
+    }
+    format!("{name}: {}", rules.join("; "))
+}

@@ -1,0 +1,110 @@
+//! What mosquitto does without being asked and thrum does not, and limits that listeners share.
+
+use super::super::draft::{Draft, Origin};
+use super::super::scope::Setting;
+use super::find;
+use super::general::size;
+use super::listener::Converted;
+
+/// Highest quality of service.
+const QOS_MAX: i64 = 2;
+/// Least and greatest `limits.max_packet`.
+const PACKET_BYTES: (i64, i64) = (128, 268_435_460);
+/// Largest packet of mosquitto 2.1 unless it is told otherwise.
+const PACKET_BYTES_DEFAULT: i64 = 2_000_000;
+/// Room for topic and properties beside a payload.
+const PACKET_BYTES_BESIDE: i64 = 64 * 1024;
+/// Largest payload that thrum retains unless it is told otherwise.
+const RETAINED_BYTES_DEFAULT: i64 = 1 << 20;
+
+/// Sets the limits that mosquitto has for each listener and thrum for all of them.
+pub(super) fn across_listeners(listeners: &[Converted<'_>], draft: &mut Draft) {
+    let of = |listener: &Converted<'_>| {
+        find(listener.settings, "max_qos").map_or(QOS_MAX, |set| set.value.number())
+    };
+    let highest = listeners.iter().map(of).max().unwrap_or(QOS_MAX);
+    for setting in listeners
+        .iter()
+        .filter_map(|listener| find(listener.settings, "max_qos"))
+    {
+        let keys = setting.entry.fate.keys();
+        if setting.value.number() < highest {
+            draft.dropped(
+                setting,
+                format!("{keys} is one for all listeners, and another one needs {highest}"),
+            );
+        } else {
+            draft.carried(setting, if highest < QOS_MAX { keys } else { "" });
+        }
+    }
+    let lowered = |listener: &&Converted<'_>| highest < QOS_MAX && of(listener) == highest;
+    if let Some(setting) = listeners
+        .iter()
+        .find(lowered)
+        .and_then(|listener| find(listener.settings, "max_qos"))
+    {
+        draft.set("limits", "max_qos", highest, setting);
+    }
+    let settings = listeners.iter().flat_map(|listener| listener.settings);
+    let aliases: Vec<&Setting> = settings
+        .filter(|setting| setting.entry.name.starts_with("max_topic_alias"))
+        .collect();
+    for setting in &aliases {
+        draft.by_entry(setting);
+    }
+    if let Some(most) = aliases.iter().max_by_key(|setting| setting.value.number()) {
+        draft.set("limits.client", "topic_aliases", most.value.number(), *most);
+    }
+}
+
+/// Sets what would otherwise be less than devices are used to.
+pub(super) fn convert(general: &[Setting], draft: &mut Draft) {
+    let packet = packet(general, draft);
+    if packet > RETAINED_BYTES_DEFAULT {
+        draft.set(
+            "limits",
+            "retained_payload",
+            size(packet),
+            Origin::Default("as max_packet"),
+        );
+    }
+    if find(general, "persistent_client_expiration").is_none() {
+        let why = Origin::Default("mosquitto without persistent_client_expiration");
+        draft.set("limits", "session_expiry", "never", why);
+    }
+}
+
+/// Sets the size of packets.
+fn packet(general: &[Setting], draft: &mut Draft) -> i64 {
+    let (least, most) = PACKET_BYTES;
+    let whole = find(general, "max_packet_size");
+    let payload = find(general, "message_size_limit");
+    if let (Some(_), Some(payload)) = (whole, payload) {
+        draft.dropped(payload, "max_packet_size bounds the whole packet");
+    }
+    let (setting, asked) = match (whole, payload) {
+        (Some(whole), _) => (whole, whole.value.number()),
+        (None, Some(payload)) if payload.value.number() > 0 => {
+            (payload, payload.value.number() + PACKET_BYTES_BESIDE)
+        }
+        (None, payload) => {
+            if let Some(payload) = payload {
+                draft.carried(payload, "");
+            }
+            let why = Origin::Default("mosquitto 2.1 without max_packet_size");
+            draft.set("limits", "max_packet", size(PACKET_BYTES_DEFAULT), why);
+            return PACKET_BYTES_DEFAULT;
+        }
+    };
+    let given = asked.clamp(least, most);
+    draft.set("limits", "max_packet", size(given), setting);
+    if setting.entry.name == "message_size_limit" {
+        draft.by_entry(setting);
+    } else if asked == given {
+        draft.carried(setting, setting.entry.fate.keys());
+    } else {
+        let note = format!("{given} bytes is the nearest there is");
+        draft.noted(setting, setting.entry.fate.keys(), note);
+    }
+    given
+}

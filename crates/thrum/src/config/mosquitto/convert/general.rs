@@ -1,0 +1,164 @@
+//! Options of the broker as a whole.
+
+use std::time::Duration;
+
+use thrum_broker::config::units;
+use toml_edit::Value as Toml;
+
+use super::super::draft::{Draft, Origin};
+use super::super::options::Scope;
+use super::super::scope::Setting;
+use super::plugin::Plugins;
+use super::{find, is_true, text};
+
+/// Stands for "no limit" where thrum has none to switch off.
+const NO_LIMIT: i64 = u32::MAX as i64;
+/// Most messages in flight that MQTT can count.
+const INFLIGHT_MAX: i64 = 65_535;
+/// Least that `limits.client.queue_bytes` takes.
+const QUEUE_BYTES_MIN: i64 = 1_024;
+
+const CLIENT: &str = "limits.client";
+
+/// Sets the keys of all options but those of the log, of security and of the size of packets.
+pub(super) fn convert(general: &[Setting], plugins: Plugins, draft: &mut Draft) {
+    for setting in general {
+        let is_general = setting.entry.scope == Scope::General;
+        let elsewhere = [
+            "log_dest",
+            "log_type",
+            "max_packet_size",
+            "message_size_limit",
+        ];
+        if is_general && !elsewhere.contains(&setting.entry.name) {
+            one(setting, general, draft);
+        }
+    }
+    persistence(general, plugins, draft);
+}
+
+fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
+    let keys = setting.entry.fate.keys();
+    let number = setting.value.number();
+    match setting.entry.name {
+        "per_listener_settings" if !setting.value.is_true() => draft.carried(setting, ""),
+        "global_max_connections" => match number {
+            ..=0 => draft.carried(setting, ""),
+            number => {
+                draft.set("limits", "connections", number.min(NO_LIMIT), setting);
+                draft.carried(setting, keys);
+            }
+        },
+        "max_inflight_messages" => bounded(setting, "inflight", (1, INFLIGHT_MAX), draft),
+        "max_queued_messages" => bounded(setting, "queue", (1, NO_LIMIT), draft),
+        "max_queued_bytes" => bounded(setting, "queue_bytes", (QUEUE_BYTES_MIN, NO_LIMIT), draft),
+        "max_keepalive" => {
+            // As long as it can be is no limit.
+            let seconds = if number == 65_535 { 0 } else { number };
+            draft.set(
+                "limits",
+                "keep_alive_max",
+                duration(seconds.unsigned_abs()),
+                setting,
+            );
+            draft.carried(setting, keys);
+        }
+        "memory_limit" if number == 0 => draft.carried(setting, ""),
+        "memory_limit" => {
+            draft.set("limits", "memory", size(number), setting);
+            draft.by_entry(setting);
+        }
+        "persistence" | "retained_persistence" if !setting.value.is_true() => {
+            draft.carried(setting, "");
+        }
+        "persistence_location" if !persists(general) => {
+            draft.dropped(setting, "persistence is off, so nothing is kept on disk");
+        }
+        "persistent_client_expiration" => {
+            draft.set(
+                "limits",
+                "session_expiry",
+                duration(setting.value.seconds()),
+                setting,
+            );
+            draft.carried(setting, keys);
+        }
+        "queue_qos0_messages" => {
+            draft.set(CLIENT, "queue_qos0", setting.value.is_true(), setting);
+            draft.carried(setting, keys);
+        }
+        "retain_available" if setting.value.is_true() => draft.carried(setting, ""),
+        "retain_available" => {
+            draft.set("limits", "retained_messages", 0, setting);
+            draft.by_entry(setting);
+        }
+        "sys_interval" => {
+            draft.set("sys", "interval", duration(number.unsigned_abs()), setting);
+            draft.carried(setting, keys);
+        }
+        _ => draft.by_entry(setting),
+    }
+}
+
+/// A limit of each client; 0 and below is none in mosquitto.
+fn bounded(setting: &Setting, key: &str, (min, max): (i64, i64), draft: &mut Draft) {
+    let keys = setting.entry.fate.keys();
+    let asked = setting.value.number();
+    let given = if asked <= 0 {
+        max
+    } else {
+        asked.clamp(min, max)
+    };
+    let value = if key == "queue_bytes" {
+        size(given)
+    } else {
+        given.into()
+    };
+    draft.set(CLIENT, key, value, setting);
+    if asked == given {
+        draft.carried(setting, keys);
+    } else if asked <= 0 {
+        draft.noted(
+            setting,
+            keys,
+            format!("no limit in mosquitto; {max} is the most there is"),
+        );
+    } else {
+        draft.noted(setting, keys, format!("{given} is the nearest there is"));
+    }
+}
+
+/// Whether the state is to be kept.
+pub(super) fn persists(general: &[Setting]) -> bool {
+    is_true(general, "persistence")
+}
+
+fn persistence(general: &[Setting], plugins: Plugins, draft: &mut Draft) {
+    if !persists(general) && !plugins.persist {
+        return;
+    }
+    let location = find(general, "persistence_location");
+    let folder = text(general, "persistence_location").unwrap_or(".");
+    let folder = match folder.trim_end_matches('/') {
+        "" => "/",
+        folder => folder,
+    };
+    let origin = location.or_else(|| find(general, "persistence"));
+    let origin = origin.map_or(
+        Origin::Default("for the plugin that keeps the state"),
+        Origin::from,
+    );
+    draft.set("node", "data_dir", folder, origin);
+}
+
+/// Bytes as people write them.
+pub(super) fn size(bytes: i64) -> Toml {
+    units::format_size(bytes.unsigned_abs()).map_or_else(|| bytes.into(), Toml::from)
+}
+
+/// Seconds as people write them.
+pub(super) fn duration(seconds: u64) -> Toml {
+    // The longest time that a session can have stands for "never".
+    let seconds = seconds.min(u32::MAX.into());
+    units::format_duration(Duration::from_secs(seconds)).map_or_else(|| 0.into(), Toml::from)
+}

@@ -1,0 +1,230 @@
+//! Who may come in and who may do what: password files, anonymous clients, the ACL.
+
+use super::super::draft::{Draft, Origin};
+use super::super::scope::{Configuration, Setting};
+use super::listener::Converted;
+use super::plugin::Plugins;
+use super::{find, general, text};
+
+/// The built-in user store, which is asked before all others.
+const STORE: &str = "users";
+/// Its file, where no data directory has one.
+const STORE_FILE: &str = "users.jsonl";
+/// What differs for a listener without password file if others have one.
+const STRANGERS: &str = "a client that sends a user name is refused here, as nobody knows it: leave \
+                         the name out, or add the user (thrum users add)";
+/// Options of security that no key has.
+const OTHERS: [&str; 3] = ["allow_zero_length_clientid", "auto_id_prefix", "psk_file"];
+
+/// Sets the keys of `[auth]`, `[acl]` and of each listener's security.
+pub(super) fn convert(
+    configuration: &Configuration,
+    listeners: &[Converted<'_>],
+    plugins: Plugins,
+    draft: &mut Draft,
+) {
+    let general = &configuration.general;
+    let backends = passwords(general, listeners, draft);
+    let has_store = store(general, listeners, &backends, plugins, draft);
+    chains(general, listeners, &backends, has_store, draft);
+    anonymous(configuration, listeners, !backends.is_empty(), draft);
+    access(general, listeners, plugins, draft);
+    let own = listeners.iter().map(|listener| listener.settings);
+    for settings in std::iter::once(general.as_slice()).chain(own) {
+        let others = OTHERS.iter().filter_map(|name| find(settings, name));
+        others.for_each(|setting| draft.by_entry(setting));
+    }
+}
+
+/// A backend for each password file: gives their paths and names.
+fn passwords<'a>(
+    general: &'a [Setting],
+    listeners: &[Converted<'a>],
+    draft: &mut Draft,
+) -> Vec<(&'a str, String)> {
+    let mut backends: Vec<(&str, String)> = Vec::new();
+    let own = listeners.iter().map(|listener| listener.settings);
+    let settings = std::iter::once(general).chain(own);
+    for setting in settings.filter_map(|settings| find(settings, "password_file")) {
+        let path = setting.value.text();
+        let known = backends.iter().find(|(known, _)| *known == path);
+        let name = known.map_or_else(|| backend_name(backends.len()), |(_, name)| name.clone());
+        if known.is_none() {
+            draft.set(format!("auth.password_file.{name}"), "path", path, setting);
+            backends.push((path, name.clone()));
+        }
+        draft.carried(setting, format!("auth.password_file.{name}.path"));
+    }
+    backends
+}
+
+/// Names of the backends of a listener.
+fn names(
+    general: &[Setting],
+    listener: &Converted<'_>,
+    backends: &[(&str, String)],
+) -> Vec<String> {
+    let files = [general, listener.settings].map(|settings| text(settings, "password_file"));
+    let own = backends
+        .iter()
+        .filter(|(path, _)| files.contains(&Some(*path)));
+    own.map(|(_, name)| name.clone()).collect()
+}
+
+/// Whether there is a file for the built-in store: in the data directory, or one of its own if it is needed. It is for
+/// the users of a plugin, and for a listener without passwords beside others, as a chain cannot be empty.
+fn store(
+    general: &[Setting],
+    listeners: &[Converted<'_>],
+    backends: &[(&str, String)],
+    plugins: Plugins,
+    draft: &mut Draft,
+) -> bool {
+    if general::persists(general) || plugins.persist {
+        return true;
+    }
+    let has_none = |listener| names(general, listener, backends).is_empty();
+    let why = if plugins.have_users {
+        "for the users of the plugin"
+    } else if !backends.is_empty() && listeners.iter().any(has_none) {
+        "for listeners without password_file"
+    } else {
+        return false;
+    };
+    draft.set("auth", "users", STORE_FILE, Origin::Default(why));
+    true
+}
+
+/// A listener that has not all of the password files names its own.
+fn chains(
+    general: &[Setting],
+    listeners: &[Converted<'_>],
+    backends: &[(&str, String)],
+    has_store: bool,
+    draft: &mut Draft,
+) {
+    for listener in listeners {
+        let own = names(general, listener, backends);
+        if own.len() == backends.len() {
+            continue;
+        }
+        let users = has_store.then(|| STORE.to_owned());
+        let chain: toml_edit::Array = users.into_iter().chain(own).collect();
+        let origin = find(listener.settings, "password_file");
+        let origin = origin.map_or(Origin::Default("it has no password_file"), Origin::from);
+        draft.set(
+            format!("listeners.{}", listener.name),
+            "auth",
+            chain,
+            origin,
+        );
+    }
+}
+
+/// Name of one more backend.
+fn backend_name(count: usize) -> String {
+    match count {
+        0 => "mosquitto".to_owned(),
+        count => format!("mosquitto-{}", count + 1),
+    }
+}
+
+/// Nobody is anonymous but where it is allowed. `is_checked`: there is a password file somewhere.
+fn anonymous(
+    configuration: &Configuration,
+    listeners: &[Converted<'_>],
+    is_checked: bool,
+    draft: &mut Draft,
+) {
+    let has_own = |settings: &[Setting]| find(settings, "password_file").is_some();
+    let is_shared = has_own(&configuration.general);
+    let shared = find(&configuration.general, "allow_anonymous");
+    match shared {
+        Some(setting) => {
+            draft.set("auth", "anonymous", setting.value.is_true(), setting);
+            draft.carried(setting, "auth.anonymous");
+        }
+        None if configuration.has_listener => {
+            let why = Origin::Default("mosquitto with a listener");
+            draft.set("auth", "anonymous", false, why);
+        }
+        None => {
+            let why = Origin::Default("mosquitto without a listener");
+            draft.set("auth", "anonymous", "loopback", why);
+        }
+    }
+    for listener in listeners {
+        let own = find(listener.settings, "listener_allow_anonymous");
+        let older = find(listener.settings, "allow_anonymous");
+        if let (Some(_), Some(older)) = (own, older) {
+            draft.dropped(older, "listener_allow_anonymous of its listener counts");
+        }
+        if let Some(setting) = own.or(older) {
+            let table = format!("listeners.{}", listener.name);
+            draft.set(&table, "anonymous", setting.value.is_true(), setting);
+            let keys = format!("{table}.anonymous");
+            if setting.value.is_true() && is_checked && !is_shared && !has_own(listener.settings) {
+                draft.noted(setting, keys, STRANGERS);
+            } else {
+                draft.carried(setting, keys);
+            }
+        }
+    }
+}
+
+/// The ACL of mosquitto denies what it does not allow; without one everything is allowed.
+fn access(general: &[Setting], listeners: &[Converted<'_>], plugins: Plugins, draft: &mut Draft) {
+    let shared = find(general, "acl_file");
+    let own = |listener: &Converted<'_>| find(listener.settings, "acl_file").is_some();
+    let settings = listeners
+        .iter()
+        .filter_map(|listener| find(listener.settings, "acl_file"));
+    let settings: Vec<&Setting> = shared.into_iter().chain(settings).collect();
+    let Some(first) = settings.first() else {
+        let (default, why) = if plugins.decide_access {
+            ("deny", "in place of the plugin that decided")
+        } else {
+            ("allow", "mosquitto without acl_file")
+        };
+        return draft.set("acl", "default", default, Origin::Default(why));
+    };
+    draft.set("acl", "default", "deny", *first);
+    if settings.iter().any(|setting| setting.value != first.value) {
+        for setting in settings {
+            draft.dropped(
+                setting,
+                "there is one ACL for all listeners, and everything is denied until it is written: allow \
+                 listener:NAME in its rules tells them apart",
+            );
+        }
+        return;
+    }
+    draft.set("acl", "mosquitto_file", first.value.text(), *first);
+    let open = listeners
+        .iter()
+        .filter(|listener| shared.is_none() && !own(listener));
+    let rules: toml_edit::Array = open
+        .flat_map(|listener| {
+            let who = format!("allow listener:{}", listener.name);
+            [format!("{who} pubsub #"), format!("{who} sub $SYS/#")]
+        })
+        .collect();
+    let is_open_elsewhere = !rules.is_empty();
+    if is_open_elsewhere {
+        draft.set(
+            "acl",
+            "rules",
+            rules,
+            Origin::Default("listeners without acl_file"),
+        );
+    }
+    for setting in settings {
+        draft.carried(setting, "acl.mosquitto_file");
+        if is_open_elsewhere {
+            draft.add_note(
+                setting,
+                "acl.rules lets everything through that comes from other listeners",
+            );
+        }
+    }
+}

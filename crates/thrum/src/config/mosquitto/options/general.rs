@@ -1,0 +1,357 @@
+//! Options of the broker as a whole, of its security and of plugins.
+
+use super::super::value::Form::{self, Choice, Duration, Flag, Number, Text};
+use super::Fate::{Anyway, Carried, Noted};
+use super::Scope::{General, NewPlugin, Plugin, Security};
+use super::{Entry, dropped, dropped_unless, entry};
+
+/// Why plugins are not carried over.
+pub(super) const PLUGIN: &str = "plugins of mosquitto are C libraries, which thrum does not load; what the common ones do is \
+     in [auth] and [acl]";
+/// Why a prefix of client identifiers is not carried over.
+pub(super) const PREFIX: &str = "client identifiers that the broker gives have a form of their own";
+const LOG_LINE: &str =
+    "a line of the log has the form of log.format, and its time is always RFC 3339 in UTC";
+const SAVED: &str = "every change is in the log of node.data_dir before it is acknowledged, so there is no \
+     interval; storage.durability says how safe that is";
+
+const ANY: Form = Number(i64::MIN, i64::MAX);
+
+pub(super) const OPTIONS: &[Entry] = &[
+    entry("acl_file", Security, Text, Carried("acl.mosquitto_file")),
+    entry("allow_anonymous", Security, Flag, Carried("auth.anonymous")),
+    entry(
+        "allow_duplicate_messages",
+        General,
+        Flag,
+        Anyway(
+            "a client with overlapping subscriptions gets a message once, with the highest quality \
+             of service of them",
+        ),
+    ),
+    entry(
+        "allow_zero_length_clientid",
+        Security,
+        Flag,
+        dropped_unless("true", "a client without an identifier is always given one"),
+    ),
+    entry("auth_opt_*", Plugin, Text, dropped(PLUGIN)),
+    entry("auth_plugin", NewPlugin, Text, dropped(PLUGIN)),
+    entry(
+        "auth_plugin_deny_special_chars",
+        Plugin,
+        Flag,
+        Anyway("a placeholder whose value holds + or # makes its rule fit nothing"),
+    ),
+    entry("auto_id_prefix", Security, Text, dropped(PREFIX)),
+    entry("autosave_interval", General, ANY, Anyway(SAVED)),
+    entry("autosave_on_changes", General, Flag, Anyway(SAVED)),
+    entry(
+        "check_retain_source",
+        General,
+        Flag,
+        dropped_unless(
+            "false",
+            "a retained message stays when its publisher loses the right to the topic; the right \
+             of the reader is checked",
+        ),
+    ),
+    entry(
+        "clientid_prefixes",
+        General,
+        Text,
+        dropped(
+            "no key refuses client identifiers, so clients with others can connect; ACL rules for \
+             client:PREFIX* limit what they may do",
+        ),
+    ),
+    entry(
+        "connection_messages",
+        General,
+        Flag,
+        dropped_unless(
+            "false",
+            "the log has connections that were refused or closed for a reason, not every one; $SYS \
+             counts them",
+        ),
+    ),
+    entry(
+        "enable_control_api",
+        General,
+        Flag,
+        dropped_unless("false", "there is no $CONTROL topic"),
+    ),
+    entry(
+        "global_max_clients",
+        General,
+        ANY,
+        dropped_unless(
+            "-1",
+            "sessions have no limit of their own; limits.connections bounds those that are \
+             connected",
+        ),
+    ),
+    entry(
+        "global_max_connections",
+        General,
+        ANY,
+        Carried("limits.connections"),
+    ),
+    entry("global_plugin", NewPlugin, Text, dropped(PLUGIN)),
+    entry(
+        "include_dir",
+        General,
+        Text,
+        Anyway("the files are read, in the order of mosquitto"),
+    ),
+    entry(
+        "log_dest",
+        General,
+        Choice(&["none", "stdout", "stderr", "syslog", "topic", "file", "dlt"]),
+        Noted(
+            "log.level",
+            "the log goes to standard error, and systemd or the shell sends it on; none alone is \
+             the level off",
+        ),
+    ),
+    entry(
+        "log_facility",
+        General,
+        Number(0, 7),
+        dropped(
+            "the log goes to standard error, not to syslog; under systemd SyslogFacility= sets it",
+        ),
+    ),
+    entry(
+        "log_timestamp",
+        General,
+        Flag,
+        dropped_unless("true", LOG_LINE),
+    ),
+    entry("log_timestamp_format", General, Text, dropped(LOG_LINE)),
+    entry(
+        "log_type",
+        General,
+        Choice(&[
+            "none",
+            "error",
+            "warning",
+            "notice",
+            "information",
+            "debug",
+            "subscribe",
+            "unsubscribe",
+            "websockets",
+            "internal",
+            "all",
+        ]),
+        Noted(
+            "log.level",
+            "a level includes those above it, so the most talkative type counts; subscribe, \
+             unsubscribe, websockets and internal add nothing",
+        ),
+    ),
+    entry(
+        "max_inflight_bytes",
+        General,
+        ANY,
+        dropped_unless(
+            "0",
+            "messages in flight are counted (limits.client.inflight), not weighed",
+        ),
+    ),
+    entry(
+        "max_inflight_messages",
+        General,
+        Number(i64::MIN, 65_535),
+        Carried("limits.client.inflight"),
+    ),
+    entry(
+        "max_keepalive",
+        General,
+        Number(0, 65_535),
+        Carried("limits.keep_alive_max"),
+    ),
+    entry(
+        "max_packet_size",
+        General,
+        Number(20, i64::MAX),
+        Carried("limits.max_packet"),
+    ),
+    entry(
+        "max_queued_bytes",
+        General,
+        ANY,
+        Carried("limits.client.queue_bytes"),
+    ),
+    entry(
+        "max_queued_messages",
+        General,
+        ANY,
+        Carried("limits.client.queue"),
+    ),
+    entry(
+        "memory_limit",
+        General,
+        Number(0, i64::MAX),
+        Noted(
+            "limits.memory",
+            "past it publishers are read less; nobody is disconnected and nothing is dropped",
+        ),
+    ),
+    entry(
+        "message_size_limit",
+        General,
+        Number(0, 268_435_455),
+        Noted(
+            "limits.max_packet",
+            "the limit is that of the whole packet, with 64 KiB added for topic and properties, \
+             and a client that exceeds it is disconnected",
+        ),
+    ),
+    entry(
+        "packet_buffer_size",
+        General,
+        Number(0, 65_535),
+        dropped("buffers grow with what a client sends"),
+    ),
+    entry(
+        "password_file",
+        Security,
+        Text,
+        Carried("auth.password_file.NAME.path"),
+    ),
+    entry(
+        "per_listener_settings",
+        General,
+        Flag,
+        Noted(
+            "listeners.NAME.auth",
+            "password files and anonymous clients are those of each listener, the ACL is one for \
+             all",
+        ),
+    ),
+    entry(
+        "persistence",
+        General,
+        Flag,
+        Noted(
+            "node.data_dir",
+            "what is in mosquitto.db is not read; devices subscribe and publish retained messages \
+             anew",
+        ),
+    ),
+    entry(
+        "persistence_file",
+        General,
+        Text,
+        dropped(
+            "the data directory has files of its own; mosquitto.db is neither read nor written",
+        ),
+    ),
+    entry(
+        "persistence_location",
+        General,
+        Text,
+        Carried("node.data_dir"),
+    ),
+    entry(
+        "persistent_client_expiration",
+        General,
+        Duration,
+        Carried("limits.session_expiry"),
+    ),
+    entry(
+        "pid_file",
+        General,
+        Text,
+        dropped("it does not go into the background, so whoever starts it knows its process id"),
+    ),
+    entry("plugin", NewPlugin, Text, dropped(PLUGIN)),
+    entry("plugin_load", NewPlugin, Text, dropped(PLUGIN)),
+    entry("plugin_opt_*", Plugin, Text, dropped(PLUGIN)),
+    entry(
+        "psk_file",
+        Security,
+        Text,
+        dropped("TLS is with certificates only; a listener with psk_hint is left out"),
+    ),
+    entry(
+        "queue_qos0_messages",
+        General,
+        Flag,
+        Carried("limits.client.queue_qos0"),
+    ),
+    entry(
+        "retain_available",
+        General,
+        Flag,
+        Noted(
+            "limits.retained_messages",
+            "false keeps none: a message to be retained is delivered, and its publisher stays \
+             connected",
+        ),
+    ),
+    entry(
+        "retain_expiry_interval",
+        General,
+        ANY,
+        Anyway("retained messages that have expired are removed without being asked for"),
+    ),
+    entry(
+        "retained_persistence",
+        General,
+        Flag,
+        Noted("node.data_dir", "an old name of persistence"),
+    ),
+    entry(
+        "retry_interval",
+        General,
+        ANY,
+        Anyway("messages are sent again when a client comes back, as MQTT says"),
+    ),
+    entry(
+        "set_tcp_nodelay",
+        General,
+        Flag,
+        Anyway("TCP_NODELAY is always set"),
+    ),
+    entry(
+        "sys_interval",
+        General,
+        Number(0, 65_535),
+        Carried("sys.interval"),
+    ),
+    entry(
+        "upgrade_outgoing_qos",
+        General,
+        Flag,
+        dropped_unless(
+            "false",
+            "no message is delivered with a higher quality of service than it was published with, \
+             as MQTT says",
+        ),
+    ),
+    entry(
+        "user",
+        General,
+        Text,
+        dropped(
+            "the process does not change its user; start it as the right one (User= of systemd)",
+        ),
+    ),
+    entry(
+        "websockets_headers_size",
+        General,
+        Number(0, 65_535),
+        dropped("the size of a WebSocket's header is bounded, and not set"),
+    ),
+    entry(
+        "websockets_log_level",
+        General,
+        ANY,
+        dropped(
+            "the level of a part of the log is set as in log.level = \"info,thrum_transport=debug\"",
+        ),
+    ),
+];

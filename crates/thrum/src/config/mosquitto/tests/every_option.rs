@@ -1,0 +1,178 @@
+//! The table of options and the code that converts them say the same, for each option there is.
+
+use super::options::{self, Entry, Fate, Scope};
+use super::report::Outcome;
+use super::value::Form;
+use super::*;
+
+/// Values that ask for something, where the first one of its form does not.
+const VALUES: [(&str, &str); 13] = [
+    ("bind_address", "192.0.2.1"),
+    ("bind_interface", "lo"),
+    ("check_retain_source", "true"),
+    ("listener", "1884"),
+    ("log_dest", "none"),
+    ("log_type", "debug"),
+    ("max_connections", "7"),
+    ("max_qos", "1"),
+    ("maximum_qos", "1"),
+    ("plugin_load", "name /lib/other.so"),
+    ("protocol", "websockets"),
+    ("retain_available", "false"),
+    ("websockets_log_level", "1"),
+];
+
+/// A configuration in which an option means something, and the number of its line.
+pub(super) fn sample(entry: &Entry) -> (String, usize) {
+    let above = match entry.scope {
+        Scope::General | Scope::Security if entry.name == "persistence_location" => {
+            "persistence true\n"
+        }
+        Scope::General if entry.name == "per_listener_settings" => "",
+        Scope::General | Scope::Security | Scope::NewPlugin => "listener 1883\n",
+        Scope::DefaultListener | Scope::NewListener => "",
+        Scope::Listener if is_of_tls(entry.name) => {
+            "listener 8883\ncertfile c\nkeyfile k\ncafile a\nrequire_certificate true\n"
+        }
+        Scope::Listener => "listener 1883\n",
+        Scope::Plugin => "listener 1883\nplugin /lib/other.so\n",
+        Scope::NewBridge | Scope::Bridge => "listener 1883\nconnection b\n",
+    };
+    let below = match entry.name {
+        "per_listener_settings" => "\nlistener 1\npassword_file p\nlistener 2",
+        _ => "",
+    };
+    let name = entry.name.replace('*', "x");
+    let value = VALUES.iter().find(|(known, _)| *known == entry.name);
+    let value = value.map_or_else(|| any(entry.form), |(_, value)| (*value).to_owned());
+    let text = format!("{above}{name} {value}{below}\n");
+    (text, above.lines().count() + 1)
+}
+
+fn any(form: Form) -> String {
+    match form {
+        Form::Flag => "true".to_owned(),
+        Form::Number(min, max) => 2_000.clamp(min, max).to_string(),
+        Form::Choice(words) => words[0].to_owned(),
+        Form::Duration => "14d".to_owned(),
+        Form::Text => "x".to_owned(),
+    }
+}
+
+fn is_of_tls(name: &str) -> bool {
+    let parts = [
+        "cafile",
+        "certfile",
+        "crl",
+        "keyfile",
+        "certificate",
+        "tls_",
+        "_as_username",
+    ];
+    parts.iter().any(|part| name.contains(part))
+}
+
+/// Whether a key is that of a pattern such as `listeners.NAME.bind`.
+fn is_key(setting: &str, pattern: &str) -> bool {
+    let key = setting.split(" = ").next().unwrap_or_default();
+    let (parts, names) = (key.split('.'), pattern.split('.'));
+    parts.clone().count() == names.clone().count()
+        && parts
+            .zip(names)
+            .all(|(part, name)| name == "NAME" || part == name)
+}
+
+/// All keys with their tables, also those that every configuration has.
+fn all_keys(toml: &str) -> Vec<String> {
+    let mut table = String::new();
+    let mut found = Vec::new();
+    for line in toml.lines() {
+        match line.strip_prefix('[') {
+            Some(name) => table = name.trim_end_matches(']').to_owned(),
+            None if line.contains(" = ") && !line.starts_with('#') => {
+                found.push(format!("{table}.{line}"));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn every_option_that_is_carried_over_sets_its_key() {
+    for entry in options::all() {
+        let pattern = entry.fate.keys();
+        if pattern.is_empty() {
+            continue;
+        }
+        let (text, line) = sample(entry);
+        let toml = imported(&text).toml;
+        let set = all_keys(&toml);
+        let mark = format!("# m.conf:{line}");
+        let is_set = |setting: &String| {
+            is_key(setting, pattern)
+                && (setting.ends_with(&mark) || entry.name == "per_listener_settings")
+        };
+        // These say more of a key that another line names.
+        let is_elsewhere = ["socket_domain", "persistence", "retained_persistence"];
+        let is_there = set.iter().any(is_set)
+            || is_elsewhere.contains(&entry.name)
+                && set.iter().any(|setting| is_key(setting, pattern));
+        assert!(
+            is_there,
+            "{} sets no {pattern}:\n{text}\n{toml}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn every_option_that_is_not_carried_over_changes_nothing() {
+    let leaves_out = ["bind_interface", "psk_hint", "tls_engine", "tls_keyform"];
+    let decides = ["auth_plugin", "global_plugin", "plugin", "plugin_load"];
+    for entry in options::all() {
+        let is_without_key = matches!(entry.fate, Fate::Dropped { .. } | Fate::Anyway(_));
+        if !is_without_key || leaves_out.contains(&entry.name) || decides.contains(&entry.name) {
+            continue;
+        }
+        if entry.name == "include_dir" {
+            continue;
+        }
+        let (text, line) = sample(entry);
+        let others = text
+            .lines()
+            .enumerate()
+            .filter(|(number, _)| number + 1 != line);
+        let without = others.fold(String::new(), |kept, (_, line)| kept + line + "\n");
+        assert_eq!(
+            keys(&imported(&text).toml),
+            keys(&imported(&without).toml),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn every_line_is_in_the_report() {
+    for entry in options::all().filter(|entry| entry.name != "include_dir") {
+        let (text, line) = sample(entry);
+        let report = imported(&text).report;
+        let line = match entry.scope {
+            // A bridge is reported as one.
+            Scope::Bridge | Scope::NewBridge => 2,
+            _ => line,
+        };
+        let rows: Vec<_> = report
+            .rows
+            .iter()
+            .filter(|row| row.at.line == line)
+            .collect();
+        assert_eq!(rows.len(), 1, "{}\n{text}\n{report}", entry.name);
+        let is_lost = matches!(entry.fate, Fate::Dropped { .. });
+        let asks = !matches!(entry.name, "bind_interface" | "tls_keyform");
+        let is_flag_off = matches!(entry.fate, Fate::Dropped { off: "true", .. });
+        if is_lost && asks && !is_flag_off {
+            assert_eq!(rows[0].outcome, Outcome::Dropped, "{text}\n{report}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Everything that can be set, put together of the settings of the parts.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thrum_auth::config::{AclConfig, Anonymous, AuthConfig};
+use thrum_auth::{ListenerSettings, Settings};
+use thrum_broker::config::{
+    self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
+    SharedConfig, StorageConfig, SysConfig,
+};
+
+/// Everything that can be set for a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// This node itself.
+    pub(crate) node: NodeConfig,
+    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
+    /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
+    pub(crate) listeners: BTreeMap<String, ListenerConfig>,
+    /// Who may connect.
+    pub(crate) auth: AuthConfig,
+    /// Who may publish and subscribe to what.
+    pub(crate) acl: AclConfig,
+    /// How the durable state is kept.
+    pub(crate) storage: StorageConfig,
+    /// What clients may use up. Every limit has a counter that says how often it was hit.
+    pub(crate) limits: LimitsConfig,
+    /// Clients and addresses that behave badly, and too much of everything.
+    pub(crate) protection: ProtectionConfig,
+    /// Shared subscriptions (`$share/group/filter`).
+    pub(crate) shared: SharedConfig,
+    /// The `$SYS/broker/…` topics.
+    pub(crate) sys: SysConfig,
+    /// The log, on standard error.
+    pub(crate) log: LogConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let broker = thrum_broker::Config::default();
+        Self {
+            node: broker.node,
+            listeners: broker.listeners,
+            auth: AuthConfig::default(),
+            acl: AclConfig::default(),
+            storage: broker.storage,
+            limits: broker.limits,
+            protection: broker.protection,
+            shared: broker.shared,
+            sys: broker.sys,
+            log: broker.log,
+        }
+    }
+}
+
+impl Config {
+    /// What the broker needs of it.
+    pub(crate) fn broker(&self) -> thrum_broker::Config {
+        thrum_broker::Config {
+            node: self.node.clone(),
+            listeners: self.listeners.clone(),
+            auth: broker::AuthConfig {
+                anonymous: match self.auth.anonymous {
+                    Anonymous::Loopback => broker::Anonymous::Loopback,
+                    Anonymous::Everyone => broker::Anonymous::Everyone,
+                    Anonymous::Nobody => broker::Anonymous::Nobody,
+                },
+            },
+            storage: self.storage,
+            limits: self.limits.clone(),
+            protection: self.protection.clone(),
+            shared: self.shared,
+            sys: self.sys,
+            log: self.log.clone(),
+        }
+    }
+
+    /// What authentication needs of it.
+    pub(crate) fn access(&self) -> Settings {
+        let of_listener = |listener: &ListenerConfig| ListenerSettings {
+            chain: (!listener.auth.is_empty()).then(|| listener.auth.clone()),
+            anonymous: listener.anonymous.map(|anonymous| match anonymous {
+                broker::Anonymous::Loopback => Anonymous::Loopback,
+                broker::Anonymous::Everyone => Anonymous::Everyone,
+                broker::Anonymous::Nobody => Anonymous::Nobody,
+            }),
+        };
+        let listeners = self.listeners.iter();
+        Settings {
+            auth: self.auth.clone(),
+            acl: self.acl.clone(),
+            listeners: listeners
+                .map(|(name, listener)| (name.clone(), of_listener(listener)))
+                .collect(),
+            data_dir: self.node.data_dir.clone(),
+        }
+    }
+}

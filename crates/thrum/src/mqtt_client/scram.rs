@@ -1,0 +1,367 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both ends prove that they know the password, and nobody sends it.
+//!
+//! ```text
+//!   CONNECT  n,,n=user,r=nonce           ->
+//!            <- AUTH   r=nonce…,s=salt,i=iterations
+//!   AUTH     c=biws,r=nonce…,p=proof     ->
+//!            <- CONNACK v=signature
+//! ```
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use aws_lc_rs::{constant_time, pbkdf2, rand};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
+/// Name of the authentication method.
+pub(super) const METHOD: &str = "SCRAM-SHA-256";
+
+/// As RFC 7677 demands at least: a server that wants fewer may be after a password that is easy to try out.
+const ITERATIONS_MIN: u32 = 4096;
+/// Some seconds of work; more is a server that wants to keep its clients busy.
+const ITERATIONS_MAX: u32 = 10_000_000;
+/// Bytes of the client's part of the nonce.
+const NONCE_BYTES: usize = 18;
+/// The header `n,,` (no channel binding, no other identity) in Base64.
+const HEADER_BASE64: &str = "biws";
+
+type Hash = [u8; 32];
+
+/// Why a login cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ScramError {
+    #[error("the {0} is empty or has characters that SCRAM forbids")]
+    Forbidden(&'static str),
+    #[error("the system gives no random numbers")]
+    NoRandom,
+    #[error("the broker's SCRAM message is malformed: {0}")]
+    Malformed(&'static str),
+    #[error(
+        "the broker asks for {0} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are accepted"
+    )]
+    Iterations(u32),
+    #[error("the broker refuses the login: {0}")]
+    Refused(String),
+    #[error("the broker does not prove that it knows the password; it may be an impostor")]
+    Impostor,
+}
+
+/// User name and password in the form that SCRAM works with.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    /// With `,` and `=` written as the message wants them.
+    name: String,
+    password: String,
+}
+
+/// One login.
+#[derive(Debug)]
+pub(super) struct Login {
+    credentials: Credentials,
+    nonce: String,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first message is on its way.
+    Begun,
+    /// The proof is; the server has to answer with this signature.
+    Answered(Hash),
+    /// The server is who it says.
+    Verified,
+}
+
+/// `r=nonce,s=salt,i=iterations`
+#[derive(Debug)]
+struct Challenge<'a> {
+    nonce: &'a str,
+    salt: Vec<u8>,
+    iterations: NonZeroU32,
+}
+
+impl Credentials {
+    /// Prepares a user name and a password as RFC 4013 (`SASLprep`) says.
+    pub(super) fn new(username: &str, password: &[u8]) -> Result<Self, ScramError> {
+        let name = prepared(Some(username), "user name")?;
+        let password = prepared(str::from_utf8(password).ok(), "password")?;
+        Ok(Self {
+            name: name.replace('=', "=3D").replace(',', "=2C"),
+            password,
+        })
+    }
+
+    /// A login with a nonce of its own.
+    pub(super) fn login(&self) -> Result<Login, ScramError> {
+        let mut random = [0; NONCE_BYTES];
+        rand::fill(&mut random).map_err(|_| ScramError::NoRandom)?;
+        Ok(self.login_with(STANDARD_NO_PAD.encode(random)))
+    }
+
+    fn login_with(&self, nonce: String) -> Login {
+        Login {
+            credentials: self.clone(),
+            nonce,
+            state: State::Begun,
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Credentials(***)")
+    }
+}
+
+impl Login {
+    /// The message for CONNECT.
+    pub(super) fn first(&self) -> Vec<u8> {
+        format!("n,,{}", self.first_bare()).into_bytes()
+    }
+
+    /// Answers an AUTH of the server: the proof, or nothing if the server proves itself already here.
+    pub(super) fn answer(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
+        match self.state {
+            State::Begun => self.prove(message),
+            State::Answered(_) => self.verify(message).map(|()| Vec::new()),
+            State::Verified => Err(ScramError::Malformed("it comes after the last one")),
+        }
+    }
+
+    /// Takes what came with CONNACK: whoever has not proved itself before has to do so now.
+    pub(super) fn finish(&mut self, message: &[u8]) -> Result<(), ScramError> {
+        match self.state {
+            State::Verified => Ok(()),
+            State::Begun => Err(ScramError::Impostor),
+            State::Answered(_) => self.verify(message),
+        }
+    }
+
+    fn first_bare(&self) -> String {
+        format!("n={},r={}", self.credentials.name, self.nonce)
+    }
+
+    fn prove(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
+        let text = text(message)?;
+        let challenge = Challenge::read(text)?;
+        // Without a part of its own the server could play back what it heard.
+        let is_ours = challenge.nonce.starts_with(&self.nonce);
+        if !is_ours || challenge.nonce.len() == self.nonce.len() {
+            return Err(ScramError::Malformed("another nonce than the client's"));
+        }
+        let mut salted = Hash::default();
+        pbkdf2::derive(
+            pbkdf2::PBKDF2_HMAC_SHA256,
+            challenge.iterations,
+            &challenge.salt,
+            self.credentials.password.as_bytes(),
+            &mut salted,
+        );
+        let last = format!("c={HEADER_BASE64},r={}", challenge.nonce);
+        let covered = format!("{},{text},{last}", self.first_bare());
+        let mut proof = keyed(&salted, b"Client Key");
+        let mut stored_key = Hash::default();
+        stored_key.copy_from_slice(digest(&SHA256, &proof).as_ref());
+        let signature = keyed(&stored_key, covered.as_bytes());
+        for (byte, with) in proof.iter_mut().zip(signature) {
+            *byte ^= with;
+        }
+        let server_key = keyed(&salted, b"Server Key");
+        self.state = State::Answered(keyed(&server_key, covered.as_bytes()));
+        Ok(format!("{last},p={}", STANDARD.encode(proof)).into_bytes())
+    }
+
+    fn verify(&mut self, message: &[u8]) -> Result<(), ScramError> {
+        let State::Answered(expected) = &self.state else {
+            return Err(ScramError::Impostor);
+        };
+        let text = text(message)?;
+        if let Some(why) = text.strip_prefix("e=") {
+            return Err(ScramError::Refused(why.escape_debug().to_string()));
+        }
+        let signature = text
+            .split(',')
+            .next()
+            .and_then(|first| first.strip_prefix("v="));
+        let signature = STANDARD.decode(signature.unwrap_or_default());
+        let signature = signature.map_err(|_| ScramError::Malformed("signature"))?;
+        constant_time::verify_slices_are_equal(&signature, expected)
+            .map_err(|_| ScramError::Impostor)?;
+        self.state = State::Verified;
+        Ok(())
+    }
+}
+
+impl<'a> Challenge<'a> {
+    fn read(text: &'a str) -> Result<Self, ScramError> {
+        if let Some(why) = text.strip_prefix("e=") {
+            return Err(ScramError::Refused(why.escape_debug().to_string()));
+        }
+        let mut attributes = text.split(',');
+        // What follows these three is for extensions; one that must be understood would stand in front.
+        let mut next = |name: &str, what| {
+            let attribute = attributes.next().and_then(|one| one.strip_prefix(name));
+            attribute.ok_or(ScramError::Malformed(what))
+        };
+        let nonce = next("r=", "no nonce")?;
+        let salt = STANDARD.decode(next("s=", "no salt")?);
+        let iterations: u32 = next("i=", "no iterations")?
+            .parse()
+            .map_err(|_| ScramError::Malformed("iterations"))?;
+        if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {
+            return Err(ScramError::Iterations(iterations));
+        }
+        Ok(Self {
+            nonce,
+            salt: salt.map_err(|_| ScramError::Malformed("salt"))?,
+            iterations: NonZeroU32::new(iterations).ok_or(ScramError::Iterations(iterations))?,
+        })
+    }
+}
+
+fn prepared(text: Option<&str>, what: &'static str) -> Result<String, ScramError> {
+    let prepared = text.and_then(|text| stringprep::saslprep(text).ok());
+    match prepared {
+        Some(text) if !text.is_empty() => Ok(text.into_owned()),
+        _ => Err(ScramError::Forbidden(what)),
+    }
+}
+
+fn text(message: &[u8]) -> Result<&str, ScramError> {
+    str::from_utf8(message).map_err(|_| ScramError::Malformed("not UTF-8"))
+}
+
+/// HMAC-SHA-256.
+fn keyed(key: &[u8], message: &[u8]) -> Hash {
+    let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, key), message);
+    let mut bytes = Hash::default();
+    bytes.copy_from_slice(tag.as_ref());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
+    const CHALLENGE: &str = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+                             s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+    const SIGNATURE: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+
+    fn login() -> Login {
+        let credentials = Credentials::new("user", b"pencil").unwrap();
+        credentials.login_with(NONCE.to_owned())
+    }
+
+    /// A login that has sent its proof.
+    fn answered() -> Login {
+        let mut login = login();
+        login.answer(CHALLENGE.as_bytes()).unwrap();
+        login
+    }
+
+    // RFC 7677, section 3.
+    #[test]
+    fn the_example_of_the_rfc_is_followed_to_the_letter() {
+        let mut login = login();
+        assert_eq!(login.first(), b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
+        let answer = login.answer(CHALLENGE.as_bytes()).unwrap();
+        assert_eq!(
+            str::from_utf8(&answer),
+            Ok(
+                "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+                 p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+            )
+        );
+        assert_eq!(login.finish(SIGNATURE.as_bytes()), Ok(()));
+    }
+
+    #[test]
+    fn the_signature_may_come_with_a_last_auth() {
+        let mut login = answered();
+        assert_eq!(login.answer(SIGNATURE.as_bytes()), Ok(Vec::new()));
+        assert_eq!(login.finish(b""), Ok(()));
+        assert!(login.answer(SIGNATURE.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_broker_that_does_not_know_the_password_is_an_impostor() {
+        assert_eq!(login().finish(b""), Err(ScramError::Impostor));
+        assert_eq!(
+            login().finish(SIGNATURE.as_bytes()),
+            Err(ScramError::Impostor)
+        );
+        let other = SIGNATURE.replace("6rri", "7rri");
+        for message in [other.as_str(), "v=", "v=AAAA", ""] {
+            let result = answered().finish(message.as_bytes());
+            assert_eq!(result, Err(ScramError::Impostor), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_challenge_that_is_none_is_refused() {
+        let change = |from, to| CHALLENGE.replacen(from, to, 1);
+        for message in [
+            String::new(),
+            change("r=rOpr", "r=rOps"),
+            change("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", ""),
+            change("s=W22", "s=*22"),
+            change(",i=4096", ""),
+            change("i=4096", "i=many"),
+            format!("m=new,{CHALLENGE}"),
+            "v=AAAA".to_owned(),
+        ] {
+            let result = login().answer(message.as_bytes());
+            assert!(matches!(result, Err(ScramError::Malformed(_))), "{message}");
+        }
+        assert!(login().answer(b"\xff").is_err());
+    }
+
+    #[test]
+    fn too_little_and_too_much_work_is_refused() {
+        for iterations in [0, 1, 4095, 10_000_001] {
+            let message = CHALLENGE.replace("4096", &iterations.to_string());
+            let result = login().answer(message.as_bytes());
+            assert_eq!(result, Err(ScramError::Iterations(iterations)));
+        }
+    }
+
+    #[test]
+    fn the_brokers_own_words_are_told() {
+        let refused = Err(ScramError::Refused("unknown-user".to_owned()));
+        assert_eq!(login().answer(b"e=unknown-user"), refused);
+        assert!(answered().finish(b"e=other-error").is_err());
+    }
+
+    #[test]
+    fn names_are_prepared_and_escaped() {
+        let first = |name| {
+            let credentials = Credentials::new(name, b"x").unwrap();
+            let first = credentials.login_with("n".to_owned()).first();
+            String::from_utf8(first).unwrap()
+        };
+        assert_eq!(first("a=b,c"), "n,,n=a=3Db=2Cc,r=n");
+        // A soft hyphen is mapped to nothing, a Roman numeral to letters.
+        assert_eq!(first("I\u{ad}X"), "n,,n=IX,r=n");
+        assert_eq!(first("\u{2168}"), "n,,n=IX,r=n");
+        assert_eq!(
+            Credentials::new("", b"x").unwrap_err(),
+            ScramError::Forbidden("user name")
+        );
+        for password in [&b""[..], b"\xff", b"\x07"] {
+            let error = Credentials::new("u", password).unwrap_err();
+            assert_eq!(error, ScramError::Forbidden("password"));
+        }
+    }
+
+    #[test]
+    fn every_login_has_a_nonce_of_its_own_and_shows_no_password() {
+        let credentials = Credentials::new("user", b"pencil").unwrap();
+        let (one, two) = (credentials.login().unwrap(), credentials.login().unwrap());
+        assert_ne!(one.first(), two.first());
+        assert!(!format!("{one:?}").contains("pencil"));
+    }
+}

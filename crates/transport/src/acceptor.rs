@@ -1,0 +1,154 @@
+//! What all connections of one listener share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::server_layers::ServerLayers;
+use crate::tls::{FileError, ServerTls, ServerTlsOptions};
+use crate::websocket::{Terms, WebSocketOptions};
+
+/// Makes the layers of connections to one listener; a clone shares everything with its original.
+///
+/// Never changed, but replaced as a whole when certificates or options do: connections keep the one
+/// that they came through.
+#[derive(Clone)]
+pub struct Acceptor {
+    /// None over plain TCP.
+    shared: Option<Arc<Accepting>>,
+    warnings: Arc<[String]>,
+}
+
+/// What the layers of a connection begin from.
+pub(crate) struct Accepting {
+    pub(crate) tls: Option<ServerTls>,
+    pub(crate) websocket: Option<Terms>,
+}
+
+/// Why a listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptorError {
+    /// A file of certificates, keys or revocation lists.
+    #[error("cannot use '{}': {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// Certificate and key do not belong together, or the key is of an unknown kind.
+    #[error("cannot use '{}' with the key '{}': {cause}", cert_file.display(), key_file.display())]
+    KeyPair {
+        /// The server's certificate.
+        cert_file: PathBuf,
+        /// Its key.
+        key_file: PathBuf,
+        /// What is wrong with them.
+        cause: String,
+    },
+    /// Clients are to be verified, but nobody is trusted.
+    #[error(
+        "client certificates are asked for, but no ca is given: name the file of who signs them"
+    )]
+    NoAuthority,
+    /// A revocation list of a kind that is not understood.
+    #[error("a revocation list of crl cannot be used: {0}; use complete lists of version 2")]
+    RevocationList(String),
+    /// Not an origin.
+    #[error("'{0}' is no origin: write it as browsers do, such as https://app.example.org")]
+    Origin(String),
+    /// Not a path.
+    #[error("'{0}' is no path of a WebSocket: it begins with a slash and has no '?', '#' or space")]
+    Path(String),
+    /// The library refuses its configuration.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(rustls::Error),
+}
+
+impl From<FileError> for AcceptorError {
+    fn from(error: FileError) -> Self {
+        Self::File {
+            path: error.path,
+            cause: error.cause,
+        }
+    }
+}
+
+impl Acceptor {
+    /// Reads what the connections of a listener need, the files of the options among it.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or options that contradict each other.
+    pub fn new(
+        tls: Option<&ServerTlsOptions>,
+        websocket: Option<&WebSocketOptions>,
+    ) -> Result<Self, AcceptorError> {
+        Self::build(tls, websocket, None)
+    }
+
+    /// The next one of the same listener: files and options are read anew.
+    ///
+    /// Sessions of before are resumed, unless what clients are verified by (authorities, revocation
+    /// lists, whether they must show a certificate) differs: then all clients shake hands anew, so
+    /// that nobody who was revoked comes back by resumption.
+    ///
+    /// # Errors
+    /// As [`Acceptor::new`]; the old one goes on working.
+    pub fn renewed(
+        &self,
+        tls: Option<&ServerTlsOptions>,
+        websocket: Option<&WebSocketOptions>,
+    ) -> Result<Self, AcceptorError> {
+        Self::build(tls, websocket, self.shared.as_deref())
+    }
+
+    fn build(
+        tls: Option<&ServerTlsOptions>,
+        websocket: Option<&WebSocketOptions>,
+        previous: Option<&Accepting>,
+    ) -> Result<Self, AcceptorError> {
+        let mut warnings = Vec::new();
+        let previous = previous.and_then(|shared| shared.tls.as_ref());
+        let tls = tls
+            .map(|options| ServerTls::new(options, previous, &mut warnings))
+            .transpose()?;
+        let websocket = websocket.map(Terms::new).transpose()?;
+        let shared =
+            (tls.is_some() || websocket.is_some()).then(|| Arc::new(Accepting { tls, websocket }));
+        Ok(Self {
+            shared,
+            warnings: warnings.into(),
+        })
+    }
+
+    /// The layers of one accepted connection; none over plain TCP, where MQTT is what the wire has.
+    pub fn layers(&self) -> Option<ServerLayers> {
+        self.shared.clone().map(ServerLayers::new)
+    }
+
+    /// What TLS begins from, for a transport that has TLS inside itself (QUIC); none without TLS.
+    pub fn tls_config(&self) -> Option<&rustls::ServerConfig> {
+        let tls = self.shared.as_ref()?.tls.as_ref()?;
+        Some(&tls.config)
+    }
+
+    /// What works but will not be liked, a line each: a certificate that is out of date.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl std::fmt::Debug for Acceptor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shared = self.shared.as_deref();
+        formatter
+            .debug_struct("Acceptor")
+            .field("tls", &shared.is_some_and(|shared| shared.tls.is_some()))
+            .field(
+                "websocket",
+                &shared.and_then(|shared| shared.websocket.as_ref()),
+            )
+            .field("warnings", &self.warnings)
+            .finish()
+    }
+}

@@ -1,0 +1,18 @@
+//! Runs the authentication service against real servers, and kills them.
+//!
+//! ```text
+//!   test --Login--> thrum_auth::AuthService --its protocol--> PostgreSQL | MariaDB | Redis | slapd | HTTP
+//!                                                               (processes of the test, on ports of the loopback)
+//! ```
+//!
+//! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends with the test.
+
+pub mod babble;
+pub mod client;
+pub mod death;
+pub mod folder;
+pub mod http;
+pub mod process;
+pub mod server;
+pub mod silence;
+pub mod sql;

@@ -1,0 +1,268 @@
+//! Servers as processes: unprivileged, ended with the test, killed by their number.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use thrum_conformance::clock;
+
+/// Longest start of a server on a busy machine.
+pub const START_MAX: Duration = Duration::from_mins(1);
+/// Longest time in seconds that a program runs which makes a database or fills it.
+const RUN_SECS_MAX: &str = "180";
+/// Longest time that a killed server needs to be gone.
+const END_MAX: Duration = Duration::from_secs(10);
+/// Ports for servers: below those that Linux gives to connections, so that a server that was killed finds its port free.
+const FIRST_PORT: u32 = 20_000;
+const PORTS: u32 = 12_000;
+/// Ports that one test process needs, so that those at the same time do not get into each other's way.
+const PORTS_PER_PROCESS: u32 = 37;
+const POLL_EVERY: Duration = Duration::from_millis(20);
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// The user that servers run as which refuse to run as root.
+const USER: &str = "nobody";
+const LOG_BYTES_SHOWN: usize = 4_000;
+
+/// Runs the program and kills it when standard input closes: also when the test process is killed.
+const KEEPER: &str = r#"
+log=$1; shift
+"$@" >>"$log" 2>&1 </dev/null & pid=$!
+echo $pid
+read -r _
+kill -9 $pid 2>/dev/null
+wait $pid
+"#;
+
+/// A running server.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    keeper: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program; its output goes to the file.
+    ///
+    /// # Panics
+    /// There is no shell.
+    pub fn start<S: AsRef<OsStr>>(program: &[S], log: &Path) -> Self {
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(log)
+            .args(as_user())
+            .args(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // The shell says that it killed.
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("sh starts");
+        let mut line = String::new();
+        let output = keeper.stdout.take().expect("a pipe");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("the number of the process");
+        let pid = line.trim().parse().ok().and_then(Pid::from_raw);
+        Self {
+            pid: pid.expect("the number of the process"),
+            keeper,
+            log: log.to_owned(),
+        }
+    }
+
+    /// Waits until it takes connections on this port.
+    ///
+    /// # Panics
+    /// It ended, or takes none in time.
+    pub fn wait_for_port(&self, port: u16) {
+        self.wait_until("takes no connections", || {
+            TcpStream::connect_timeout(&loopback(port), CONNECT_MAX).is_ok()
+        });
+    }
+
+    /// Waits until something holds.
+    ///
+    /// # Panics
+    /// The process ended, or it does not hold in time.
+    pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let deadline = clock::now() + START_MAX;
+        while !holds() {
+            assert!(self.is_alive(), "the server ended: {}", self.shown_log());
+            assert!(
+                clock::now() < deadline,
+                "the server {what}: {}",
+                self.shown_log()
+            );
+            clock::sleep(POLL_EVERY);
+        }
+    }
+
+    /// Ends it at once, as a power cut would.
+    ///
+    /// # Panics
+    /// It is still there after some seconds.
+    pub fn kill(&self) {
+        // Its number stays its own until its keeper ends.
+        kill_process(self.pid, Signal::KILL).unwrap_or_default();
+        let deadline = clock::now() + END_MAX;
+        while self.is_alive() {
+            assert!(clock::now() < deadline, "a killed server is still there");
+            clock::sleep(POLL_EVERY);
+        }
+    }
+
+    /// Stops it in its tracks: connections stay open, nothing is answered.
+    ///
+    /// # Panics
+    /// It is gone.
+    pub fn freeze(&self) {
+        kill_process(self.pid, Signal::STOP).expect("a running server");
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// It is gone.
+    pub fn thaw(&self) {
+        kill_process(self.pid, Signal::CONT).expect("a stopped server");
+    }
+
+    /// Whether any thread of it still runs.
+    pub fn is_alive(&self) -> bool {
+        let status = format!("/proc/{}/stat", self.pid.as_raw_nonzero());
+        fs::read_to_string(status).is_ok_and(|status| {
+            let after_name = status.rsplit(')').next().unwrap_or_default();
+            !after_name.starts_with(" Z") && !after_name.starts_with(" X")
+        })
+    }
+
+    /// The end of its output.
+    pub fn shown_log(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let from = text.len().saturating_sub(LOG_BYTES_SHOWN);
+        String::from_utf8_lossy(&text[from..]).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        self.keeper.wait().map(drop).unwrap_or_default();
+    }
+}
+
+/// Runs a program to its end, as the user that servers run as.
+///
+/// # Panics
+/// It is not there, or fails.
+pub fn run<S: AsRef<OsStr>>(program: &[S]) -> Output {
+    let mut command: Vec<&OsStr> = as_user().iter().map(OsStr::new).collect();
+    command.extend(program.iter().map(AsRef::as_ref));
+    run_as_myself(&command)
+}
+
+/// Runs a program to its end.
+///
+/// # Panics
+/// It is not there, or fails.
+pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output {
+    let output = Command::new("timeout")
+        .arg(RUN_SECS_MAX)
+        .args(command)
+        .stdin(Stdio::null())
+        .current_dir("/")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("{command:?} does not start: {error}; see scripts/setup-tests.sh")
+        });
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// A port that is free now, and that the system gives to nobody who does not ask for it.
+///
+/// # Panics
+/// There is none.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+    for _ in 0..PORTS {
+        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = u16::try_from(FIRST_PORT + number).expect("a port");
+        if TcpListener::bind(loopback(port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {FIRST_PORT} on is free");
+}
+
+/// A port of this machine alone.
+pub fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// The first of these programs that is there.
+///
+/// # Panics
+/// None is.
+pub fn program(candidates: &[&str]) -> String {
+    let found = candidates.iter().find(|path| Path::new(path).exists());
+    let found = found
+        .unwrap_or_else(|| panic!("none of {candidates:?} is there: run scripts/setup-tests.sh"));
+    (*found).to_owned()
+}
+
+/// Makes this the folder of the user that servers run as.
+///
+/// # Panics
+/// It cannot be given away.
+pub fn give_to_user(folder: &Path) {
+    if is_root() {
+        let status = Command::new("chown")
+            .args(["-R", USER])
+            .arg(folder)
+            .status()
+            .expect("chown starts");
+        assert!(status.success(), "chown fails");
+    }
+}
+
+/// The name of the user that servers run as.
+pub fn user_name() -> String {
+    if is_root() {
+        return USER.to_owned();
+    }
+    let output = Command::new("id").arg("-un").output().expect("id starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn is_root() -> bool {
+    rustix::process::getuid().is_root()
+}
+
+/// What makes a program run as an ordinary user.
+fn as_user() -> &'static [&'static str] {
+    if is_root() {
+        &[
+            "setpriv",
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+            "--",
+        ]
+    } else {
+        &["env"]
+    }
+}
