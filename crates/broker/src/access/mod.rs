@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rules};
 use thrum_codec::QoS;
 use thrum_protocol::Time;
+use thrum_storage::Owner;
 
 use crate::extension::{Access, Policy, RuleSource};
 pub(crate) use remembered::Asked;
@@ -143,6 +144,12 @@ impl ClientAccess {
             let client_id = &*self.identity.client_id;
             tracing::error!(client_id, %error, "this client may do nothing");
         }
+    }
+
+    /// Whose its session is.
+    pub(crate) fn owner(&self) -> Owner<&str> {
+        let user = self.identity.username.as_deref();
+        user.map_or(Owner::Anonymous, Owner::User)
     }
 
     /// Nothing has to be checked.
