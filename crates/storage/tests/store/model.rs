@@ -12,10 +12,12 @@ pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8
 /// Text of a will and everything said about it.
 pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>);
 
+/// Client identifier, level, expiry, away since, hint, owner.
+type Own = (String, String, u32, Option<u64>, u16, Owner<Box<str>>);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelSession {
-    /// Client identifier, level, expiry, away since, hint, owner.
-    pub(crate) own: Option<(String, String, u32, Option<u64>, u16, Owner<Box<str>>)>,
+    pub(crate) own: Option<Own>,
     pub(crate) subscriptions: BTreeMap<String, (u8, bool, bool, u8, u32)>,
     pub(crate) deliveries: BTreeMap<u64, ModelDelivery>,
     pub(crate) received: BTreeSet<u16>,
