@@ -32,6 +32,7 @@ pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
+pub use thrum_settings::Anonymous;
 
 /// The port that IANA assigned to MQTT.
 const MQTT_PORT: u16 = 1883;
@@ -136,18 +137,6 @@ pub struct AuthConfig {
     #[serde(with = "units::anonymous")]
     #[schemars(with = "units::AnonymousSchema")]
     pub anonymous: Anonymous,
-}
-
-/// Who may connect without credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Anonymous {
-    /// Clients whose address is a loopback address.
-    #[default]
-    Loopback,
-    /// Everyone who can reach a listener.
-    Everyone,
-    /// Nobody.
-    Nobody,
 }
 
 /// Settings of shared subscriptions.

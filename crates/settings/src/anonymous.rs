@@ -1,0 +1,58 @@
+//! Who may connect without credentials.
+
+use serde::{Deserializer, Serialize, Serializer};
+
+use crate::{Scalar, found, scalar, schema};
+
+/// Who may connect without credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Anonymous {
+    /// Clients whose address is a loopback address, or that came through a Unix socket.
+    #[default]
+    Loopback,
+    /// Everyone who can reach a listener.
+    Everyone,
+    /// Nobody.
+    Nobody,
+}
+
+schema! {
+    AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
+}
+
+/// Who is meant.
+pub fn read(scalar: &Scalar) -> Option<Anonymous> {
+    match scalar {
+        Scalar::Boolean(true) => Some(Anonymous::Everyone),
+        Scalar::Boolean(false) => Some(Anonymous::Nobody),
+        Scalar::Text(text) => (text == "loopback").then_some(Anonymous::Loopback),
+        Scalar::Integer(_) => None,
+    }
+}
+
+/// Reads who is meant from a file.
+///
+/// # Errors
+/// It is no one of the three.
+pub fn deserialize<'de, D>(from: D) -> Result<Anonymous, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let scalar = scalar(from, AnonymousSchema::EXPECTED)?;
+    found(read(&scalar), AnonymousSchema::EXPECTED)
+}
+
+/// Writes who is meant.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<S>(anonymous: &Anonymous, to: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+{
+    match anonymous {
+        Anonymous::Loopback => "loopback".serialize(to),
+        Anonymous::Everyone => true.serialize(to),
+        Anonymous::Nobody => false.serialize(to),
+    }
+}
