@@ -11,6 +11,7 @@ mod rate;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod tls;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
+pub use tls::TlsFilesConfig;
 
 /// The port that IANA assigned to MQTT.
 const MQTT_PORT: u16 = 1883;
@@ -45,6 +47,8 @@ pub struct Config {
     /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
     /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
     pub listeners: BTreeMap<String, ListenerConfig>,
+    /// Certificates of all listeners.
+    pub tls: TlsFilesConfig,
     /// Who may connect.
     pub auth: AuthConfig,
     /// How the durable state is kept.
@@ -73,6 +77,7 @@ impl Default for Config {
                     ..Default::default()
                 },
             )]),
+            tls: TlsFilesConfig::default(),
             auth: AuthConfig::default(),
             storage: StorageConfig::default(),
             limits: LimitsConfig::default(),
@@ -148,6 +153,17 @@ pub enum Anonymous {
     Everyone,
     /// Nobody.
     Nobody,
+}
+
+impl Anonymous {
+    /// Whether a client without credentials may come in, by whether it is on this machine.
+    pub(crate) const fn admits(self, is_loopback: bool) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Loopback => is_loopback,
+            Self::Nobody => false,
+        }
+    }
 }
 
 /// Settings of shared subscriptions.

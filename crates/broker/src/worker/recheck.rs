@@ -7,6 +7,7 @@ use thrum_codec::ReasonCode;
 use thrum_codec::topic::TopicFilter;
 
 use super::Worker;
+use super::judging::is_verified;
 use crate::access::{ClientAccess, Grant};
 use crate::metrics::Counter;
 use crate::subscribe::Check;
@@ -44,6 +45,9 @@ impl Worker {
         if self.rates_changed {
             self.measure_again(slot);
         }
+        if !self.keeps_its_place(slot) {
+            return;
+        }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
         match client.access.as_deref_mut() {
@@ -57,8 +61,10 @@ impl Worker {
                     identity,
                     ..Admission::default()
                 };
-                let access = ClientAccess::new(admission, &shared);
-                self.local.clients[slot as usize].access = Some(Box::new(access));
+                let client = &mut self.local.clients[slot as usize];
+                let mount = client.session.mount_point().cloned();
+                let access = ClientAccess::new(admission, &shared).entered(mount, false);
+                client.access = Some(Box::new(access));
             }
         }
         self.check_subscriptions(slot);
@@ -70,9 +76,33 @@ impl Worker {
             .access
             .as_ref()
             .is_some_and(|access| access.identity.username.is_some());
-        if has_user && client.connection_slot().is_some() {
+        // Who is away and has left a will may not be one who may leave one any more.
+        if has_user && (client.connection_slot().is_some() || client.session.will().is_some()) {
             self.ask_again(slot);
         }
+    }
+
+    /// Whether a client that nobody has verified would be let in again; who would not has to go. Its session stays.
+    fn keeps_its_place(&mut self, slot: u32) -> bool {
+        let client = &self.local.clients[slot as usize];
+        let key = client
+            .connection_slot()
+            .and_then(|key| u32::try_from(key).ok());
+        let access = client.access.as_deref();
+        if access.is_some_and(|access| is_verified(&access.identity)) {
+            return true;
+        }
+        let Some(Err(violation)) = key.map(|key| self.may_stay(key)) else {
+            return true;
+        };
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, reason = violation.what, "disconnected");
+        }
+        self.local.row().add(Counter::ClientsTurnedAway, 1);
+        self.drop_will(slot, "its client is no longer admitted");
+        self.turn_away(slot, violation.reason, violation.what);
+        false
     }
 
     /// An anonymous client.
@@ -110,14 +140,9 @@ impl Worker {
                 continue;
             };
             let is_shared = filter.shared().is_some();
-            let mount = self.local.clients[slot as usize]
-                .session
-                .mount_point()
-                .cloned();
             let whole = filter.matched_part();
-            let seen = mount
-                .as_ref()
-                .map_or(Some(whole), |mount| mount.seen_topic(whole));
+            let access = self.local.clients[slot as usize].access.as_deref();
+            let seen = access.map_or(Some(whole), |access| access.seen(whole));
             // The mount point is another one since: nothing comes through it.
             let Some(seen) = seen else { continue };
             match self.grant(slot, seen, (standing.qos, is_shared)) {
