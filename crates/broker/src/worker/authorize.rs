@@ -59,11 +59,14 @@ impl Worker {
         if !self.has_waited {
             access.end_of_packet(self.local.settings.access.access.policy.decisions_max);
         }
-        match packet {
+        let asks = match packet {
             Packet::Publish(publish) => self.asks_about_publish(key, slot, publish),
             Packet::Subscribe(subscribe) => self.asks_about_filters(key, slot, subscribe),
             _ => false,
-        }
+        };
+        // It is handled now, and the next one is another.
+        self.has_waited &= asks;
+        asks
     }
 
     fn asks_about_publish(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {

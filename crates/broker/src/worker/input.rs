@@ -235,7 +235,6 @@ impl Worker {
                 if self.has_to_ask(key, session, &packet) {
                     return Next::Wait;
                 }
-                self.has_waited = false;
                 self.packet(key, session, packet)
             }
             (Phase::Challenged, packet) => self.challenged(key, &packet, rest),
