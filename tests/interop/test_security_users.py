@@ -204,3 +204,53 @@ def test_changed_rules_take_a_subscription_away(secured, guest, store, tmp_path)
     root.publish("news/3")
     root.publish("weather/2")
     assert alice.next_message().topic == "weather/2"
+
+
+def test_who_logged_in_before_there_were_users_logs_in_again(secured, guest):
+    broker = secured(MQTT)
+    port = broker.port()
+    carol = guest(port, "c1", "carol", "one").join()
+    nameless = guest(port, "c2").join()
+    broker.users("add", "carol", "--allow", "pubsub carol/#", password="one")
+    # Nobody had verified her password, and nobody kept it.
+    assert carol.wait_for_end() == NOT_AUTHORIZED
+    again = guest(port, "c1", "carol", "one").join()
+    assert again.subscribe("carol/#") == GRANTED_QOS_1
+    # Who shows nothing may stay on this machine, and do nothing.
+    assert nameless.publish("anything") == NOT_AUTHORIZED
+
+
+def test_who_is_no_longer_a_user_leaves_no_will(guarded, guest, root):
+    port = guarded.port()
+    alice = guest(port, "a1", "alice", will=Will(LAST, b"gone")).join()
+    guarded.users("rm", "alice")
+    assert alice.wait_for_end() == NOT_AUTHORIZED
+    guarded.wait_for_log("a will is not published", LAST)
+    root.publish("devices/a1/other")
+    assert root.next_message().topic == "devices/a1/other"
+
+
+def test_will_that_the_rules_forbid_by_now_is_not_published(secured, guest, store, tmp_path):
+    rules = tmp_path / "rules"
+    rules.write_text("# none\n")
+    broker = secured(f'{MQTT}[acl]\nfile = "{rules}"\n', users=store)
+    port = broker.port()
+    root = guest(port, "r1", "root").join()
+    assert root.subscribe("#") == GRANTED_QOS_1
+    alice = guest(port, "a1", "alice", will=Will(LAST, b"gone")).join()
+    rules.write_text(f"deny user:alice pub {LAST}\n")
+    broker.wait_for_log("users or rules have changed")
+    alice.break_off()
+    broker.wait_for_log("a will is not published", LAST)
+    root.publish("devices/a1/other")
+    assert root.next_message().topic == "devices/a1/other"
+
+
+def test_clients_without_credentials_go_when_they_may_not_come_in_any_more(secured, guest, store):
+    broker = secured(MQTT, users=store)
+    nameless = guest(broker.port(), "c1").join()
+    root = guest(broker.port(), "r1", "root").join()
+    broker.write(f"{MQTT}[auth]\nanonymous = false\n")
+    broker.hang_up()
+    assert nameless.wait_for_end() == NOT_AUTHORIZED
+    assert root.publish("anything") != NOT_AUTHORIZED

@@ -31,6 +31,10 @@ pub trait Gatekeeper: Send + Sync + Debug {
 
     /// May the client do this? `None` if no authorizer has an opinion.
     fn authorize(&self, question: Question, reply: Reply<Option<bool>>);
+
+    /// Tells what it has counted since its start, each figure by a topic such as `authentication/denied`. To be called
+    /// now and then; who counts nothing tells nothing.
+    fn figures(&self, _tell: &mut dyn FnMut(&str, u64)) {}
 }
 
 /// A question to an authorizer of another system.

@@ -11,6 +11,10 @@ pub(crate) struct Counters {
     errors: AtomicU64,
     timeouts: AtomicU64,
     cache_hits: AtomicU64,
+    cache_misses: AtomicU64,
+    permitted: AtomicU64,
+    refused: AtomicU64,
+    undecided: AtomicU64,
 }
 
 /// What one backend has said so far.
@@ -26,8 +30,16 @@ pub struct BackendCounts {
     pub errors: u64,
     /// Questions that it did not answer in time.
     pub timeouts: u64,
-    /// Passwords and decisions that were remembered.
+    /// Passwords that were found among those that were right a while ago.
     pub cache_hits: u64,
+    /// Passwords that were not, and had to be hashed.
+    pub cache_misses: u64,
+    /// Publishes and subscriptions that it allowed, where it decides about topics.
+    pub permitted: u64,
+    /// Publishes and subscriptions that it denied.
+    pub refused: u64,
+    /// Publishes and subscriptions that it had no opinion about.
+    pub undecided: u64,
 }
 
 /// A backend and what it has said.
@@ -79,6 +91,19 @@ impl Counters {
         add(&self.cache_hits);
     }
 
+    pub(crate) fn cache_miss(&self) {
+        add(&self.cache_misses);
+    }
+
+    /// It was asked about a topic.
+    pub(crate) fn decided(&self, decision: Option<bool>) {
+        add(match decision {
+            Some(true) => &self.permitted,
+            Some(false) => &self.refused,
+            None => &self.undecided,
+        });
+    }
+
     pub(crate) fn snapshot(&self) -> BackendCounts {
         BackendCounts {
             allowed: read(&self.allowed),
@@ -87,6 +112,10 @@ impl Counters {
             errors: read(&self.errors),
             timeouts: read(&self.timeouts),
             cache_hits: read(&self.cache_hits),
+            cache_misses: read(&self.cache_misses),
+            permitted: read(&self.permitted),
+            refused: read(&self.refused),
+            undecided: read(&self.undecided),
         }
     }
 }

@@ -92,6 +92,8 @@ pub(crate) struct Connection {
     pub(crate) is_deciding: bool,
     /// Not read for now, because it has sent all that a rate lets it.
     pub(crate) is_paced: bool,
+    /// Its client showed credentials, and there was nobody to verify them.
+    pub(crate) is_unverified: bool,
     /// TLS, WebSocket or the header of a proxy are not done.
     pub(crate) is_shaking: bool,
     /// The socket took something since the keep alive was last looked at.
@@ -121,6 +123,7 @@ impl Connection {
             muted: false,
             is_deciding: false,
             is_paced: false,
+            is_unverified: false,
             is_shaking: false,
             progressed: false,
         }

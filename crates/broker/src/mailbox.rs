@@ -4,10 +4,11 @@
 //! that feed the full mailbox, so the overrun is at most one read buffer per connection.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
-use thrum_access::{Admission, Certificate};
+use thrum_access::Certificate;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
@@ -15,11 +16,12 @@ use crate::durable::Origin;
 use crate::interest::SessionRef;
 use crate::layered::Layered;
 use crate::listener::Change;
+use crate::node::WorkerId;
 use crate::peer::Peer;
 use crate::protection::Changes;
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::worker::{Answered, Decided};
+use crate::worker::{Admitted, Answered, Decided};
 
 /// What one worker asks of another.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(crate) enum Mail {
     Decided(Box<Decided>),
     /// Use other settings from now on.
     Reload(Arc<Settings>),
+    /// Say that what came before this is in force.
+    Settled(SyncSender<WorkerId>),
     /// The list of bans has changed.
     Banned(Changes),
     /// First step of a stop: publish the wills of connected clients.
@@ -80,7 +84,7 @@ pub(crate) struct Handover {
     pub(crate) gate: u16,
     pub(crate) layered: Option<Box<Layered>>,
     pub(crate) handshake: Handshake,
-    pub(crate) admission: Box<Admission>,
+    pub(crate) admitted: Box<Admitted>,
     /// Bytes that arrived after the CONNECT.
     pub(crate) unread: Vec<u8>,
 }
@@ -97,6 +101,7 @@ impl Mail {
             | Self::Arrived(_)
             | Self::Listen(_)
             | Self::Reload(_)
+            | Self::Settled(_)
             | Self::Banned(_)
             | Self::StopWills
             | Self::Stop => 0,

@@ -98,12 +98,22 @@ pub(crate) enum Counter {
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.
     StorageRefused,
-    /// TLS or WebSocket of a connection failed.
+    /// TLS or WebSocket of a connection failed before its handshake was done.
+    HandshakesFailed,
+    /// The same, later.
     LayersFailed,
     /// Connections without a proper header of a trusted proxy.
     ProxyRefused,
+    /// Clients that were connected when they were no longer admitted.
+    ClientsTurnedAway,
+    /// Questions to the gatekeeper about topics.
+    DecisionsAsked,
+    /// Publishes decided by what it had said before.
+    DecisionsRemembered,
     PublishDenied,
     SubscribeDenied,
+    /// Wills that were refused with their CONNECT, or not published when they were due.
+    WillsDenied,
     /// Subscriptions that ended because the rules changed.
     SubscriptionsRevoked,
     SharedRedispatched,

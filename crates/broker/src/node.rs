@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,10 +15,11 @@ use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wak
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
+use crate::control::{AccessHandle, Control, Settling};
 use crate::durable::{Journal, MessageIds, Part, divide};
 use crate::extension::Access;
 use crate::interest::Interest;
-use crate::listener::{Gates, Listening, Plan, Standing, StartError};
+use crate::listener::{CertificateWatch, Gates, Listening, Plan, Standing, StartError};
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::metrics::{Counter, Metrics};
 use crate::protection::{BanKeeper, Protection};
@@ -175,45 +176,12 @@ impl Node {
         journals.zip(parts).collect()
     }
 
-    fn send_all(&self, mail: impl Fn() -> Mail) {
+    /// The same mail for all workers.
+    pub(crate) fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.workers() {
             let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
             self.mailbox(worker).push(mail());
         }
-    }
-}
-
-/// What is in force, and the way to change it.
-#[derive(Debug)]
-struct Control {
-    node: Arc<Node>,
-    /// Held while it is changed and sent to the workers, so that all of them get the changes in the same order.
-    in_force: Mutex<(Config, Arc<Shared>)>,
-}
-
-impl Control {
-    fn change(&self, change: impl FnOnce(&mut (Config, Arc<Shared>))) {
-        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut in_force);
-        let (config, access) = &*in_force;
-        let settings = Arc::new(Settings::new(config, access));
-        self.node.retained.set_limits(settings.retained);
-        self.node.send_all(|| Mail::Reload(Arc::clone(&settings)));
-    }
-}
-
-/// Says who decides about the clients of a running broker.
-#[derive(Clone, Debug)]
-pub struct AccessHandle(Arc<Control>);
-
-impl AccessHandle {
-    /// Others decide about clients from now on, or by other rules. Clients that are here are looked at again: a
-    /// subscription that is no longer allowed ends, with its connection.
-    pub fn set(&self, access: Access) {
-        self.0.change(|(_, shared)| {
-            let generation = shared.generation + 1;
-            *shared = Arc::new(Shared { access, generation });
-        });
     }
 }
 
@@ -225,6 +193,7 @@ pub struct Broker {
     started: Config,
     control: Arc<Control>,
     standing: Standing,
+    certificates: CertificateWatch,
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
     ban_keeper: Option<BanKeeper>,
@@ -247,13 +216,11 @@ impl Broker {
         let node = Arc::new(Node::new(count, &settings, config.shared.strategy));
         let ban_keeper = keep_bans(&config, &node)?;
         let mut broker = Self {
-            control: Arc::new(Control {
-                node: Arc::clone(&node),
-                in_force: Mutex::new((config.clone(), access)),
-            }),
+            control: Arc::new(Control::new(Arc::clone(&node), config.clone(), access)),
             node,
             started: config,
             standing: Standing::default(),
+            certificates: CertificateWatch::default(),
             threads: Vec::with_capacity(count),
             committer: None,
             ban_keeper,
@@ -328,13 +295,24 @@ impl Broker {
     /// Opens and closes ports until they are those of the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
         let workers = self.node.workers();
+        let files = CertificateWatch::files_of(config);
         let plan = Plan::new(config, &self.standing, &self.node)?;
         let changes = plan.carry_out(&mut self.standing, workers);
+        let now = self.node.clock.now();
+        self.certificates.have_been_read(files, &self.standing, now);
         for (number, changes) in changes.into_iter().enumerate() {
             let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             self.node.mailbox(worker).push(Mail::Listen(changes));
         }
         Ok(())
+    }
+
+    /// Looks whether files of TLS have changed: those of a listener are then read again, for its next connections. Warns
+    /// of certificates that come to their end. To be called now and then; costs some looks at the file system.
+    pub fn look_at_certificates(&mut self) {
+        let config = self.control.config();
+        let now = self.node.clock.now();
+        self.certificates.look(&config, &self.standing, now);
     }
 
     /// Where clients may come in.
@@ -343,14 +321,20 @@ impl Broker {
     }
 
     /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait
-    /// for one.
+    /// for one. It is in force everywhere once the workers have settled.
     ///
     /// # Errors
     /// A listener cannot be set up; then everything stays as it was.
-    pub fn reload(&mut self, config: &Config) -> Result<Vec<String>, StartError> {
+    pub fn reload(&mut self, config: &Config) -> Result<(Vec<String>, Settling), StartError> {
         self.listen_as(config)?;
-        self.control
+        let settling = self
+            .control
             .change(|(in_force, _)| *in_force = config.clone());
+        Ok((self.waiting_for_restart(config), settling))
+    }
+
+    /// Keys that another value waits for a restart of.
+    fn waiting_for_restart(&self, config: &Config) -> Vec<String> {
         let mut waiting = Vec::new();
         if config.node.workers != self.started.node.workers {
             waiting.push("node.workers".to_owned());
@@ -374,7 +358,7 @@ impl Broker {
         if limits.mailbox_bytes != old.mailbox_bytes {
             waiting.push("limits.mailbox_bytes".to_owned());
         }
-        Ok(waiting)
+        waiting
     }
 
     /// A way to say who decides about clients, from any thread and while the broker runs.

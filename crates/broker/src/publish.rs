@@ -111,7 +111,7 @@ impl Worker {
         let row = self.local.row();
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
-        let outcome = if seen.starts_with('$') && is_reserved(seen) {
+        let outcome = if is_reserved(seen) {
             ReasonCode::NotAuthorized
         } else if self.is_disk_full() && self.needs_disk(&publication) {
             self.local.row().add(Counter::StorageRefused, 1);
@@ -381,8 +381,12 @@ impl Match {
 }
 
 /// `$` topics belong to the server; clients may use those that no feature of ours owns. [MQTT3-4.7.2-1]
-fn is_reserved(topic: &str) -> bool {
+#[inline]
+pub(crate) fn is_reserved(topic: &str) -> bool {
     const RESERVED: [&str; 4] = ["$SYS", "$share", "$queue", "$events"];
+    if !topic.starts_with('$') {
+        return false;
+    }
     let first = topic.split('/').next().unwrap_or_default();
     RESERVED.contains(&first)
 }

@@ -128,7 +128,19 @@ impl Worker {
         request: &SubscriptionRequest<'_>,
         identifier: u32,
     ) -> ReasonCode {
-        if let Err(refusal) = self.may_subscribe(slot, request.filter) {
+        let mount = self.local.clients[slot as usize]
+            .session
+            .mount_point()
+            .cloned();
+        let mut text = String::new();
+        let filter = match &mount {
+            None => request.filter,
+            Some(mount) => match mount.mounted_filter(request.filter, &mut text) {
+                Some(filter) => filter,
+                None => return ReasonCode::TopicFilterInvalid,
+            },
+        };
+        if let Err(refusal) = self.may_subscribe(slot, request.filter, filter) {
             return refusal;
         }
         let mut options = request.options;
@@ -148,18 +160,6 @@ impl Worker {
                 return ReasonCode::NotAuthorized;
             }
         };
-        let mount = self.local.clients[slot as usize]
-            .session
-            .mount_point()
-            .cloned();
-        let mut text = String::new();
-        let filter = match &mount {
-            None => request.filter,
-            Some(mount) => match mount.mounted_filter(request.filter, &mut text) {
-                Some(filter) => filter,
-                None => return ReasonCode::TopicFilterInvalid,
-            },
-        };
         if self.local.clients[slot as usize].session.is_bridge() {
             options.no_local = !is_shared;
             options.retain_as_published = true;
@@ -176,7 +176,13 @@ impl Worker {
         }
     }
 
-    fn may_subscribe(&self, slot: u32, filter: TopicFilter<'_>) -> Result<(), ReasonCode> {
+    /// Whether a filter keeps to the limits; `whole` is it with the mount point.
+    fn may_subscribe(
+        &self,
+        slot: u32,
+        filter: TopicFilter<'_>,
+        whole: TopicFilter<'_>,
+    ) -> Result<(), ReasonCode> {
         let limits = &self.local.settings.session;
         let text = filter.as_str();
         if text.len() > usize::from(limits.topic_bytes_max)
@@ -194,11 +200,11 @@ impl Worker {
         let client = &self.local.clients[slot as usize];
         let waiting = client.rare.as_deref().map_or(0, |rare| rare.replays.len());
         let full = client.subscription_count() >= limits.subscriptions_max as usize;
-        if waiting >= REPLAYS_MAX || (full && !self.is_subscribed(slot, filter)) {
+        if waiting >= REPLAYS_MAX || (full && !self.is_subscribed(slot, whole)) {
             self.local.row().add(Counter::LimitSubscriptions, 1);
             return Err(ReasonCode::QuotaExceeded);
         }
-        if self.is_disk_full() && client.session.is_durable() && !self.is_subscribed(slot, filter) {
+        if self.is_disk_full() && client.session.is_durable() && !self.is_subscribed(slot, whole) {
             self.local.row().add(Counter::StorageRefused, 1);
             return Err(ReasonCode::QuotaExceeded);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thrum_access::Gatekeeper;
 use thrum_codec::QoS;
 use thrum_codec::properties::PublishProperties;
 use thrum_protocol::{Message, Publication, Time};
@@ -17,7 +18,7 @@ use crate::worker::Worker;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 26] = [
+const COUNTS: [(&str, Counter); 36] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -47,6 +48,19 @@ const COUNTS: [(&str, Counter); 26] = [
     ("connections/violations", Counter::Violations),
     ("connections/takeovers", Counter::Takeovers),
     ("connections/handed_over", Counter::Handovers),
+    ("connections/handshakes_failed", Counter::HandshakesFailed),
+    ("connections/layers_failed", Counter::LayersFailed),
+    ("connections/proxy_refused", Counter::ProxyRefused),
+    ("authentication/turned_away", Counter::ClientsTurnedAway),
+    ("authorization/asked", Counter::DecisionsAsked),
+    ("authorization/remembered", Counter::DecisionsRemembered),
+    ("authorization/publish/denied", Counter::PublishDenied),
+    ("authorization/subscribe/denied", Counter::SubscribeDenied),
+    (
+        "authorization/subscriptions/revoked",
+        Counter::SubscriptionsRevoked,
+    ),
+    ("authorization/wills/denied", Counter::WillsDenied),
     ("work/reads", Counter::Reads),
     ("work/writes", Counter::Writes),
     ("work/turns", Counter::Turns),
@@ -133,6 +147,7 @@ struct Figures<'a> {
     /// Retained messages and their bytes.
     retained: (usize, usize),
     storage: Option<(Health, MetricsSnapshot)>,
+    gatekeeper: Option<&'a dyn Gatekeeper>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,6 +209,9 @@ impl SysTopics {
         }
         if let Some((health, storage)) = &figures.storage {
             storage_values(*health, storage, &mut put);
+        }
+        if let Some(gatekeeper) = figures.gatekeeper {
+            gatekeeper.figures(&mut |topic, value| put(topic, value.to_string()));
         }
         let elapsed = now.since(self.sampled_at);
         self.sampled_at = now;
@@ -273,6 +291,7 @@ impl Worker {
             metrics: &self.node.metrics,
             retained: self.node.retained.size(),
             storage: journal.map(|journal| (journal.health(), journal.metrics())),
+            gatekeeper: self.local.settings.access.access.gatekeeper.as_deref(),
         };
         let changes = self.sys.changes(&figures, self.local.now);
         for (topic, value) in changes {
@@ -299,6 +318,7 @@ mod tests {
             metrics,
             retained: (0, 0),
             storage: Some((Health::Healthy, MetricsSnapshot::default())),
+            gatekeeper: None,
         }
     }
 

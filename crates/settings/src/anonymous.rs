@@ -16,6 +16,17 @@ pub enum Anonymous {
     Nobody,
 }
 
+impl Anonymous {
+    /// Whether a client without credentials may come in, by whether it is on this machine.
+    pub const fn admits(self, is_loopback: bool) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Loopback => is_loopback,
+            Self::Nobody => false,
+        }
+    }
+}
+
 schema! {
     AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
 }

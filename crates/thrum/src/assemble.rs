@@ -1,14 +1,18 @@
 //! Where the parts of a broker meet.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use thrum_access::Gatekeeper;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
 use thrum_auth::{AuthService, Settings};
-use thrum_broker::{Access, Broker, Listening, Policy, RuleSource};
+use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
 
 use crate::config::Config;
+
+/// How long a change is waited for: a worker takes its mail in each turn, and a turn of a second is overload.
+const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A broker with all its parts.
 #[derive(Debug)]
@@ -51,6 +55,7 @@ impl Node {
     }
 
     /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait for one.
+    /// It is in force then, unless the log says where it is not.
     ///
     /// # Errors
     /// What cannot be taken over; then everything stays as it was.
@@ -58,15 +63,15 @@ impl Node {
         let fresh = config.access();
         self.auth.reload(&fresh)?;
         match self.broker.reload(&config.broker()) {
-            Ok(waiting) => {
+            // The next change stands behind this one.
+            Ok((waiting, _)) => {
                 self.in_force = fresh;
                 self.acl
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .clone_from(&config.acl);
-                self.broker
-                    .access_handle()
-                    .set(access(&self.auth, &config.acl));
+                let handle = self.broker.access_handle();
+                settle(handle.set(access(&self.auth, &config.acl)));
                 Ok(waiting)
             }
             Err(error) => {
@@ -76,6 +81,11 @@ impl Node {
                 Err(error.into())
             }
         }
+    }
+
+    /// Reads files of TLS again that have changed.
+    pub(crate) fn look_at_certificates(&mut self) {
+        self.broker.look_at_certificates();
     }
 
     /// Ends it.
@@ -90,9 +100,21 @@ impl Node {
         self.auth.on_change(Box::new(move || {
             if let Some(auth) = auth.upgrade() {
                 let acl = acl.lock().unwrap_or_else(PoisonError::into_inner);
-                handle.set(access(&auth, &acl));
+                settle(handle.set(access(&auth, &acl)));
             }
         }));
+    }
+}
+
+/// Waits until all workers have a change.
+fn settle(settling: Settling) {
+    if let Err(workers) = settling.wait(SETTLING_TIME_MAX) {
+        tracing::warn!(
+            workers = workers.join(", "),
+            "a change is not in force everywhere yet: these threads have not answered for {} s; they are busy, and take \
+             it over before their next connection or packet",
+            SETTLING_TIME_MAX.as_secs()
+        );
     }
 }
 

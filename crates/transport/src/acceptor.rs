@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::certificate::Validity;
 use crate::server_layers::ServerLayers;
 use crate::tls::{FileError, ServerTls, ServerTlsOptions};
 use crate::websocket::{Terms, WebSocketOptions};
@@ -22,6 +23,15 @@ pub struct Acceptor {
 pub(crate) struct Accepting {
     pub(crate) tls: Option<ServerTls>,
     pub(crate) websocket: Option<Terms>,
+}
+
+/// A certificate that a listener shows its clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerCertificate {
+    /// The file that it was read from.
+    pub file: PathBuf,
+    /// When it is valid.
+    pub validity: Validity,
 }
 
 /// Why a listener cannot be opened.
@@ -130,6 +140,12 @@ impl Acceptor {
     pub fn tls_config(&self) -> Option<&rustls::ServerConfig> {
         let tls = self.shared.as_ref()?.tls.as_ref()?;
         Some(&tls.config)
+    }
+
+    /// The certificates that clients are shown, as they were read; none without TLS.
+    pub fn certificates(&self) -> &[ServerCertificate] {
+        let tls = self.shared.as_ref().and_then(|shared| shared.tls.as_ref());
+        tls.map_or(&[], |tls| &tls.certificates)
     }
 
     /// What works but will not be liked, a line each: a certificate that is out of date.

@@ -30,8 +30,8 @@ mod stack;
 mod tls;
 mod websocket;
 
-pub use acceptor::{Acceptor, AcceptorError};
-pub use certificate::describe as describe_certificate;
+pub use acceptor::{Acceptor, AcceptorError, ServerCertificate};
+pub use certificate::{Validity, describe as describe_certificate};
 pub use client_fault::ClientFault;
 pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};

@@ -76,6 +76,7 @@ impl Hasher {
             self.counters.cache_hit();
             return Ok(true);
         }
+        self.counters.cache_miss();
         let (hash, secret) = (stored.to_owned(), password.clone());
         let found = self
             .run(move || super::verify(&hash, secret.expose()))

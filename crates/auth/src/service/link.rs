@@ -66,10 +66,13 @@ impl Link {
         question: &Question,
     ) -> Result<Option<bool>, BackendError> {
         let decision = self.backend.authorize(question).await;
-        decision.inspect_err(|error| self.failed(error))
+        match &decision {
+            Ok(decision) => self.counters.decided(*decision),
+            Err(error) => self.failed(error),
+        }
+        decision
     }
 
-    #[cfg(test)]
     pub(super) fn counts(&self) -> crate::metrics::BackendCounts {
         self.counters.snapshot()
     }

@@ -4,6 +4,7 @@ mod chain;
 mod enhanced;
 #[cfg(test)]
 pub(crate) mod fake;
+mod figures;
 mod link;
 mod reply;
 mod settings;
@@ -276,6 +277,10 @@ impl Gatekeeper for AuthService {
             once.answer(decision);
         });
     }
+
+    fn figures(&self, tell: &mut dyn FnMut(&str, u64)) {
+        figures::tell_all(&self.metrics(), &self.shared.state().links, tell);
+    }
 }
 
 impl Drop for AuthService {
@@ -328,8 +333,8 @@ impl Shared {
             );
         });
         if has_changed {
-            info!("users or rules have changed");
             self.changed();
+            info!("users or rules have changed");
         }
     }
 }

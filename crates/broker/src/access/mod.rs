@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rules};
 use thrum_codec::QoS;
-use thrum_protocol::Time;
+use thrum_protocol::{MountPoint, Time};
 use thrum_storage::Owner;
 
 use crate::extension::{Access, Policy, RuleSource};
@@ -39,12 +39,16 @@ pub(crate) enum Grant {
 #[derive(Debug)]
 pub(crate) struct ClientAccess {
     pub(crate) identity: Arc<Identity>,
+    /// What its topics stand behind, also while it is away.
+    mount: Option<MountPoint>,
     own: Option<Arc<Rules>>,
     /// What is asked before the gatekeeper, or all there is.
     front: Resolved,
     /// What is asked if the gatekeeper has no opinion; none if it is never asked.
     behind: Option<Box<Resolved>>,
     remembered: Remembered,
+    /// The gatekeeper allowed its will when it was left.
+    is_will_allowed: bool,
     /// How often the gatekeeper is asked about it again, and when next.
     pub(crate) refresh_secs: Option<u32>,
     pub(crate) refresh_at: Option<Time>,
@@ -68,7 +72,8 @@ impl Shared {
             && self.access.policy.allows_by_default
     }
 
-    fn asks(&self) -> bool {
+    /// Whether the gatekeeper decides about topics.
+    pub(crate) fn asks(&self) -> bool {
         let asks = |gatekeeper: &Arc<dyn Gatekeeper>| gatekeeper.has_authorizers();
         self.access.policy.order.contains(&RuleSource::Gatekeeper)
             && self.access.gatekeeper.as_ref().is_some_and(asks)
@@ -80,16 +85,43 @@ impl ClientAccess {
     pub(crate) fn new(admission: Admission, shared: &Shared) -> Self {
         let mut access = Self {
             identity: Arc::new(admission.identity),
+            mount: None,
             own: admission.rules,
             front: Resolved::default(),
             behind: None,
             remembered: Remembered::default(),
+            is_will_allowed: false,
             refresh_secs: None,
             refresh_at: None,
             generation: 0,
         };
         access.resolve(shared);
         access
+    }
+
+    /// What the client comes in with: its mount point, and whether the gatekeeper allowed its will.
+    pub(crate) fn entered(mut self, mount: Option<MountPoint>, is_will_allowed: bool) -> Self {
+        self.mount = mount;
+        self.is_will_allowed = is_will_allowed;
+        self
+    }
+
+    /// The same client by what is in force now.
+    pub(crate) fn made_anew(&self, shared: &Shared) -> Self {
+        let admission = Admission {
+            identity: (*self.identity).clone(),
+            rules: self.own.clone(),
+            ..Admission::default()
+        };
+        Self::new(admission, shared).entered(self.mount.clone(), self.is_will_allowed)
+    }
+
+    /// What the client calls a topic or filter; none if it has no name for it.
+    pub(crate) fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
+        match &self.mount {
+            None => Some(topic),
+            Some(mount) => mount.seen_topic(topic),
+        }
     }
 
     /// Other rules of its own, or another identity.
@@ -159,22 +191,65 @@ impl ClientAccess {
     }
 
     /// May it publish this? The topic is as the client names it.
-    pub(crate) fn publish(&self, topic: &str, (qos, retain): (QoS, bool), now: Time) -> Verdict {
-        let decision = self.front.publish(topic, qos, retain);
-        let allowed = decision.allowed.or_else(|| {
-            let behind = self.behind.as_ref()?;
-            let asked = Asked::publish(topic, qos, retain);
-            match self.remembered.find(asked, now)? {
-                Opinion::Allow => Some(true),
-                Opinion::Deny => Some(false),
-                Opinion::Nothing => Some(behind.publish(topic, qos, retain).allowed == Some(true)),
+    pub(crate) fn publish(&self, topic: &str, wanted: (QoS, bool), now: Time) -> Verdict {
+        self.look_up(topic, wanted, now).0
+    }
+
+    /// The same, and whether it was decided by what the gatekeeper said before.
+    pub(crate) fn look_up(
+        &self,
+        topic: &str,
+        (qos, retain): (QoS, bool),
+        now: Time,
+    ) -> (Verdict, bool) {
+        let verdict = |is_allowed| {
+            if is_allowed {
+                Verdict::Allowed
+            } else {
+                Verdict::Denied
             }
-        });
-        match allowed {
-            Some(true) => Verdict::Allowed,
-            Some(false) => Verdict::Denied,
-            None => Verdict::Ask,
+        };
+        if let Some(is_allowed) = self.front.publish(topic, qos, retain).allowed {
+            return (verdict(is_allowed), false);
         }
+        let asked = Asked::publish(topic, qos, retain);
+        match self.remembered.find(asked, now) {
+            None => (Verdict::Ask, false),
+            Some(Opinion::Allow) => (Verdict::Allowed, true),
+            Some(Opinion::Deny) => (Verdict::Denied, true),
+            Some(Opinion::Nothing) => {
+                let is_allowed = self.is_allowed_behind(topic, (qos, retain));
+                (verdict(is_allowed), true)
+            }
+        }
+    }
+
+    /// May it leave a will, once the gatekeeper has said this?
+    pub(crate) fn may_leave_will(
+        &self,
+        topic: &str,
+        (qos, retain): (QoS, bool),
+        said: Option<bool>,
+    ) -> bool {
+        let by_rules = self.front.publish(topic, qos, retain).allowed;
+        let by_others = by_rules.or(said);
+        by_others.unwrap_or_else(|| self.is_allowed_behind(topic, (qos, retain)))
+    }
+
+    /// May its will be published now? The gatekeeper is not asked a second time: what it allowed then holds.
+    pub(crate) fn may_publish_will(&self, topic: &str, wanted: (QoS, bool)) -> bool {
+        self.may_leave_will(topic, wanted, self.is_will_allowed.then_some(true))
+    }
+
+    /// Whether a rule forbids to publish this, and not only the lack of one.
+    pub(crate) fn forbids(&self, topic: &str, (qos, retain): (QoS, bool)) -> bool {
+        let decision = self.front.publish(topic, qos, retain);
+        decision.allowed == Some(false) && decision.rule.is_some()
+    }
+
+    fn is_allowed_behind(&self, topic: &str, (qos, retain): (QoS, bool)) -> bool {
+        let behind = self.behind.as_ref();
+        behind.is_some_and(|behind| behind.publish(topic, qos, retain).allowed == Some(true))
     }
 
     /// May it subscribe to this? The filter is as the client names it, without `$share/GROUP/`.
@@ -209,7 +284,7 @@ impl ClientAccess {
         self.front.receive(topic, qos).unwrap_or(or_allowed)
     }
 
-    /// The gatekeeper has answered.
+    /// The gatekeeper has answered about the packet at hand.
     pub(crate) fn remember(
         &mut self,
         asked: Asked<'_>,
@@ -218,7 +293,22 @@ impl ClientAccess {
         now: Time,
     ) {
         let until = now.plus(policy.decision_ttl);
-        self.remembered
-            .insert(asked, said, until, policy.decisions_max);
+        self.remembered.insert(asked, said, until);
+    }
+
+    /// Where to go on with the filters of the packet at hand; none if no more of them are asked about.
+    pub(crate) fn goes_on_at(&self) -> Option<usize> {
+        self.remembered.goes_on_at()
+    }
+
+    /// A filter of the packet at hand is asked about.
+    pub(crate) fn asks_about(&mut self, place: usize) {
+        self.remembered.asks_about(place);
+    }
+
+    /// The packet at hand is another one.
+    #[inline]
+    pub(crate) fn end_of_packet(&mut self, decisions_max: usize) {
+        self.remembered.end_of_packet(decisions_max);
     }
 }

@@ -1,10 +1,13 @@
 //! What the gatekeeper has said about topics of one client, for a while.
+//!
+//! All that it said about the packet at hand is kept until that is handled, however many filters it has and however long
+//! the answers took: else the first would be asked for again behind the last, and so on for ever.
 
 use thrum_codec::QoS;
 use thrum_protocol::Time;
 
-/// Even with no room for decisions the one that was just made is used once.
-const ROOM_MIN: usize = 1;
+/// Most questions about one packet: a SUBSCRIBE with more filters that need one gets the others refused.
+const QUESTIONS_MAX: usize = 256;
 
 /// A question to the gatekeeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +33,19 @@ struct Said {
     kind: u8,
     opinion: Opinion,
     until: Time,
+    /// It is about the packet at hand.
+    is_needed: bool,
 }
 
-/// The latest answers; one more takes the place of the one that ends first.
+/// The latest answers; if there are too many, those go that end first.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(Vec<Said>);
+pub(super) struct Remembered {
+    said: Vec<Said>,
+    /// Answers about the packet at hand.
+    needed: usize,
+    /// The filter of the packet at hand that was asked about last.
+    asked_last: usize,
+}
 
 impl<'a> Asked<'a> {
     const PUBLISH: u8 = 1 << 2;
@@ -60,28 +71,18 @@ impl Remembered {
     /// The answer; none if there was none, or it is too old.
     pub(super) fn find(&self, asked: Asked<'_>, now: Time) -> Option<Opinion> {
         let is_it = |said: &&Said| {
-            said.kind == asked.kind && *said.topic == *asked.topic && said.until > now
+            said.kind == asked.kind
+                && *said.topic == *asked.topic
+                && (said.is_needed || said.until > now)
         };
-        self.0.iter().find(is_it).map(|said| said.opinion)
+        self.said.iter().find(is_it).map(|said| said.opinion)
     }
 
-    pub(super) fn insert(
-        &mut self,
-        asked: Asked<'_>,
-        allowed: Option<bool>,
-        until: Time,
-        max: usize,
-    ) {
-        self.0
+    /// An answer about the packet at hand.
+    pub(super) fn insert(&mut self, asked: Asked<'_>, allowed: Option<bool>, until: Time) {
+        self.said
             .retain(|said| said.kind != asked.kind || *said.topic != *asked.topic);
-        while self.0.len() >= max.max(ROOM_MIN) {
-            let ends = |at: &usize| self.0[*at].until;
-            let Some(first) = (0..self.0.len()).min_by_key(ends) else {
-                break;
-            };
-            self.0.swap_remove(first);
-        }
-        self.0.push(Said {
+        self.said.push(Said {
             topic: asked.topic.into(),
             kind: asked.kind,
             opinion: match allowed {
@@ -90,7 +91,42 @@ impl Remembered {
                 None => Opinion::Nothing,
             },
             until,
+            is_needed: true,
         });
+        self.needed += 1;
+    }
+
+    /// Where to go on with the filters of the packet at hand; none if it has had its share of answers.
+    pub(super) fn goes_on_at(&self) -> Option<usize> {
+        (self.needed < QUESTIONS_MAX).then_some(self.asked_last)
+    }
+
+    /// A filter of the packet at hand is asked about.
+    pub(super) fn asks_about(&mut self, place: usize) {
+        self.asked_last = place;
+    }
+
+    /// The packet at hand is another one: at most so many answers are kept.
+    #[inline]
+    pub(super) fn end_of_packet(&mut self, max: usize) {
+        if self.needed > 0 {
+            self.forget(max);
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self, max: usize) {
+        self.needed = 0;
+        self.asked_last = 0;
+        for said in &mut self.said {
+            said.is_needed = false;
+        }
+        let too_many = self.said.len().saturating_sub(max);
+        if too_many > 0 {
+            self.said.sort_by_key(|said| said.until);
+            self.said.drain(..too_many);
+            self.said.shrink_to_fit();
+        }
     }
 }
 
@@ -106,7 +142,8 @@ mod tests {
     fn answers_hold_for_their_question_and_their_time() {
         let mut remembered = Remembered::default();
         let asked = Asked::publish("a", QoS::AtLeastOnce, false);
-        remembered.insert(asked, Some(true), at(10), 4);
+        remembered.insert(asked, Some(true), at(10));
+        remembered.end_of_packet(4);
         assert_eq!(remembered.find(asked, at(9)), Some(Opinion::Allow));
         assert_eq!(remembered.find(asked, at(10)), None);
         for other in [
@@ -120,16 +157,49 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_that_ends_first_makes_room() {
+    fn answers_that_end_first_make_room() {
         let mut remembered = Remembered::default();
         for (topic, until) in [("a", 30), ("b", 10), ("c", 20)] {
             let asked = Asked::subscribe(topic, QoS::AtMostOnce);
-            remembered.insert(asked, None, at(until), 2);
+            remembered.insert(asked, None, at(until));
+            remembered.end_of_packet(2);
         }
         let knows = |topic| {
             let asked = Asked::subscribe(topic, QoS::AtMostOnce);
             remembered.find(asked, at(0)).is_some()
         };
         assert_eq!(["a", "b", "c"].map(knows), [true, false, true]);
+    }
+
+    #[test]
+    fn all_that_is_said_about_one_packet_holds_until_it_is_handled() {
+        let mut remembered = Remembered::default();
+        let topics: Vec<String> = (0..100).map(|number| format!("t/{number}")).collect();
+        let asked = |topic| Asked::subscribe(topic, QoS::AtMostOnce);
+        for topic in &topics {
+            remembered.insert(asked(topic), Some(true), at(10));
+        }
+        // It took longer than answers hold.
+        let knows = |remembered: &Remembered, now| {
+            let known = topics
+                .iter()
+                .filter(|topic| remembered.find(asked(topic), at(now)).is_some());
+            known.count()
+        };
+        assert_eq!(knows(&remembered, 1_000), 100);
+        remembered.end_of_packet(3);
+        assert_eq!((knows(&remembered, 9), knows(&remembered, 10)), (3, 0));
+        remembered.end_of_packet(0);
+        assert_eq!(knows(&remembered, 9), 3, "there was no other packet");
+    }
+
+    #[test]
+    fn without_room_an_answer_is_used_once() {
+        let mut remembered = Remembered::default();
+        let asked = Asked::publish("a", QoS::AtMostOnce, false);
+        remembered.insert(asked, Some(true), at(0));
+        assert_eq!(remembered.find(asked, at(0)), Some(Opinion::Allow));
+        remembered.end_of_packet(0);
+        assert_eq!(remembered.find(asked, at(0)), None);
     }
 }

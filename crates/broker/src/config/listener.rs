@@ -132,8 +132,8 @@ pub enum Transport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
-    /// File with the certificate and those that lead to its authority, as PEM. It turns TLS on. Read again at a reload, as
-    /// all files of this table. Default `""`: no TLS.
+    /// File with the certificate and those that lead to its authority, as PEM. It turns TLS on. Read again at a reload and
+    /// when it changes (`tls.reload_interval`), as all files of this table. Default `""`: no TLS.
     #[schemars(with = "String")]
     pub cert: PathBuf,
     /// File with the private key of `cert`, as PEM without a pass phrase. Default `""`: in the file of `cert`.

@@ -11,6 +11,7 @@ mod rate;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod tls;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionCon
 pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
 pub use thrum_settings::Anonymous;
+pub use tls::TlsFilesConfig;
 
 /// The port that IANA assigned to MQTT.
 const MQTT_PORT: u16 = 1883;
@@ -46,6 +48,8 @@ pub struct Config {
     /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
     /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
     pub listeners: BTreeMap<String, ListenerConfig>,
+    /// Certificates of all listeners.
+    pub tls: TlsFilesConfig,
     /// Who may connect.
     pub auth: AuthConfig,
     /// How the durable state is kept.
@@ -74,6 +78,7 @@ impl Default for Config {
                     ..Default::default()
                 },
             )]),
+            tls: TlsFilesConfig::default(),
             auth: AuthConfig::default(),
             storage: StorageConfig::default(),
             limits: LimitsConfig::default(),

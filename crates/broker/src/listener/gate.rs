@@ -1,6 +1,6 @@
 //! What holds for the clients of one listener, and how many they are.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use thrum_transport::Acceptor;
@@ -25,8 +25,11 @@ pub(crate) struct Gate {
     pub(crate) account: Arc<Account>,
     /// Who needs no credentials here; none if the node's setting holds.
     pub(crate) anonymous: Option<Anonymous>,
-    /// TLS and WebSocket of its connections.
-    pub(crate) acceptor: Acceptor,
+    /// The same as it is now, shared as `open`: who came in without credentials may have to go.
+    anonymous_now: Arc<AtomicU8>,
+    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each, written when certificates are
+    /// read again.
+    acceptor: RwLock<Acceptor>,
     /// TLS of its connections ends before they come here.
     pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
@@ -51,7 +54,11 @@ impl Gate {
             paces: Paces::new(&config.connect_rate, &config.messages, &config.bytes),
             account: before.map_or_else(Arc::default, |before| Arc::clone(&before.account)),
             anonymous: config.anonymous,
-            acceptor,
+            anonymous_now: before.map_or_else(
+                || Arc::new(AtomicU8::new(code(config.anonymous))),
+                |before| Arc::clone(&before.anonymous_now),
+            ),
+            acceptor: RwLock::new(acceptor),
             is_quic: config.transport == Transport::Quic,
             username,
             mount: MountTemplate::new(&config.mount_point),
@@ -77,6 +84,31 @@ impl Gate {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// TLS and WebSocket of its next connection.
+    pub(crate) fn acceptor(&self) -> Acceptor {
+        let acceptor = self.acceptor.read();
+        acceptor.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its next connections get this; those that are here keep what they have.
+    pub(super) fn renew(&self, acceptor: Acceptor) {
+        let standing = self.acceptor.write();
+        *standing.unwrap_or_else(PoisonError::into_inner) = acceptor;
+    }
+
+    /// It is in force from now on, also for those who came in through the gates before it.
+    pub(super) fn put_in_force(&self) {
+        self.anonymous_now
+            .store(code(self.anonymous), Ordering::Relaxed);
+    }
+
+    /// Who needs no credentials at the gate of this name that is in force now; none if the node's setting holds.
+    pub(crate) fn anonymous_now(&self) -> Option<Anonymous> {
+        let code_now = self.anonymous_now.load(Ordering::Relaxed);
+        let all = [Anonymous::Loopback, Anonymous::Everyone, Anonymous::Nobody];
+        all.into_iter().find(|one| code(Some(*one)) == code_now)
+    }
+
     /// The peer may say for whom it speaks.
     pub(crate) fn is_proxy(&self, peer: Peer) -> bool {
         let is_one = |networks: &[Network]| match peer.address() {
@@ -85,6 +117,15 @@ impl Gate {
             None => true,
         };
         self.proxies.as_deref().is_some_and(is_one)
+    }
+}
+
+const fn code(anonymous: Option<Anonymous>) -> u8 {
+    match anonymous {
+        None => 0,
+        Some(Anonymous::Loopback) => 1,
+        Some(Anonymous::Everyone) => 2,
+        Some(Anonymous::Nobody) => 3,
     }
 }
 
@@ -138,6 +179,26 @@ mod tests {
         };
         let first = gate(None);
         assert!(Arc::ptr_eq(&first.account, &gate(Some(&first)).account));
+    }
+
+    #[test]
+    fn who_may_be_anonymous_changes_for_all_once_the_new_gate_is_in_force() {
+        let gate = |anonymous, before: Option<&Gate>| {
+            let plain = Acceptor::new(None, None).expect("plain TCP needs nothing");
+            let config = ListenerConfig {
+                anonymous,
+                ..ListenerConfig::default()
+            };
+            Gate::new("a", (&config, plain, CertificateName::None), before)
+        };
+        let first = gate(Some(Anonymous::Everyone), None);
+        assert_eq!(first.anonymous_now(), Some(Anonymous::Everyone));
+        for anonymous in [Some(Anonymous::Loopback), Some(Anonymous::Nobody), None] {
+            let second = gate(anonymous, Some(&first));
+            assert_ne!(first.anonymous_now(), anonymous);
+            second.put_in_force();
+            assert_eq!(first.anonymous_now(), anonymous);
+        }
     }
 
     #[test]

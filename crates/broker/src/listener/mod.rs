@@ -1,5 +1,6 @@
 //! Where clients come in: sockets, and what holds for those that come through them.
 
+mod certificates;
 mod gate;
 mod layers;
 mod mount;
@@ -18,6 +19,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::net::SocketFlags;
 
+pub(crate) use certificates::CertificateWatch;
 pub(crate) use gate::{Gate, Gates};
 pub(crate) use plan::{Change, Plan, Standing};
 

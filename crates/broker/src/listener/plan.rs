@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use thrum_transport::{Acceptor, ServerCertificate};
+
 use super::quic::QuicPlace;
 use super::{Gate, Gates, Listener, Listening, StartError, layers};
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
@@ -54,8 +56,17 @@ pub(crate) struct Plan {
     opened: Vec<(u32, u16, Vec<OwnedFd>)>,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
+    /// Gates that stay, and get what was read for them.
+    renewed: Vec<(Arc<Gate>, Acceptor)>,
     /// QUIC listeners that stay, by name, with their gates.
     renewed_quic: Vec<(String, u16, Arc<Gate>)>,
+}
+
+/// The gate that a listener has from now on.
+struct ItsGate {
+    gate: (u16, Arc<Gate>),
+    /// What it gets, if it stays.
+    acceptor: Option<Acceptor>,
 }
 
 impl Standing {
@@ -88,29 +99,33 @@ impl Standing {
         Some(gate)
     }
 
-    /// The gate of a listener: the one it has, if nothing has changed.
+    /// The gate of a listener: the one it has, if nothing has changed but the files of TLS, which are read again.
     fn gate_for(
         &self,
         config: &Config,
         (name, listener): (&str, &ListenerConfig),
         gates: &Gates,
-    ) -> Result<(u16, Arc<Gate>), StartError> {
+    ) -> Result<ItsGate, StartError> {
         let before = self.gate(name);
-        // The files of TLS may have changed.
         let tls = layers::tls_of(config, listener);
-        let has_files = tls.is_some();
         let username = tls.map_or(CertificateName::None, |tls| tls.username);
         let is_same =
-            |(known, config): &&(String, ListenerConfig)| known == name && config == listener;
+            |(known, config): &(String, ListenerConfig)| known == name && config == listener;
         if let Some(before) = before
-            && !has_files
-            && self.configs.iter().any(|one| is_same(&one))
+            && before.1.username == username
+            && self.configs.iter().any(is_same)
         {
-            return Ok(before.clone());
+            let acceptor = match tls {
+                None => None,
+                Some(_) => Some(self.renewed(config, (name, listener))?),
+            };
+            return Ok(ItsGate {
+                gate: before.clone(),
+                acceptor,
+            });
         }
+        let acceptor = self.renewed(config, (name, listener))?;
         let before = before.map(|(_, gate)| gate.as_ref());
-        let standing = before.map(|gate| &gate.acceptor);
-        let acceptor = layers::acceptor(config, (name, listener), standing)?;
         let gate = Arc::new(Gate::new(name, (listener, acceptor, username), before));
         let number = gates
             .add(Arc::clone(&gate))
@@ -119,7 +134,49 @@ impl Standing {
                 cause: "listeners were changed 65,535 times since the start; restart the broker"
                     .to_owned(),
             })?;
-        Ok((number, gate))
+        Ok(ItsGate {
+            gate: (number, gate),
+            acceptor: None,
+        })
+    }
+
+    /// TLS and WebSocket of a listener, from its files as they are now.
+    fn renewed(
+        &self,
+        config: &Config,
+        (name, listener): (&str, &ListenerConfig),
+    ) -> Result<Acceptor, StartError> {
+        let standing = self.gate(name).map(|(_, gate)| gate.acceptor());
+        layers::acceptor(config, (name, listener), standing.as_ref())
+    }
+
+    /// Reads the files of a listener's TLS again, for its next connections.
+    ///
+    /// # Errors
+    /// Which file cannot be used, and why; then all of them stay as they were.
+    pub(crate) fn renew_tls(&self, config: &Config, name: &str) -> Result<(), StartError> {
+        let (Some((_, gate)), Some(listener)) = (self.gate(name), config.listeners.get(name))
+        else {
+            return Ok(());
+        };
+        let acceptor = self.renewed(config, (name, listener))?;
+        for place in self.quic.iter().filter(|place| place.name == name) {
+            let renewed = place.renew_tls(&acceptor);
+            renewed.map_err(|cause| StartError::Listener {
+                listener: name.to_owned(),
+                cause,
+            })?;
+        }
+        gate.renew(acceptor);
+        Ok(())
+    }
+
+    /// The certificates that a listener shows.
+    pub(crate) fn certificates(&self, name: &str) -> Vec<ServerCertificate> {
+        let gate = self.gate(name);
+        gate.map_or_else(Vec::new, |(_, gate)| {
+            gate.acceptor().certificates().to_vec()
+        })
     }
 }
 
@@ -144,10 +201,14 @@ impl Plan {
             opened: Vec::new(),
             regated: Vec::new(),
             closed: Vec::new(),
+            renewed: Vec::new(),
             renewed_quic: Vec::new(),
         };
         for (name, listener) in &config.listeners {
-            let gate = standing.gate_for(config, (name, listener), &node.gates)?;
+            let ItsGate { gate, acceptor } =
+                standing.gate_for(config, (name, listener), &node.gates)?;
+            let renewed = acceptor.map(|acceptor| (Arc::clone(&gate.1), acceptor));
+            plan.renewed.extend(renewed);
             plan.standing.gates.push((name.clone(), gate.clone()));
             if listener.transport == Transport::Quic {
                 plan.open_quic(config, standing, (node, name, listener), &gate)?;
@@ -221,6 +282,9 @@ impl Plan {
 
     /// What stands from now on takes the place of what stood; what each worker has to do for it.
     pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
+        for (gate, acceptor) in self.renewed {
+            gate.renew(acceptor);
+        }
         let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
         for (number, gate, sockets) in self.opened {
             for (socket, changes) in sockets.into_iter().zip(&mut changes) {
@@ -255,6 +319,9 @@ impl Plan {
                 );
             }
             self.standing.quic.push(place);
+        }
+        for (_, (_, gate)) in &self.standing.gates {
+            gate.put_in_force();
         }
         *standing = self.standing;
         changes

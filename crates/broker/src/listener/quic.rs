@@ -53,7 +53,8 @@ impl QuicPlace {
         let addresses = addresses.ok_or_else(|| {
             refused("QUIC needs an address and a port, not a Unix socket".to_owned())
         })?;
-        let tls = tls_of(&gate.acceptor).map_err(refused)?;
+        let acceptor = gate.acceptor();
+        let tls = tls_of(&acceptor).map_err(refused)?;
         let limits = Limits {
             handshake_time: config.limits.connect_timeout,
             ..Limits::default()
@@ -72,12 +73,16 @@ impl QuicPlace {
 
     /// The certificates and the gate of a reload; those who are here keep theirs.
     pub(super) fn renew(&self, number: u16, gate: &Gate) -> Result<(), String> {
-        let tls = tls_of(&gate.acceptor)?;
-        self.listener
-            .set_tls(tls)
-            .map_err(|error| error.to_string())?;
+        self.renew_tls(&gate.acceptor())?;
         self.gate.store(number, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Other certificates for the next connections.
+    pub(super) fn renew_tls(&self, acceptor: &Acceptor) -> Result<(), String> {
+        let tls = tls_of(acceptor)?;
+        let set = self.listener.set_tls(tls);
+        set.map_err(|error| error.to_string())
     }
 
     /// Nobody new comes in; those who are here stay, and the port stays taken for them.

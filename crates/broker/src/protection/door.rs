@@ -204,6 +204,26 @@ impl Protection {
         self.flapped(SubjectRef::ClientId(who.client_id), settings, now)
     }
 
+    /// A client that may enter begins its session: bans are asked again, as it may have waited for its login meanwhile,
+    /// or on its way to another worker.
+    ///
+    /// # Errors
+    /// It is banned by now.
+    pub fn may_begin(&self, who: &Who<'_>, now: Time) -> Result<(), Refusal> {
+        if self.bans.is_client_id_banned(who.client_id, now) {
+            return Err(Refusal::BannedClientId);
+        }
+        let is_banned = |username| self.bans.is_username_banned(username, now);
+        if who.username.is_some_and(is_banned) {
+            return Err(Refusal::BannedUsername);
+        }
+        let is_banned = |address| self.bans.is_address_banned(address, now);
+        if who.address.is_some_and(is_banned) {
+            return Err(Refusal::BannedAddress);
+        }
+        Ok(())
+    }
+
     /// What the client may send; none if nothing is limited. To be asked when a connection has its session, and again
     /// at its next input after a reload.
     pub fn meter(&self, who: &Who<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
@@ -338,6 +358,20 @@ mod tests {
             come_in(&after_login, &JO, &settings),
             [Ok(()), Ok(()), Err(Refusal::BannedUsername)]
         );
+    }
+
+    #[test]
+    fn who_was_banned_during_its_login_does_not_begin() {
+        let network = Subject::Network("192.0.2.0/24".parse().unwrap());
+        for (subject, refusal) in [
+            (Subject::ClientId("meter-7".into()), Refusal::BannedClientId),
+            (Subject::Username("jo".into()), Refusal::BannedUsername),
+            (network, Refusal::BannedAddress),
+        ] {
+            assert_eq!(banned(subject).may_begin(&JO, NOW), Err(refusal));
+        }
+        let other = banned(Subject::Username("jim".into()));
+        assert_eq!(other.may_begin(&JO, NOW), Ok(()));
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Worker {
             connection.phase = Phase::Proxy;
         }
         if !gate.is_quic {
-            let layers = gate.acceptor.layers();
+            let layers = gate.acceptor().layers();
             connection.layered = layers.map(|layers| Box::new(Layered::new(layers)));
         }
         if let Some(key) = self.register(connection) {

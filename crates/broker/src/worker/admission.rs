@@ -7,30 +7,38 @@ use std::time::Duration;
 
 use thrum_access::{Admission, Answer, Denial, Exchange, Identity, Login, Method, Secret};
 use thrum_codec::ReasonCode;
-use thrum_codec::packet::{Connect, Packet};
-use thrum_protocol::server::{AuthenticationStep, Handshake};
+use thrum_codec::packet::Connect;
+use thrum_protocol::server::Handshake;
 use thrum_protocol::{Time, Violation};
 
 use super::answers::AnswerTo;
 use super::input::Next;
-use super::lifecycle::Ending;
+use super::judging::{Judge, shows_something};
 use super::{Target, Worker};
-use crate::config::{Anonymous, CertificateName};
+use crate::config::CertificateName;
 use crate::connection::Phase;
-use crate::metrics::Counter;
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
 
-/// A client that waits for its answer, or whose step is awaited.
+/// A client that is not in yet.
 #[derive(Debug)]
 pub(super) struct Pending {
-    serial: u32,
-    handshake: Handshake,
-    claim: Claim,
-    exchange: Option<Exchange>,
+    pub(super) handshake: Handshake,
+    pub(super) awaited: Awaited,
     /// Who is not in by then is closed.
-    deadline: Time,
+    pub(super) deadline: Time,
+}
+
+/// What it waits for.
+#[derive(Debug)]
+pub(super) enum Awaited {
+    /// The gatekeeper's answer to its login.
+    Answer(Claim),
+    /// Its own step of enhanced authentication.
+    Step(Claim, Exchange),
+    /// The gatekeeper's word about its will.
+    Will(Box<Admitted>),
 }
 
 /// What a client has shown.
@@ -40,19 +48,20 @@ pub(super) struct Claim {
     username: Option<Box<str>>,
     /// A password, a token or a key.
     has_secret: bool,
+    /// Of the access that it is judged by.
+    generation: u64,
 }
 
-/// How a client is to be judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judge {
-    /// It comes in without having shown anything.
-    Anonymous,
-    /// Its certificate is enough.
-    Certificate,
-    /// The gatekeeper.
-    Gatekeeper,
-    /// It has shown nothing, and that is not enough here.
-    Nobody,
+/// A client that may come in.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) admission: Admission,
+    /// Of the access that it was judged by: there may be another one when it begins its session.
+    pub(crate) generation: u64,
+    /// It showed credentials, and there was nobody to verify them.
+    pub(crate) is_unverified: bool,
+    /// The gatekeeper allowed its will.
+    pub(crate) is_will_allowed: bool,
 }
 
 impl Worker {
@@ -64,29 +73,34 @@ impl Worker {
         (handshake, rest): (Handshake, &[u8]),
     ) -> Next {
         let login = self.login(key, connect, &handshake);
-        let admission = |identity| Admission {
-            identity,
-            ..Admission::default()
-        };
-        let next = match self.judge(key, &login) {
+        let judge = self.judge(key, &login);
+        let is_unverified = judge == Judge::Anonymous && shows_something(&login);
+        let identity = match judge {
             Judge::Gatekeeper => {
                 self.ask(key, handshake, login, rest);
-                Next::Stop
-            }
-            Judge::Certificate => self.come_in(key, (handshake, rest), admission(login.identity)),
-            Judge::Anonymous => {
-                // What nobody has verified is not who it is.
-                let identity = Identity {
-                    username: None,
-                    ..login.identity
-                };
-                self.come_in(key, (handshake, rest), admission(identity))
+                return Next::Stop;
             }
             Judge::Nobody => {
                 self.refuse_stranger(key, connect);
-                Next::Stop
+                return Next::Stop;
             }
+            Judge::Certificate => login.identity,
+            // What nobody has verified is not who it is.
+            Judge::Anonymous => Identity {
+                username: None,
+                ..login.identity
+            },
         };
+        let admitted = Admitted {
+            admission: Admission {
+                identity,
+                ..Admission::default()
+            },
+            generation: self.local.settings.access.generation,
+            is_unverified,
+            is_will_allowed: false,
+        };
+        let next = self.come_in(key, (handshake, rest), admitted);
         if next == Next::Frame {
             self.charge_unread(key, rest);
         }
@@ -131,45 +145,6 @@ impl Worker {
         }
     }
 
-    fn judge(&mut self, key: u32, login: &Login) -> Judge {
-        let has_gatekeeper = self.local.settings.access.access.gatekeeper.is_some();
-        let shows_something = login.identity.username.is_some() || login.password.is_some();
-        if login.method.is_some() || (shows_something && has_gatekeeper) {
-            return Judge::Gatekeeper;
-        }
-        if login.is_username_verified {
-            return Judge::Certificate;
-        }
-        let connection = &self.local.connections[key as usize];
-        let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
-        let of_node = self.local.settings.anonymous;
-        let of_gate = self.local.gate(number).anonymous;
-        match of_gate.unwrap_or(of_node) {
-            Anonymous::Everyone => Judge::Anonymous,
-            Anonymous::Loopback if is_loopback => Judge::Anonymous,
-            Anonymous::Loopback | Anonymous::Nobody => Judge::Nobody,
-        }
-    }
-
-    fn refuse_stranger(&mut self, key: u32, connect: &Connect<'_>) {
-        if self.may_log() {
-            let connection = &self.local.connections[key as usize];
-            let (peer, client_id) = (connection.peer, connect.client_id);
-            if self.local.settings.access.access.gatekeeper.is_some() {
-                tracing::warn!(%peer, client_id, "refused: it shows no credentials, and anonymous clients are not \
-                     admitted from here (auth.anonymous)");
-            } else {
-                tracing::warn!(%peer, client_id, "refused: no users are set up and anonymous clients are allowed \
-                     from this machine only; add one with: thrum users add NAME, or set auth.anonymous = true to let \
-                     every client in");
-            }
-        }
-        let what = "not authorized: the broker admits no clients without credentials from here \
-                    (auth.anonymous in its configuration)";
-        let violation = Violation::new(ReasonCode::NotAuthorized, what);
-        self.refuse(key, connect, &violation);
-    }
-
     fn ask(&mut self, key: u32, handshake: Handshake, login: Login, rest: &[u8]) {
         let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
             let what = "no enhanced authentication is set up";
@@ -180,16 +155,17 @@ impl Worker {
         let claim = Claim {
             username: login.identity.username.clone(),
             has_secret: login.password.is_some() || login.method.is_some(),
+            generation: self.local.settings.access.generation,
         };
-        let serial = self.wait_for_answer(key, (handshake, claim), rest);
+        let serial = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
         gatekeeper.login(login, self.reply(AnswerTo::Connection { key, serial }));
     }
 
     /// Nothing is read until the answer is there.
-    fn wait_for_answer(
+    pub(super) fn hold(
         &mut self,
         key: u32,
-        (handshake, claim): (Handshake, Claim),
+        (handshake, awaited): (Handshake, Awaited),
         rest: &[u8],
     ) -> u32 {
         let connection = &mut self.local.connections[key as usize];
@@ -198,10 +174,8 @@ impl Worker {
         let serial = connection.serial;
         let deadline = self.local.now.plus(ANSWER_TIME_MAX);
         let pending = Pending {
-            serial,
             handshake,
-            claim,
-            exchange: None,
+            awaited,
             deadline,
         };
         self.admissions.insert(key, pending);
@@ -214,45 +188,56 @@ impl Worker {
         let is_waiting = connection.is_some_and(|connection| {
             connection.serial == serial && connection.phase == Phase::Admission
         });
-        let Some(pending) = self.admissions.remove(&key).filter(|_| is_waiting) else {
+        let pending = self.admissions.remove(&key).filter(|_| is_waiting);
+        let Some(Pending {
+            handshake,
+            awaited: Awaited::Answer(claim),
+            ..
+        }) = pending
+        else {
             return;
         };
         match answer {
             Answer::Admit(admission) => {
-                if pending.claim.has_secret {
-                    self.login_succeeded(
-                        key,
-                        &pending.handshake,
-                        pending.claim.username.as_deref(),
-                    );
+                if claim.has_secret {
+                    self.login_succeeded(key, handshake.client_id(), claim.username.as_deref());
                 }
-                let partial = std::mem::take(&mut self.local.connections[key as usize].partial);
-                let next = self.come_in(key, (pending.handshake, &partial), *admission);
-                self.local.end_unit();
-                if next == Next::Frame {
-                    self.charge_bytes(key, partial.len());
-                    self.go_on_reading(key, &partial);
-                }
+                let admitted = Admitted {
+                    admission: *admission,
+                    generation: claim.generation,
+                    is_unverified: false,
+                    is_will_allowed: false,
+                };
+                self.after_wait(key, |worker, rest| {
+                    worker.come_in(key, (handshake, rest), admitted)
+                });
             }
             Answer::Deny(denial) => {
-                self.note_denial(key, &pending, &denial);
-                self.deny(key, &pending.handshake, &denial);
+                self.note_denial(key, (&handshake, &claim), &denial);
+                self.deny(key, &handshake, &denial);
             }
-            Answer::Challenge { data, exchange } => self.challenge(key, pending, &data, exchange),
+            Answer::Challenge { data, exchange } => {
+                self.challenge(key, (handshake, claim), &data, exchange);
+            }
             Answer::Unchanged => {}
         }
     }
 
+    /// Lets a client in that had to wait, and then handles what came behind its CONNECT.
+    pub(super) fn after_wait(&mut self, key: u32, enter: impl FnOnce(&mut Self, &[u8]) -> Next) {
+        let partial = std::mem::take(&mut self.local.connections[key as usize].partial);
+        let next = enter(self, &partial);
+        self.local.end_unit();
+        if next == Next::Frame {
+            self.charge_bytes(key, partial.len());
+            self.go_on_reading(key, &partial);
+        }
+    }
+
     /// What is wrong with the client counts against its address, what is wrong with a backend does not.
-    fn note_denial(&mut self, key: u32, pending: &Pending, denial: &Denial) {
-        let is_of_client = matches!(
-            denial.reason,
-            ReasonCode::BadUserNameOrPassword
-                | ReasonCode::NotAuthorized
-                | ReasonCode::BadAuthenticationMethod
-        );
-        if is_of_client {
-            self.login_failed(key, &pending.handshake, pending.claim.username.as_deref());
+    fn note_denial(&mut self, key: u32, (handshake, claim): (&Handshake, &Claim), denial: &Denial) {
+        if is_of_client(denial) {
+            self.login_failed(key, handshake.client_id(), claim.username.as_deref());
         }
     }
 
@@ -267,62 +252,15 @@ impl Worker {
     }
 
     /// CONNACK with an error for a client whose CONNECT is no longer at hand.
-    fn refuse_pending(&mut self, key: u32, handshake: &Handshake, violation: &Violation) {
+    pub(super) fn refuse_pending(
+        &mut self,
+        key: u32,
+        handshake: &Handshake,
+        violation: &Violation,
+    ) {
         let out = &mut self.local.connections[key as usize].out;
         handshake.refuse(violation, out);
         self.refused(key, violation);
-    }
-
-    /// The client has to take a step of enhanced authentication.
-    fn challenge(&mut self, key: u32, mut pending: Pending, data: &[u8], exchange: Exchange) {
-        let connection = &mut self.local.connections[key as usize];
-        if let Err(violation) = pending.handshake.challenge(data, &mut connection.out) {
-            self.refuse_pending(key, &pending.handshake, &violation);
-            return;
-        }
-        connection.phase = Phase::Challenged;
-        let partial = std::mem::take(&mut connection.partial);
-        pending.exchange = Some(exchange);
-        pending.deadline = self.local.now.plus(self.local.settings.connect_timeout);
-        self.timers.insert(
-            pending.deadline,
-            Target::Connection {
-                key,
-                serial: pending.serial,
-            },
-        );
-        self.admissions.insert(key, pending);
-        self.local.wrote(key);
-        self.go_on_reading(key, &partial);
-    }
-
-    /// A packet of a client whose step is awaited.
-    pub(super) fn challenged(&mut self, key: u32, packet: &Packet<'_>, rest: &[u8]) -> Next {
-        let Some(mut pending) = self.admissions.remove(&key) else {
-            self.lost(key, Ending::ClosedByPeer);
-            return Next::Stop;
-        };
-        match pending.handshake.authentication_step(packet) {
-            Err(violation) => {
-                self.local.row().add(Counter::Violations, 1);
-                self.refuse_pending(key, &pending.handshake, &violation);
-            }
-            Ok(AuthenticationStep::Disconnected) => self.lost(key, Ending::Disconnected),
-            Ok(AuthenticationStep::Data(data)) => {
-                let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
-                let Some((gatekeeper, exchange)) = gatekeeper.zip(pending.exchange.take()) else {
-                    let what = "enhanced authentication is no longer set up";
-                    let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
-                    self.refuse_pending(key, &pending.handshake, &violation);
-                    return Next::Stop;
-                };
-                let standing = (pending.handshake, pending.claim);
-                let serial = self.wait_for_answer(key, standing, rest);
-                let reply = self.reply(AnswerTo::Connection { key, serial });
-                gatekeeper.step(exchange, data.to_vec(), reply);
-            }
-        }
-        Next::Stop
     }
 
     /// A client that is not in yet has some time left.
@@ -339,27 +277,46 @@ impl Worker {
         }
     }
 
-    /// The client may come in: to its session, here or on another worker.
+    /// The client may come in, if nothing else is against it.
     fn come_in(
         &mut self,
         key: u32,
         (mut handshake, rest): (Handshake, &[u8]),
-        admission: Admission,
+        admitted: Admitted,
     ) -> Next {
+        let identity = &admitted.admission.identity;
         let may_be = self
-            .may_enter(key, &handshake, &admission.identity)
-            .and_then(|()| self.mount(key, &mut handshake, &admission.identity));
+            .may_enter(key, &handshake, identity)
+            .and_then(|()| self.mount(key, &mut handshake, identity));
         if let Err(violation) = may_be {
             self.refuse_pending(key, &handshake, &violation);
             return Next::Stop;
         }
+        match self.will_question(&handshake, &admitted.admission) {
+            None => self.go_in(key, (handshake, rest), admitted),
+            Some(question) => {
+                let awaited = Awaited::Will(Box::new(admitted));
+                self.hold(key, (handshake, awaited), rest);
+                self.ask_to_decide(key, question);
+                Next::Stop
+            }
+        }
+    }
+
+    /// To its session, here or on another worker.
+    pub(super) fn go_in(
+        &mut self,
+        key: u32,
+        (handshake, rest): (Handshake, &[u8]),
+        admitted: Admitted,
+    ) -> Next {
         let owner = self.owner(handshake.client_id());
         if owner != self.local.id || self.has_older_mail(handshake.client_id()) {
             let unread = rest.to_vec();
-            self.hand_connection_over(key, owner, (handshake, Box::new(admission)), unread);
+            self.hand_connection_over(key, owner, (handshake, Box::new(admitted)), unread);
             return Next::Stop;
         }
-        self.attach(key, handshake, admission)
+        self.attach(key, handshake, admitted)
     }
 
     /// Puts the client behind the listener's mount point, if it has one.
@@ -395,4 +352,14 @@ impl Worker {
             self.read(key, true);
         }
     }
+}
+
+/// Whether the client is to blame for a denial, and not a backend.
+pub(super) fn is_of_client(denial: &Denial) -> bool {
+    matches!(
+        denial.reason,
+        ReasonCode::BadUserNameOrPassword
+            | ReasonCode::NotAuthorized
+            | ReasonCode::BadAuthenticationMethod
+    )
 }

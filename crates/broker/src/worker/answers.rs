@@ -17,8 +17,12 @@ pub(crate) enum AnswerTo {
     Connection { key: u32, serial: u32 },
     /// A connected client that proves itself again.
     Again { slot: u32, id: u64 },
-    /// A connected client whose own rules may have changed.
-    Refresh { slot: u32, id: u64 },
+    /// A client whose own rules may have changed, with this connection or none.
+    Refresh {
+        slot: u32,
+        id: u64,
+        connection: Option<u32>,
+    },
 }
 
 /// An answer of the gatekeeper.
@@ -76,7 +80,11 @@ impl Worker {
         match to {
             AnswerTo::Connection { key, serial } => self.answered(key, serial, answer),
             AnswerTo::Again { slot, id } => self.proved_again(slot, id, answer),
-            AnswerTo::Refresh { slot, id } => self.refreshed(slot, id, answer),
+            AnswerTo::Refresh {
+                slot,
+                id,
+                connection,
+            } => self.refreshed((slot, id), connection, answer),
         }
     }
 }

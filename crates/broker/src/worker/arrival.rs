@@ -76,7 +76,12 @@ impl Worker {
 
     /// The client is told by an alert, a close frame or a status, which waits in the layers.
     fn layers_failed(&mut self, key: u32, fault: &LayerError) {
-        self.local.row().add(Counter::LayersFailed, 1);
+        let counter = if self.local.connections[key as usize].is_shaking {
+            Counter::HandshakesFailed
+        } else {
+            Counter::LayersFailed
+        };
+        self.local.row().add(counter, 1);
         if self.may_log() {
             let connection = &self.local.connections[key as usize];
             let (peer, gate) = (connection.peer, connection.gate);

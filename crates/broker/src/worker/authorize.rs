@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use thrum_access::{Admission, Question};
+use thrum_access::Question;
+use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish, Subscribe};
-use thrum_codec::{QoS, ReasonCode};
-use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::Worker;
+use super::admission::Admitted;
 use crate::access::{Asked, ClientAccess, Grant, Verdict};
+use crate::connection::Phase;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
@@ -52,14 +53,20 @@ impl Worker {
     /// Whether the packet has to wait for the gatekeeper, who is asked now.
     #[inline]
     pub(super) fn has_to_ask(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
-        if self.local.clients[slot as usize].access.is_none() {
+        let Some(access) = self.local.clients[slot as usize].access.as_deref_mut() else {
             return false;
+        };
+        if !self.has_waited {
+            access.end_of_packet(self.local.settings.access.access.policy.decisions_max);
         }
-        match packet {
+        let asks = match packet {
             Packet::Publish(publish) => self.asks_about_publish(key, slot, publish),
             Packet::Subscribe(subscribe) => self.asks_about_filters(key, slot, subscribe),
             _ => false,
-        }
+        };
+        // It is handled now, and the next one is another.
+        self.has_waited &= asks;
+        asks
     }
 
     fn asks_about_publish(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {
@@ -72,7 +79,11 @@ impl Worker {
         else {
             return false;
         };
-        if access.publish(topic, (publish.qos, publish.retain), now) != Verdict::Ask {
+        let (verdict, is_remembered) = access.look_up(topic, (publish.qos, publish.retain), now);
+        if verdict != Verdict::Ask {
+            if is_remembered && !self.has_waited {
+                self.local.row().add(Counter::DecisionsRemembered, 1);
+            }
             return false;
         }
         let question = Question {
@@ -86,57 +97,62 @@ impl Worker {
         true
     }
 
+    /// One filter after the other: the packet is looked at again after each answer, and asks for the next.
     fn asks_about_filters(&mut self, key: u32, slot: u32, subscribe: &Subscribe<'_>) -> bool {
         let now = self.local.now;
-        let client = &self.local.clients[slot as usize];
-        let Some(access) = client.access.as_deref() else {
+        let Some(access) = self.local.clients[slot as usize].access.as_deref_mut() else {
             return false;
         };
-        let mut questions: Vec<Question> = Vec::new();
-        for request in &subscribe.requests {
+        let Some(first) = access.goes_on_at() else {
+            return false;
+        };
+        let mut requests = subscribe.requests.iter().enumerate().skip(first);
+        let next = requests.find(|(_, request)| {
             let (filter, qos) = (request.filter.matched_part(), request.options.qos);
-            let is_new = || {
-                let same = |asked: &Question| *asked.topic == *filter && asked.qos == qos;
-                !questions.iter().any(same)
-            };
-            if access.subscribe(filter, qos, now) == Grant::Ask && is_new() {
-                questions.push(Question {
-                    identity: Arc::clone(&access.identity),
-                    is_publish: false,
-                    topic: filter.into(),
-                    qos,
-                    retain: false,
-                });
-            }
-        }
-        // One after the other: the packet is looked at again after each answer, and asks for the next.
-        questions.into_iter().next().is_some_and(|question| {
-            self.put(key, question);
-            true
-        })
+            access.subscribe(filter, qos, now) == Grant::Ask
+        });
+        let Some((place, request)) = next else {
+            return false;
+        };
+        access.asks_about(place);
+        let question = Question {
+            identity: Arc::clone(&access.identity),
+            is_publish: false,
+            topic: request.filter.matched_part().into(),
+            qos: request.options.qos,
+            retain: false,
+        };
+        self.put(key, question);
+        true
     }
 
+    /// The packet at hand waits for the answer.
     fn put(&mut self, key: u32, question: Question) {
-        let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
-            return;
-        };
-        let connection = &mut self.local.connections[key as usize];
-        connection.is_deciding = true;
+        self.local.connections[key as usize].is_deciding = true;
+        self.ask_to_decide(key, question);
+    }
+
+    /// Asks the gatekeeper; the answer comes by mail, in any case.
+    pub(super) fn ask_to_decide(&mut self, key: u32, question: Question) {
+        let serial = self.local.connections[key as usize].serial;
         let decided = Decided {
             key,
-            serial: connection.serial,
+            serial,
             question: question.clone(),
             allowed: None,
         };
+        self.local.row().add(Counter::DecisionsAsked, 1);
         let mut deciding = Deciding {
             node: Arc::clone(&self.node),
             worker: self.local.id,
             decided: Some(Box::new(decided)),
         };
-        gatekeeper.authorize(question, Box::new(move |allowed| deciding.tell(allowed)));
+        if let Some(gatekeeper) = &self.local.settings.access.access.gatekeeper {
+            gatekeeper.authorize(question, Box::new(move |allowed| deciding.tell(allowed)));
+        }
     }
 
-    /// The gatekeeper has decided: the packet that waits is looked at again.
+    /// The gatekeeper has decided: the packet that waits is looked at again, or the CONNECT with a will goes on.
     pub(super) fn take_decision(&mut self, decided: &Decided) {
         let Decided {
             key,
@@ -148,7 +164,14 @@ impl Worker {
         let Some(connection) = self.local.connections.get_mut(*key as usize) else {
             return;
         };
-        if connection.serial != *serial || !connection.is_deciding {
+        if connection.serial != *serial {
+            return;
+        }
+        if connection.phase == Phase::Admission {
+            self.will_decided(*key, question, *allowed);
+            return;
+        }
+        if !connection.is_deciding {
             return;
         }
         connection.is_deciding = false;
@@ -165,33 +188,29 @@ impl Worker {
             };
             access.remember(asked, *allowed, policy, now);
         }
+        self.has_waited = true;
         self.go_on_reading(*key, &partial);
+        self.has_waited = false;
     }
 
     /// What holds for a client that comes in; none if it may do everything.
-    pub(super) fn access_of(&self, admission: Admission) -> Option<Box<ClientAccess>> {
-        let shared = &self.local.settings.access;
-        let is_open = shared.is_open() && admission.rules.is_none();
-        (!is_open).then(|| Box::new(ClientAccess::new(admission, shared)))
-    }
-
-    /// The will is checked when it is left, so that the client is told, and once more when it is published.
-    pub(super) fn may_leave_will(
+    pub(super) fn access_of(
         &self,
         handshake: &Handshake,
-        access: Option<&ClientAccess>,
-    ) -> Result<(), Violation> {
-        let (Some((will, topic)), Some(access)) = (handshake.will(), access) else {
-            return Ok(());
-        };
-        let now = self.local.now;
-        // The gatekeeper is asked about it with the first message of that topic; it must not be forbidden already.
-        if access.publish(topic, (will.qos(), will.retain()), now) == Verdict::Denied {
-            self.local.row().add(Counter::PublishDenied, 1);
-            let what = "not authorized to publish the will's topic";
-            return Err(Violation::new(ReasonCode::NotAuthorized, what));
+        admitted: Admitted,
+    ) -> Option<Box<ClientAccess>> {
+        let shared = &self.local.settings.access;
+        let Admitted {
+            admission,
+            is_will_allowed,
+            ..
+        } = admitted;
+        if shared.is_open() && admission.rules.is_none() {
+            return None;
         }
-        Ok(())
+        let access = ClientAccess::new(admission, shared);
+        let mount = handshake.mount_point().cloned();
+        Some(Box::new(access.entered(mount, is_will_allowed)))
     }
 
     /// Something is checked for the client.
@@ -260,16 +279,10 @@ impl crate::worker::Local {
     /// May a client receive this through a subscription that is checked? The topic is whole.
     #[cold]
     pub(crate) fn may_receive(&self, slot: u32, topic: &str, qos: QoS, or_allowed: bool) -> bool {
-        let client = &self.clients[slot as usize];
-        let seen = match client.session.mount_point() {
-            None => Some(topic),
-            Some(mount) => mount.seen_topic(topic),
+        let Some(access) = self.clients[slot as usize].access.as_deref() else {
+            return true;
         };
-        let may = |access: &ClientAccess, topic| access.receive(topic, qos, or_allowed);
-        match (client.access.as_deref(), seen) {
-            (Some(access), Some(topic)) => may(access, topic),
-            (None, _) => true,
-            (Some(_), None) => false,
-        }
+        let seen = access.seen(topic);
+        seen.is_some_and(|seen| access.receive(seen, qos, or_allowed))
     }
 }

@@ -37,7 +37,7 @@ impl Worker {
         handshake: &Handshake,
         username: Option<&str>,
     ) -> Result<(), Violation> {
-        let who = self.who(key, handshake, username);
+        let who = self.who(key, handshake.client_id(), username);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         let may_be = self.node.protection.may_log_in(&who, settings, now);
         self.counted(may_be)
@@ -50,16 +50,27 @@ impl Worker {
         handshake: &Handshake,
         identity: &Identity,
     ) -> Result<(), Violation> {
-        let who = self.who(key, handshake, identity.username.as_deref());
+        let who = self.who(key, handshake.client_id(), identity.username.as_deref());
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         let may_be = self.node.protection.may_enter(&who, settings, now);
         self.counted(may_be)
     }
 
+    /// A client may begin its session: somebody may have been banned while the client was judged.
+    pub(super) fn may_begin(
+        &self,
+        key: u32,
+        handshake: &Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let who = self.who(key, handshake.client_id(), identity.username.as_deref());
+        self.counted(self.node.protection.may_begin(&who, self.local.now))
+    }
+
     /// What the client has shown is wrong.
-    pub(super) fn login_failed(&mut self, key: u32, handshake: &Handshake, username: Option<&str>) {
+    pub(super) fn login_failed(&mut self, key: u32, client_id: &str, username: Option<&str>) {
         self.local.row().add(Counter::LoginsFailed, 1);
-        let who = self.who(key, handshake, username);
+        let who = self.who(key, client_id, username);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         if self.node.protection.login_failed(&who, settings, now) {
             self.local.row().add(Counter::LoginWaits, 1);
@@ -72,15 +83,15 @@ impl Worker {
     }
 
     /// What the client has shown is right.
-    pub(super) fn login_succeeded(&self, key: u32, handshake: &Handshake, username: Option<&str>) {
-        let who = self.who(key, handshake, username);
+    pub(super) fn login_succeeded(&self, key: u32, client_id: &str, username: Option<&str>) {
+        let who = self.who(key, client_id, username);
         let settings = &self.local.settings.protection;
         self.node.protection.login_succeeded(&who, settings);
     }
 
-    fn who<'a>(&self, key: u32, handshake: &'a Handshake, username: Option<&'a str>) -> Who<'a> {
+    fn who<'a>(&self, key: u32, client_id: &'a str, username: Option<&'a str>) -> Who<'a> {
         Who {
-            client_id: handshake.client_id(),
+            client_id,
             username,
             address: self.local.connections[key as usize].peer.address(),
         }
@@ -109,7 +120,7 @@ impl Worker {
     /// Clients that are banned and connected have to go.
     pub(super) fn banned(&mut self, changes: &Changes) {
         let list = self.node.protection.bans().list();
-        let seconds = self.local.now.as_millis() / 1000;
+        let seconds = self.node.clock.wall_seconds(self.local.now);
         let keys = match changes {
             Changes::Added(subjects) => self.keys_of(subjects),
             Changes::Unknown => None,
@@ -175,6 +186,8 @@ impl Worker {
 
     /// Forgets what is over.
     pub(super) fn sweep_protection(&mut self) {
+        let ahead = self.node.clock.look_at_wall();
+        self.node.protection.bans().set_wall_ahead(ahead);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         let forgotten = self.node.protection.sweep(settings, now);
         self.local

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use thrum_access::Admission;
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
@@ -10,13 +9,26 @@ use thrum_protocol::Violation;
 use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect};
 use thrum_storage::Owner;
 
+use super::admission::Admitted;
 use super::input::Next;
+use super::judging::is_verified;
 use super::lifecycle::Ending;
 use super::{Client, Worker};
 use crate::access::ClientAccess;
 use crate::connection::{Connection, Phase};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
+
+/// What was said of a client that comes in, and holds on.
+#[derive(Debug)]
+struct Standing {
+    expires_at: Option<u64>,
+    refresh_secs: Option<u32>,
+    /// Authentication data for CONNACK.
+    data: Option<Vec<u8>>,
+    /// Of the access that it was judged by.
+    generation: u64,
+}
 
 impl Worker {
     /// A CONNECT; `rest` is what came behind it in the same read.
@@ -64,7 +76,7 @@ impl Worker {
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
-        let next = self.attach(key, handover.handshake, *handover.admission);
+        let next = self.attach(key, handover.handshake, *handover.admitted);
         self.local.end_unit();
         if next == Next::Frame && !handover.unread.is_empty() {
             self.charge_unread(key, &handover.unread);
@@ -92,7 +104,7 @@ impl Worker {
         &mut self,
         key: u32,
         owner: crate::node::WorkerId,
-        (handshake, admission): (Handshake, Box<Admission>),
+        (handshake, admitted): (Handshake, Box<Admitted>),
         unread: Vec<u8>,
     ) {
         let mut connection = self.local.connections.remove(key as usize);
@@ -118,7 +130,7 @@ impl Worker {
             gate,
             layered,
             handshake,
-            admission,
+            admitted,
             unread,
         };
         self.send(owner.index(), Mail::Adopt(Box::new(handover)));
@@ -145,14 +157,26 @@ impl Worker {
 
     /// The session of the identifier goes on, or a new one begins.
     /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
-    pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admission: Admission) -> Next {
+    pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admitted: Admitted) -> Next {
         let existing = self.local.find(handshake.client_id());
-        let (expires_at, refresh_secs) = (admission.expires_at, admission.refresh_secs);
-        let data = admission.data.clone();
+        let admission = &admitted.admission;
+        let standing = Standing {
+            expires_at: admission.expires_at,
+            refresh_secs: admission.refresh_secs,
+            data: admission.data.clone(),
+            generation: admitted.generation,
+        };
         self.measure(key, &admission.identity);
-        let access = self.access_of(admission);
-        let may_be = self
-            .may_keep(&handshake, existing.is_some())
+        self.local.connections[key as usize].is_unverified = admitted.is_unverified;
+        let may_begin = self.may_begin(key, &handshake, &admission.identity);
+        let may_stay = if is_verified(&admission.identity) {
+            may_begin
+        } else {
+            may_begin.and_then(|()| self.may_stay(key))
+        };
+        let access = self.access_of(&handshake, admitted);
+        let may_be = may_stay
+            .and_then(|()| self.may_keep(&handshake, existing.is_some()))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
             let out = &mut self.local.connections[key as usize].out;
@@ -179,22 +203,44 @@ impl Worker {
         client.connection = key;
         client.access = access;
         client.forget_owner();
+        self.welcome((key, slot), handshake, resumed.is_some(), &standing);
+        self.valid_until(slot, standing.expires_at);
+        self.refresh_in(slot, standing.refresh_secs);
+        if standing.generation != self.local.settings.access.generation {
+            // Users may have changed since it was judged.
+            self.ask_again(slot);
+        }
+        if resumed.is_some() {
+            self.set_groups_online(slot, true);
+            self.replay(slot);
+        }
+        self.arm(slot);
+        Next::Frame
+    }
+
+    /// CONNACK, and what the session has for its client.
+    fn welcome(
+        &mut self,
+        (key, slot): (u32, u32),
+        handshake: Handshake,
+        session_present: bool,
+        standing: &Standing,
+    ) {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if resumed.is_some() && self.needs_check(slot) {
-            self.withhold(slot, handshake.mount_point().cloned().as_ref());
+        if session_present && self.needs_check(slot) {
+            self.withhold(slot);
         }
         let (client, out) = self.local.client_and_output(slot);
         // A kept session gets the limits of the configuration as it is now.
         client.session.set_limits(&limits);
         // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
-        let session_present = resumed.is_some();
         client.session.connect(
             handshake,
             Welcome {
                 session_present,
-                authentication_data: data.as_deref(),
+                authentication_data: standing.data.as_deref(),
                 ..Welcome::default()
             },
             now,
@@ -210,14 +256,6 @@ impl Worker {
         self.write_connected(slot, was_durable);
         self.local.collect(slot);
         self.local.wrote(key);
-        self.valid_until(slot, expires_at);
-        self.refresh_in(slot, refresh_secs);
-        if session_present {
-            self.set_groups_online(slot, true);
-            self.replay(slot);
-        }
-        self.arm(slot);
-        Next::Frame
     }
 
     /// The session was begun by another user.
@@ -250,6 +288,7 @@ impl Worker {
             let will = self.local.clients[slot as usize]
                 .session
                 .take_will_at(self.local.now);
+            let will = will.and_then(|will| self.permitted(slot, will));
             self.local.note(slot);
             self.end_session(slot);
             if let Some(will) = will {

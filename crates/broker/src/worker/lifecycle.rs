@@ -115,6 +115,7 @@ impl Worker {
         );
         let farewell = client.session.connection_lost(now);
         self.local.note(slot);
+        let will = farewell.will.and_then(|will| self.permitted(slot, will));
         if farewell.session_ended {
             self.end_session(slot);
         } else {
@@ -127,7 +128,7 @@ impl Worker {
             }
             self.arm(slot);
         }
-        if let Some(will) = farewell.will {
+        if let Some(will) = will {
             self.publish_will(will);
         }
     }
@@ -263,13 +264,16 @@ impl Worker {
             }
             Timeout::Will(will) => {
                 self.local.note(slot);
-                self.publish_will(will);
+                if let Some(will) = self.permitted(slot, will) {
+                    self.publish_will(will);
+                }
                 if self.is_session(slot, id) {
                     self.arm(slot);
                 }
             }
             Timeout::Expired(will) => {
                 self.local.row().add(Counter::SessionsExpired, 1);
+                let will = will.and_then(|will| self.permitted(slot, will));
                 self.end_session(slot);
                 if let Some(will) = will {
                     self.publish_will(will);
@@ -282,7 +286,7 @@ impl Worker {
     fn keep_alive_due(&mut self, key: u32, slot: u32) {
         let connection = &mut self.local.connections[key as usize];
         let progressed = std::mem::take(&mut connection.progressed);
-        let grace = if connection.paused || connection.is_paced {
+        let grace = if connection.paused || connection.is_paced || connection.is_deciding {
             PAUSED_GRACE
         } else if connection.muted && progressed {
             MUTED_GRACE
@@ -324,13 +328,18 @@ impl Worker {
             let Some(client) = self.local.clients.get_mut(slot) else {
                 continue;
             };
-            if client.connection_slot().is_some()
-                && let Some(will) = client.session.take_will_at(now)
-            {
-                self.local.note(u32::try_from(slot).unwrap_or(u32::MAX));
-                self.publish_will(will);
-                self.local.end_unit();
+            if client.connection_slot().is_none() {
+                continue;
             }
+            let Some(will) = client.session.take_will_at(now) else {
+                continue;
+            };
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            self.local.note(slot);
+            if let Some(will) = self.permitted(slot, will) {
+                self.publish_will(will);
+            }
+            self.local.end_unit();
         }
     }
 

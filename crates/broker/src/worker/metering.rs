@@ -64,6 +64,13 @@ impl Worker {
             None => self.identity_of(slot),
         };
         self.measure(key, &identity);
+        // What it owes is forgotten with its old buckets: it is read again, unless others owe what it shares.
+        let connection = &self.local.connections[key as usize];
+        if connection.is_paced {
+            let serial = connection.serial;
+            self.timers
+                .insert(self.local.now, Target::Pace { key, serial });
+        }
     }
 
     /// One read of a connection with a meter.

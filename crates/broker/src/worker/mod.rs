@@ -9,9 +9,11 @@ mod answers;
 mod arrival;
 mod authorize;
 mod durable;
+mod enhanced;
 mod guard;
 mod handshake;
 mod input;
+mod judging;
 mod lifecycle;
 mod listening;
 mod local;
@@ -29,6 +31,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod wills;
 
 use std::collections::HashMap;
 use std::io;
@@ -44,10 +47,12 @@ use thrum_protocol::server::GroupId;
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
+pub(crate) use admission::Admitted;
 pub(crate) use answers::Answered;
 pub(crate) use authorize::Decided;
 pub(crate) use local::{Client, Local, Replay};
 
+use crate::control::settled;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
@@ -156,6 +161,8 @@ pub(crate) struct Worker {
     paused: Vec<u32>,
     /// Connections that may be read again, since their output has drained.
     unmuted: Vec<u32>,
+    /// The packet at hand has waited for the gatekeeper.
+    has_waited: bool,
     /// The connection at hand published into a full mailbox, or memory is short.
     hold_back: bool,
     /// Accepting goes on then, after a connect rate was used up.
@@ -210,6 +217,7 @@ impl Worker {
             again: Vec::new(),
             paused: Vec::new(),
             unmuted: Vec::new(),
+            has_waited: false,
             hold_back: false,
             accept_at: None,
             accept_again: false,
@@ -359,6 +367,7 @@ impl Worker {
             Mail::Answered(answered) => self.take_answer(*answered),
             Mail::Decided(decided) => self.take_decision(&decided),
             Mail::Reload(settings) => self.reload(&settings),
+            Mail::Settled(sender) => settled(self.local.id, &sender),
             Mail::Banned(changes) => self.banned(&changes),
             Mail::StopWills => self.publish_all_wills(),
             Mail::Stop => self.stop(),

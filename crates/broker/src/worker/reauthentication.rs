@@ -6,12 +6,13 @@ use std::time::Duration;
 use thrum_access::{Admission, Answer, Denial, Login, Method, Secret};
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::Auth;
-use thrum_protocol::Time;
 
+use super::admission::is_of_client;
 use super::answers::AnswerTo;
 use super::lifecycle::Ending;
 use super::{Target, Worker};
 use crate::access::ClientAccess;
+use crate::metrics::Counter;
 
 impl Worker {
     /// AUTH of a connected client. [MQTT-4.12.1-1]
@@ -65,7 +66,10 @@ impl Worker {
         match answer {
             Answer::Unchanged => {}
             // [MQTT-4.12.1-2]
-            Answer::Deny(denial) => self.turn_away_denied(slot, &denial),
+            Answer::Deny(denial) => {
+                self.note_denial_again(slot, &denial);
+                self.turn_away_denied(slot, &denial);
+            }
             Answer::Challenge { data, exchange } => {
                 self.exchanges.insert(slot, (id, exchange));
                 let (client, out) = self.local.client_and_output(slot);
@@ -85,6 +89,19 @@ impl Worker {
         }
     }
 
+    /// Passwords are not to be guessed by way of re-authentication either.
+    fn note_denial_again(&mut self, slot: u32, denial: &Denial) {
+        let client = &self.local.clients[slot as usize];
+        let key = client
+            .connection_slot()
+            .and_then(|key| u32::try_from(key).ok());
+        if let Some(key) = key.filter(|_| is_of_client(denial)) {
+            let client_id: Box<str> = client.session.client_id().into();
+            // Whose key was tried is known to the gatekeeper alone.
+            self.login_failed(key, &client_id, None);
+        }
+    }
+
     fn after_auth(&mut self, slot: u32, written: Result<(), thrum_protocol::Violation>) {
         match written {
             Ok(()) => {
@@ -95,9 +112,14 @@ impl Worker {
         }
     }
 
-    /// The gatekeeper has looked at a connected client again.
-    pub(super) fn refreshed(&mut self, slot: u32, id: u64, answer: Answer) {
-        if !self.is_connected(slot, id) {
+    /// The gatekeeper has looked at a client again that was in: it is connected, or has left a will.
+    pub(super) fn refreshed(&mut self, (slot, id): (u32, u64), of: Option<u32>, answer: Answer) {
+        if !self.is_session(slot, id) {
+            return;
+        }
+        let connection = self.connection_serial(slot);
+        if connection.is_some() && connection != of {
+            // It has come back since, and was judged anew.
             return;
         }
         match answer {
@@ -116,7 +138,13 @@ impl Worker {
             {
                 self.refresh_in(slot, Some(REFRESH_AGAIN_SECS));
             }
-            Answer::Deny(denial) => self.turn_away_denied(slot, &denial),
+            Answer::Deny(denial) => {
+                self.drop_will(slot, "its client is no longer admitted");
+                if self.is_connected(slot, id) {
+                    self.local.row().add(Counter::ClientsTurnedAway, 1);
+                    self.turn_away_denied(slot, &denial);
+                }
+            }
         }
     }
 
@@ -127,17 +155,20 @@ impl Worker {
         }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
-        match client.access.as_deref_mut() {
-            Some(access) => access.renew(admission, &shared),
-            None => client.access = Some(Box::new(ClientAccess::new(admission, &shared))),
+        if let Some(access) = client.access.as_deref_mut() {
+            access.renew(admission, &shared);
+        } else {
+            let mount = client.session.mount_point().cloned();
+            let access = ClientAccess::new(admission, &shared).entered(mount, false);
+            client.access = Some(Box::new(access));
         }
         self.refresh_in(slot, refresh_secs);
         self.check_subscriptions(slot);
     }
 
-    /// The connection ends then: seconds of the Unix epoch, which is what the node's time counts from.
+    /// The connection ends then: seconds of the Unix epoch, as a wall clock shows them.
     pub(super) fn valid_until(&mut self, slot: u32, end: Option<u64>) {
-        let end = end.map(|end| Time::from_millis(end.saturating_mul(1000)));
+        let end = end.map(|end| self.node.clock.at_wall_seconds(end));
         let client = &mut self.local.clients[slot as usize];
         client.session.set_valid_until(end);
         self.arm(slot);
@@ -161,7 +192,8 @@ impl Worker {
 
     /// It is time to ask again.
     pub(super) fn refresh_due(&mut self, slot: u32, id: u64) {
-        if !self.is_connected(slot, id) {
+        let has_will = |worker: &Self| worker.local.clients[slot as usize].session.will().is_some();
+        if !self.is_session(slot, id) || !(self.is_connected(slot, id) || has_will(self)) {
             return;
         }
         let now = self.local.now;
@@ -185,8 +217,20 @@ impl Worker {
         let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
         if let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) {
             let identity = Arc::clone(&access.identity);
-            gatekeeper.refresh(identity, self.reply(AnswerTo::Refresh { slot, id }));
+            let connection = self.connection_serial(slot);
+            let to = AnswerTo::Refresh {
+                slot,
+                id,
+                connection,
+            };
+            gatekeeper.refresh(identity, self.reply(to));
         }
+    }
+
+    /// Serial number of the connection, if the session has one.
+    fn connection_serial(&self, slot: u32) -> Option<u32> {
+        let key = self.local.clients[slot as usize].connection_slot()?;
+        Some(self.local.connections[key].serial)
     }
 
     /// The session is there and has this connection.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use thrum_access::{Admission, Identity};
 use thrum_codec::ReasonCode;
 use thrum_codec::topic::{self, TopicFilter};
-use thrum_protocol::MountPoint;
 
+use super::judging::is_verified;
 use super::{Client, Worker};
 use crate::access::{ClientAccess, Grant};
 use crate::metrics::Counter;
@@ -54,6 +54,9 @@ impl Worker {
         if self.rates_changed {
             self.measure_again(slot);
         }
+        if !self.keeps_its_place(slot) {
+            return;
+        }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
         let is_away = client.connection_slot().is_none();
@@ -71,8 +74,10 @@ impl Worker {
                     identity,
                     ..Admission::default()
                 };
-                let access = ClientAccess::new(admission, &shared);
-                self.local.clients[slot as usize].access = Some(Box::new(access));
+                let client = &mut self.local.clients[slot as usize];
+                let mount = client.session.mount_point().cloned();
+                let access = ClientAccess::new(admission, &shared).entered(mount, false);
+                client.access = Some(Box::new(access));
             }
         }
         self.check_subscriptions(slot);
@@ -84,14 +89,39 @@ impl Worker {
             .access
             .as_ref()
             .is_some_and(|access| access.identity.username.is_some());
-        if has_user && client.connection_slot().is_some() {
+        // Who is away and has left a will may not be one who may leave one any more.
+        if has_user && (client.connection_slot().is_some() || client.session.will().is_some()) {
             self.ask_again(slot);
         }
     }
 
-    /// An anonymous client.
+    /// Whether a client that nobody has verified would be let in again; who would not has to go. Its session stays.
+    fn keeps_its_place(&mut self, slot: u32) -> bool {
+        let client = &self.local.clients[slot as usize];
+        let key = client
+            .connection_slot()
+            .and_then(|key| u32::try_from(key).ok());
+        let access = client.access.as_deref();
+        if access.is_some_and(|access| is_verified(&access.identity)) {
+            return true;
+        }
+        let Some(Err(violation)) = key.map(|key| self.may_stay(key)) else {
+            return true;
+        };
+        if self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
+            tracing::info!(client_id, reason = violation.what, "disconnected");
+        }
+        self.local.row().add(Counter::ClientsTurnedAway, 1);
+        self.drop_will(slot, "its client is no longer admitted");
+        self.turn_away(slot, violation.reason, violation.what);
+        false
+    }
+
+    /// An anonymous client; of one that is away since the start the user is known.
     pub(super) fn identity_of(&mut self, slot: u32) -> Identity {
         let client = &self.local.clients[slot as usize];
+        let username = client.owner().user().map(Into::into);
         let client_id = client.session.client_id().into();
         let connection = client
             .connection_slot()
@@ -101,6 +131,7 @@ impl Worker {
         let listener = gate.map(|gate| Arc::clone(&self.local.gate(gate).name));
         Identity {
             client_id,
+            username,
             address: address.flatten(),
             listener: listener.unwrap_or_default(),
             ..Identity::default()
@@ -110,8 +141,7 @@ impl Worker {
     /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
     /// client that comes back finds the rest. What is allowed in part is checked from now on.
     pub(super) fn check_subscriptions(&mut self, slot: u32) {
-        let mount = self.local.clients[slot as usize].session.mount_point();
-        if self.review(slot, mount.cloned().as_ref()).is_revoked {
+        if self.review(slot).is_revoked {
             let what = "a subscription is no longer allowed: the rules have changed";
             self.turn_away(slot, ReasonCode::NotAuthorized, what);
         }
@@ -119,8 +149,8 @@ impl Worker {
 
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
     /// nothing of what it may not have any more.
-    pub(super) fn withhold(&mut self, slot: u32, mount: Option<&MountPoint>) {
-        let Review { is_revoked, kept } = self.review(slot, mount);
+    pub(super) fn withhold(&mut self, slot: u32) {
+        let Review { is_revoked, kept } = self.review(slot);
         if !is_revoked && kept.iter().all(|(_, check)| *check == Check::Never) {
             return;
         }
@@ -131,7 +161,7 @@ impl Worker {
             return;
         };
         let dropped = session.drop_forbidden(|topic, qos| {
-            let seen = mount.map_or(Some(topic), |mount| mount.seen_topic(topic));
+            let seen = access.seen(topic);
             let comes_through = |(filter, check): &(Box<str>, Check)| {
                 let may =
                     |or_allowed| seen.is_some_and(|seen| access.receive(seen, qos, or_allowed));
@@ -155,7 +185,7 @@ impl Worker {
     }
 
     /// Ends the subscriptions that are not allowed.
-    fn review(&mut self, slot: u32, mount: Option<&MountPoint>) -> Review {
+    fn review(&mut self, slot: u32) -> Review {
         let mut review = Review::default();
         for standing in self.standing_subscriptions(slot) {
             let Ok(filter) = TopicFilter::parse(&standing.filter) else {
@@ -163,7 +193,8 @@ impl Worker {
             };
             let is_shared = filter.shared().is_some();
             let whole = filter.matched_part();
-            let seen = mount.map_or(Some(whole), |mount| mount.seen_topic(whole));
+            let access = self.local.clients[slot as usize].access.as_deref();
+            let seen = access.map_or(Some(whole), |access| access.seen(whole));
             // The mount point is another one since: nothing comes through it.
             let Some(seen) = seen else { continue };
             let check = match self.grant(slot, seen, (standing.qos, is_shared)) {

@@ -287,3 +287,23 @@ fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
     assert_eq!(worker.local.find("c0"), Some(0));
     assert_eq!(worker.local.find("c1"), None);
 }
+
+#[test]
+fn who_waits_for_the_gatekeeper_is_not_silent() {
+    let mut workers = two_workers();
+    let mut client = workers[0].accepted();
+    client.write_all(&connect("a", None)).unwrap();
+    settle(&mut workers);
+    let worker = &mut workers[0];
+    let slot = worker.local.find("a").unwrap();
+    let id = worker.local.clients[slot as usize].session.id();
+    let key = worker.local.clients[slot as usize].connection;
+    let mut wait = |is_deciding| {
+        worker.local.connections[key as usize].is_deciding = is_deciding;
+        worker.local.now = worker.local.now.plus(Duration::from_secs(100));
+        worker.local.clients[slot as usize].armed = worker.local.now;
+        worker.session_timer(slot, id);
+        worker.is_connected(slot, id)
+    };
+    assert_eq!([wait(true), wait(true), wait(false)], [true, true, false]);
+}

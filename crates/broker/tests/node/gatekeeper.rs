@@ -1,32 +1,77 @@
 //! Who comes in and what it may do, decided by a gatekeeper of the test's own.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use thrum_access::{
     Admission, Answer, Denial, Exchange, Gatekeeper, Identity, Login, Question, Reply, Rules,
 };
-use thrum_broker::{Access, Broker, Config, Listening, Policy};
-use thrum_codec::packet::Connect;
-use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_broker::{Access, Broker, Policy};
+use thrum_codec::packet::{
+    Connect, Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+};
+use thrum_codec::properties::SubscribeProperties;
+use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
-use crate::peer::{Peer, configured, connect_packet, will};
+use crate::peer::{Peer, connect_packet, start_with, will};
 
 /// Admits who has the password `right`, with rules by user name; keeps what it was asked about topics.
 #[derive(Debug, Default)]
-struct Keeper {
+pub(crate) struct Keeper {
     rules: Mutex<Option<Arc<Rules>>>,
-    is_gone: Mutex<bool>,
-    asked: Mutex<Vec<(String, bool)>>,
+    pub(crate) is_gone: Mutex<bool>,
+    pub(crate) asked: Mutex<Vec<(String, bool)>>,
     decides: bool,
-    answers_nobody: bool,
+    /// Questions about topics get no answer.
+    is_silent: bool,
+    logins: Logins,
+    held: Held,
+}
+
+/// What becomes of logins.
+#[derive(Debug, Default, PartialEq)]
+enum Logins {
+    /// They are judged by their password.
+    #[default]
+    Judged,
+    /// They are answered when the test says so.
+    Held,
+    /// They get no answer.
+    Lost,
+}
+
+/// Logins that wait.
+#[derive(Default)]
+struct Held(Mutex<Vec<(Identity, Reply<Answer>)>>);
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Held")
+    }
 }
 
 impl Keeper {
-    fn with_rules(rules: &str) -> Self {
+    pub(crate) fn with_rules(rules: &str) -> Self {
         let rules = Rules::parse(rules, "test").expect("the test's rules");
         Self {
             rules: Mutex::new(Some(Arc::new(rules))),
             ..Self::default()
+        }
+    }
+
+    /// Decides about topics: those with a secret are denied.
+    pub(crate) fn deciding() -> Self {
+        Self {
+            decides: true,
+            ..Self::default()
+        }
+    }
+
+    /// Would decide about topics, and says nothing.
+    pub(crate) fn silent() -> Self {
+        Self {
+            is_silent: true,
+            ..Self::deciding()
         }
     }
 
@@ -41,7 +86,12 @@ impl Keeper {
 
 impl Gatekeeper for Keeper {
     fn login(&self, login: Login, reply: Reply<Answer>) {
-        if self.answers_nobody {
+        if self.logins == Logins::Held {
+            let mut held = self.held.0.lock().expect("one at a time");
+            held.push((login.identity, reply));
+            return;
+        }
+        if self.logins == Logins::Lost {
             return;
         }
         let is_right = login
@@ -81,6 +131,9 @@ impl Gatekeeper for Keeper {
     }
 
     fn authorize(&self, question: Question, reply: Reply<Option<bool>>) {
+        if self.is_silent {
+            return;
+        }
         let topic = question.topic.to_string();
         let allowed = !topic.contains("secret");
         self.asked
@@ -91,27 +144,27 @@ impl Gatekeeper for Keeper {
     }
 }
 
-fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     Policy {
         allows_by_default: false,
         ..Policy::default()
     }
 }
 
-fn start(keeper: &Arc<Keeper>, policy: Policy) -> (Broker, std::net::SocketAddr) {
-    let mut config = Config::default();
-    configured(&mut config, 2);
-    let access = Access {
+pub(crate) fn access(keeper: &Arc<Keeper>, policy: Policy) -> Access {
+    Access {
         gatekeeper: Some(Arc::clone(keeper) as Arc<dyn Gatekeeper>),
         policy,
-    };
-    let broker = Broker::start(config, access).expect("a free port on loopback");
-    let addresses = broker.addresses();
-    let address = addresses.iter().find_map(Listening::socket_address);
-    (broker, address.expect("it listens on TCP"))
+    }
 }
 
-fn login<'a>(client_id: &'a str, password: &'a [u8]) -> Connect<'a> {
+pub(crate) fn start(keeper: &Arc<Keeper>, policy: Policy) -> (Broker, std::net::SocketAddr) {
+    start_with(access(keeper, policy), 2, |config| {
+        config.sys.interval = Duration::from_millis(100);
+    })
+}
+
+pub(crate) fn login<'a>(client_id: &'a str, password: &'a [u8]) -> Connect<'a> {
     Connect {
         username: Some("user"),
         password: Some(password),
@@ -119,7 +172,7 @@ fn login<'a>(client_id: &'a str, password: &'a [u8]) -> Connect<'a> {
     }
 }
 
-fn admitted(address: std::net::SocketAddr, client_id: &str) -> Peer {
+pub(crate) fn admitted(address: std::net::SocketAddr, client_id: &str) -> Peer {
     let mut peer = Peer::open(address, Version::V5);
     let answer = peer.handshake(&login(client_id, b"right"));
     assert_eq!(answer, (ReasonCode::Success, false));
@@ -143,7 +196,7 @@ fn the_gatekeeper_decides_who_comes_in() {
 #[test]
 fn a_gatekeeper_that_gives_no_answer_lets_nobody_in() {
     let keeper = Arc::new(Keeper {
-        answers_nobody: true,
+        logins: Logins::Lost,
         ..Keeper::default()
     });
     let (broker, address) = start(&keeper, policy());
@@ -208,10 +261,7 @@ fn retained_messages_follow_the_rules() {
 
 #[test]
 fn a_remote_authorizer_is_asked_once_for_a_topic_and_order_is_kept() {
-    let keeper = Arc::new(Keeper {
-        decides: true,
-        ..Keeper::default()
-    });
+    let keeper = Arc::new(Keeper::deciding());
     let (broker, address) = start(&keeper, policy());
     let mut peer = admitted(address, "asks");
     assert_eq!(
@@ -247,15 +297,78 @@ fn a_remote_authorizer_is_asked_once_for_a_topic_and_order_is_kept() {
 }
 
 #[test]
+fn a_service_is_asked_about_each_of_many_filters_once() {
+    let keeper = Arc::new(Keeper::deciding());
+    let few = Policy {
+        decisions_max: 1,
+        decision_ttl: Duration::ZERO,
+        ..policy()
+    };
+    let (broker, address) = start(&keeper, few);
+    let mut peer = admitted(address, "many");
+    let filters: Vec<String> = (0..300).map(|number| format!("open/{number}")).collect();
+    let requests: Vec<SubscriptionRequest<'_>> = filters
+        .iter()
+        .map(|filter| SubscriptionRequest {
+            filter: TopicFilter::parse(filter).expect("a filter"),
+            options: SubscriptionOptions::default(),
+        })
+        .collect();
+    peer.send(&Packet::Subscribe(Subscribe {
+        packet_id: PacketId::new(1).expect("above 0"),
+        properties: SubscribeProperties::default(),
+        requests: SubscriptionRequests::Listed(&requests),
+    }));
+    let codes = peer.receive(|packet| match packet {
+        Packet::SubAck(answer) => answer.codes.iter().collect::<Vec<ReasonCode>>(),
+        other => panic!("expected SUBACK, got {other:?}"),
+    });
+    let granted = codes.iter().filter(|code| **code == ReasonCode::Success);
+    let refused = codes
+        .iter()
+        .filter(|code| **code == ReasonCode::NotAuthorized);
+    assert_eq!((granted.count(), refused.count()), (256, 44));
+    let asked = keeper.asked.lock().expect("one at a time").len();
+    assert_eq!(asked, 256);
+    broker.stop();
+}
+
+#[test]
 fn a_user_that_is_gone_is_disconnected_when_users_change() {
     let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
     let (broker, address) = start(&keeper, policy());
     let mut peer = admitted(address, "leaves");
     *keeper.is_gone.lock().expect("one at a time") = true;
-    broker.access_handle().set(Access {
-        gatekeeper: Some(Arc::clone(&keeper) as Arc<dyn Gatekeeper>),
-        policy: policy(),
+    broker.access_handle().set(access(&keeper, policy()));
+    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    broker.stop();
+}
+
+#[test]
+fn a_user_that_is_gone_before_its_login_is_answered_is_disconnected() {
+    let keeper = Arc::new(Keeper {
+        logins: Logins::Held,
+        ..Keeper::with_rules("allow all pubsub #")
     });
+    let (broker, address) = start(&keeper, policy());
+    let mut peer = Peer::open(address, Version::V5);
+    peer.send(&Packet::Connect(login("late", b"right")));
+    let held = loop {
+        if let Some(held) = keeper.held.0.lock().expect("one at a time").pop() {
+            break held;
+        }
+        std::thread::yield_now();
+    };
+    *keeper.is_gone.lock().expect("one at a time") = true;
+    let settling = broker.access_handle().set(access(&keeper, policy()));
+    assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
+    let (identity, reply) = held;
+    reply(keeper.admission(identity));
+    let answer = peer.receive(|packet| match packet {
+        Packet::ConnAck(answer) => answer.reason,
+        other => panic!("expected CONNACK, got {other:?}"),
+    });
+    assert_eq!(answer, ReasonCode::Success);
     assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
     broker.stop();
 }
@@ -272,10 +385,8 @@ fn other_rules_end_subscriptions_that_they_do_not_allow() {
     stays.subscribe("open/#", QoS::AtMostOnce);
     let mut goes = admitted(address, "goes");
     goes.subscribe("closed/#", QoS::AtMostOnce);
-    broker.access_handle().set(Access {
-        gatekeeper: Some(Arc::clone(&keeper) as Arc<dyn Gatekeeper>),
-        policy: rules("allow all pub #\nallow all sub open/#"),
-    });
+    let fewer = rules("allow all pub #\nallow all sub open/#");
+    broker.access_handle().set(access(&keeper, fewer));
     assert_eq!(goes.goodbye_reason(), ReasonCode::NotAuthorized);
     stays.publish("open/x", b"still here", QoS::AtMostOnce, false);
     assert_eq!(stays.message().payload, b"still here");

@@ -122,3 +122,19 @@ fn a_unix_socket_is_a_listener_like_any_other() {
     assert!(!path.exists(), "the socket's file stays behind");
     std::fs::remove_dir_all(&folder).expect("it was made here");
 }
+
+#[test]
+fn a_client_behind_a_mount_point_renews_its_last_subscription() {
+    let (broker, address) = start(1, |config| {
+        config.limits.client.subscriptions = 1;
+        config.listeners.get_mut("mqtt").expect("one").mount_point = "tenant/".to_owned();
+    });
+    let mut peer = Peer::connect(address, "a");
+    for _ in 0..2 {
+        let answer = peer.subscribe("t", QoS::AtLeastOnce);
+        assert_eq!(answer, ReasonCode::GrantedQoS1);
+    }
+    let answer = peer.subscribe("one/more", QoS::AtLeastOnce);
+    assert_eq!(answer, ReasonCode::QuotaExceeded);
+    broker.stop();
+}

@@ -1,11 +1,16 @@
 //! A node over real sockets, with one and with several workers: what needs workers to work together.
 
+mod anonymous;
+mod certificates;
 mod gatekeeper;
 mod large;
 mod listeners;
 mod peer;
 mod protection;
 mod queue;
+mod wills;
+
+use std::time::Duration;
 
 use peer::{Peer, connect_packet, start, will};
 use thrum_codec::packet::SubscriptionOptions;
@@ -313,7 +318,8 @@ fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
     let mut config = started.expect("the broker was configured");
     config.node.workers = thrum_broker::config::Workers::Count(1);
     config.limits.client.subscriptions = 1;
-    let waiting = broker.reload(&config).expect("nothing new to listen on");
+    let (waiting, settling) = broker.reload(&config).expect("nothing new to listen on");
+    assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
     assert_eq!(waiting, ["node.workers"]);
     let mut peer = Peer::connect(address, "limited");
     assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
@@ -359,7 +365,7 @@ fn reached_limits_are_counted_under_their_names() {
     let (broker, address) = start(1, |config| {
         config.limits.client.subscriptions = 1;
         config.limits.connections = 3;
-        config.sys.interval = std::time::Duration::from_millis(100);
+        config.sys.interval = Duration::from_millis(100);
     });
     let mut greedy = Peer::connect(address, "greedy");
     greedy.subscribe("first", QoS::AtMostOnce);
@@ -378,7 +384,7 @@ fn reached_limits_are_counted_under_their_names() {
 fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
     let mut used = None;
     let (mut broker, address) = start(2, |config| {
-        config.sys.interval = std::time::Duration::from_millis(100);
+        config.sys.interval = Duration::from_millis(100);
         used = Some(config.clone());
     });
     let mut watcher = Peer::connect(address, "watcher");
@@ -435,18 +441,18 @@ fn clients_of_ipv4_and_ipv6_reach_each_other() {
 fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
     let mut fresh = None;
     let (mut broker, address) = start(1, |config| {
-        config.sys.interval = std::time::Duration::ZERO;
+        config.sys.interval = Duration::ZERO;
         fresh = Some(config.clone());
     });
     let mut peer = Peer::connect(address, "c");
     peer.subscribe("$SYS/broker/publish/bytes/sent", QoS::AtMostOnce);
     peer.assert_silent();
     let mut fresh = fresh.expect("the configuration of the start");
-    fresh.sys.interval = std::time::Duration::from_millis(100);
+    fresh.sys.interval = Duration::from_millis(100);
     assert!(
         broker
             .reload(&fresh)
-            .is_ok_and(|waiting| waiting.is_empty())
+            .is_ok_and(|(waiting, _)| waiting.is_empty())
     );
     // The figure is itself a message, so it cannot stay at nothing.
     while peer.message().payload == b"0" {}
@@ -457,7 +463,7 @@ fn sys_topics_count_bytes_sent_and_are_turned_on_by_a_reload() {
 fn the_first_connections_after_the_start_do_not_wait_for_the_connect_rate() {
     let (broker, address) = start(1, |config| {
         config.limits.connect_rate = 100;
-        config.sys.interval = std::time::Duration::from_millis(50);
+        config.sys.interval = Duration::from_millis(50);
     });
     let mut peer = Peer::connect(address, "first");
     peer.subscribe("$SYS/broker/limits/connect_rate", QoS::AtMostOnce);

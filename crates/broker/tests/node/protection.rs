@@ -16,7 +16,7 @@ use thrum_codec::{QoS, ReasonCode, Version};
 use crate::peer::{Peer, connect_packet, start, start_with};
 
 /// Waits until a figure of `$SYS` is above nothing.
-fn assert_counted(watcher: &mut Peer, topic: &str) {
+pub(crate) fn assert_counted(watcher: &mut Peer, topic: &str) {
     let topic = format!("$SYS/broker/{topic}");
     watcher.subscribe(&topic, QoS::AtMostOnce);
     while watcher.message().payload == b"0" {}
@@ -30,7 +30,7 @@ fn rate(amount: u64, burst: u64) -> Rate {
     Rate::new(amount, Duration::from_secs(1), burst).expect("a sane rate")
 }
 
-fn the_listener(config: &mut Config) -> &mut thrum_broker::config::ListenerConfig {
+pub(crate) fn the_listener(config: &mut Config) -> &mut thrum_broker::config::ListenerConfig {
     config
         .listeners
         .get_mut("mqtt")
@@ -38,7 +38,7 @@ fn the_listener(config: &mut Config) -> &mut thrum_broker::config::ListenerConfi
 }
 
 /// Clients may say that they come from anywhere.
-fn behind_a_proxy(config: &mut Config) {
+pub(crate) fn behind_a_proxy(config: &mut Config) {
     let listener = the_listener(config);
     listener.proxy_protocol = true;
     listener.proxy_from = vec!["127.0.0.0/8".parse().expect("a network")];
@@ -136,6 +136,27 @@ fn a_reload_brings_rates_for_those_who_are_connected() {
             ReasonCode::NoMatchingSubscribers
         );
     }
+    broker.stop();
+}
+
+#[test]
+fn a_reload_that_lifts_a_rate_frees_who_waits_for_it() {
+    let mut kept = Config::default();
+    let (mut broker, address) = start(2, |config| {
+        let hour = Duration::from_hours(1);
+        config.limits.client.messages = Rate::new(1, hour, 1).expect("a sane rate");
+        kept = config.clone();
+    });
+    let mut subscriber = Peer::connect(address, "s");
+    subscriber.subscribe("t", QoS::AtMostOnce);
+    let mut publisher = Peer::connect(address, "p");
+    publisher.publish("t", b"1", QoS::AtMostOnce, false);
+    assert_eq!(subscriber.message().payload, b"1");
+    publisher.publish("t", b"2", QoS::AtMostOnce, false);
+    subscriber.assert_silent();
+    kept.limits.client.messages = Rate::NONE;
+    broker.reload(&kept).expect("nothing to bind");
+    assert_eq!(subscriber.message().payload, b"2");
     broker.stop();
 }
 

@@ -126,7 +126,15 @@ pub enum Owner<T> {
     User(T),
 }
 
-impl Owner<&str> {
+impl<'a> Owner<&'a str> {
+    /// The name of the user, if there is one.
+    pub fn user(self) -> Option<&'a str> {
+        match self {
+            Self::User(name) => Some(name),
+            Self::Unknown | Self::Anonymous => None,
+        }
+    }
+
     /// With a name of its own.
     pub fn boxed(self) -> Owner<Box<str>> {
         match self {

@@ -8,7 +8,7 @@ use thrum_auth::config::{AclConfig, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
     self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
-    SharedConfig, StorageConfig, SysConfig,
+    SharedConfig, StorageConfig, SysConfig, TlsFilesConfig,
 };
 
 /// Everything that can be set for a node.
@@ -20,6 +20,8 @@ pub(crate) struct Config {
     /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
     /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
     pub(crate) listeners: BTreeMap<String, ListenerConfig>,
+    /// Certificates of all listeners.
+    pub(crate) tls: TlsFilesConfig,
     /// Who may connect.
     pub(crate) auth: AuthConfig,
     /// Who may publish and subscribe to what.
@@ -44,6 +46,7 @@ impl Default for Config {
         Self {
             node: broker.node,
             listeners: broker.listeners,
+            tls: broker.tls,
             auth: AuthConfig::default(),
             acl: AclConfig::default(),
             storage: broker.storage,
@@ -62,6 +65,7 @@ impl Config {
         thrum_broker::Config {
             node: self.node.clone(),
             listeners: self.listeners.clone(),
+            tls: self.tls,
             auth: broker::AuthConfig {
                 anonymous: self.auth.anonymous,
             },

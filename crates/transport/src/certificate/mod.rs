@@ -75,6 +75,28 @@ pub(crate) fn host_names(der: &CertificateDer<'_>) -> Vec<String> {
         .collect()
 }
 
+/// The time of a certificate, in seconds of the Unix epoch; 0 for a time before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// It begins to be valid.
+    pub since: u64,
+    /// It is not valid any more.
+    pub until: u64,
+    /// The same for people: `2027-01-31 12:00 UTC`.
+    pub until_date: String,
+}
+
+/// When a certificate is valid; none if it cannot be read.
+pub(crate) fn validity(der: &CertificateDer<'_>) -> Option<Validity> {
+    let parsed = parse(der)?;
+    let (begin, end) = (parsed.validity().not_before, parsed.validity().not_after);
+    Some(Validity {
+        since: u64::try_from(begin.timestamp()).unwrap_or(0),
+        until: u64::try_from(end.timestamp()).unwrap_or(0),
+        until_date: date(end),
+    })
+}
+
 /// Why a certificate is not valid now, if so: words with the time.
 pub(crate) fn out_of_date(der: &CertificateDer<'_>, now: UnixTime) -> Option<String> {
     let parsed = parse(der)?;

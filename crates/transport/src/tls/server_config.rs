@@ -10,8 +10,8 @@ use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
-use crate::acceptor::AcceptorError;
-use crate::certificate::{is_revocation_list, list_overdue, out_of_date};
+use crate::acceptor::{AcceptorError, ServerCertificate};
+use crate::certificate::{is_revocation_list, list_overdue, out_of_date, validity};
 use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::pem::{FileError, authorities, certificates, private_key, revocation_lists};
 use crate::tls::resumption::{Resumption, Trust};
@@ -21,6 +21,8 @@ use crate::tls::{ClientCertificate, KeyPairFiles, ServerTlsOptions};
 /// What sessions begin from.
 pub(crate) struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
+    /// Those it shows.
+    pub(crate) certificates: Vec<ServerCertificate>,
     resumption: Resumption,
 }
 
@@ -39,7 +41,8 @@ impl ServerTls {
         warnings: &mut Vec<String>,
     ) -> Result<Self, AcceptorError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let names = server_names(options, &provider, warnings)?;
+        let mut certificates = Vec::new();
+        let names = server_names(options, &provider, (&mut certificates, warnings))?;
         let authorities = Authorities::read(options, warnings)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(options.min_version.and_newer())
@@ -55,6 +58,7 @@ impl ServerTls {
         resumption.apply(&mut config);
         Ok(Self {
             config: Arc::new(config),
+            certificates,
             resumption,
         })
     }
@@ -63,12 +67,12 @@ impl ServerTls {
 fn server_names(
     options: &ServerTlsOptions,
     provider: &CryptoProvider,
-    warnings: &mut Vec<String>,
+    (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
 ) -> Result<ServerNames, AcceptorError> {
-    let default = certified_key(&options.files, provider, warnings)?;
+    let default = certified_key(&options.files, provider, (shown, warnings))?;
     let mut names = ServerNames::new(default);
     for files in &options.sni {
-        if !names.add(certified_key(files, provider, warnings)?) {
+        if !names.add(certified_key(files, provider, (shown, warnings))?) {
             warnings.push(format!(
                 "the certificate '{}' is never chosen: it has no DNS name among its subject \
                  alternative names; issue it with the names of its hosts",
@@ -82,10 +86,15 @@ fn server_names(
 fn certified_key(
     files: &KeyPairFiles,
     provider: &CryptoProvider,
-    warnings: &mut Vec<String>,
+    (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
 ) -> Result<CertifiedKey, AcceptorError> {
     let chain = certificates(&files.cert_file)?;
     let key = private_key(&files.key_file)?;
+    let validity = chain.first().and_then(validity);
+    shown.extend(validity.map(|validity| ServerCertificate {
+        file: files.cert_file.clone(),
+        validity,
+    }));
     if let Some(own) = chain.first()
         && let Some(cause) = out_of_date(own, UnixTime::now())
     {

@@ -1,12 +1,13 @@
 //! The bans in force on a node: those of the list, and those that the node made for a time.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hashbrown::HashMap;
 use thrum_protocol::Time;
 
+use super::super::door::Who;
 use super::list::{BanList, Subject, SubjectRef};
 use crate::config::Network;
 use crate::hashing::HashBuilder;
@@ -25,6 +26,8 @@ pub struct BanBook {
     temporary: Mutex<HashMap<Subject, TemporaryBan, HashBuilder>>,
     /// How many there are: while there is none, nobody takes the lock.
     temporary_count: AtomicUsize,
+    /// Orders nothing else.
+    wall_ahead: AtomicI64,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +65,7 @@ impl BanBook {
         if list.is_empty() && listed.generation == 0 {
             return;
         }
-        let added = list.new_subjects(&listed.list, seconds(now));
+        let added = list.new_subjects(&listed.list, self.seconds(now));
         let before = std::mem::replace(&mut listed.list, Arc::new(list));
         listed.added = added.into();
         listed.generation += 1;
@@ -88,6 +91,17 @@ impl BanBook {
         })
     }
 
+    /// Seconds by which the wall clock is ahead of the node's, now and then: ends of bans are written by the wall clock.
+    pub fn set_wall_ahead(&self, seconds: i64) {
+        self.wall_ahead.store(seconds, Ordering::Relaxed);
+    }
+
+    /// What the wall clock shows at a moment of the node, in seconds of the Unix epoch.
+    pub(super) fn seconds(&self, at: Time) -> u64 {
+        let ahead = self.wall_ahead.load(Ordering::Relaxed);
+        (at.as_millis() / 1000).saturating_add_signed(ahead)
+    }
+
     /// The list in force.
     pub fn list(&self) -> Arc<BanList> {
         let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
@@ -104,10 +118,26 @@ impl BanBook {
         self.is_banned(SubjectRef::Username(username), now)
     }
 
+    /// Whether the list bans the client by any of its names; bans that the node made for a time do not count.
+    pub fn is_listed(&self, who: &Who<'_>, now: Time) -> bool {
+        if self.generation.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let (list, now) = (self.list(), self.seconds(now));
+        let has = |subject| list.find(subject, now).is_some();
+        has(SubjectRef::ClientId(who.client_id))
+            || who
+                .username
+                .is_some_and(|name| has(SubjectRef::Username(name)))
+            || who
+                .address
+                .is_some_and(|address| list.find_address(address, now).is_some())
+    }
+
     fn is_banned(&self, subject: SubjectRef<'_>, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) > 0 {
             let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
-            if listed.list.find(subject, seconds(now)).is_some() {
+            if listed.list.find(subject, self.seconds(now)).is_some() {
                 return true;
             }
         }
@@ -118,7 +148,11 @@ impl BanBook {
     pub fn is_address_banned(&self, address: IpAddr, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) > 0 {
             let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
-            if listed.list.find_address(address, seconds(now)).is_some() {
+            if listed
+                .list
+                .find_address(address, self.seconds(now))
+                .is_some()
+            {
                 return true;
             }
         }
@@ -197,11 +231,6 @@ impl BanBook {
         self.temporary_count
             .store(temporary.len(), Ordering::Release);
     }
-}
-
-/// Seconds of the Unix epoch, which the node's epoch is.
-fn seconds(now: Time) -> u64 {
-    now.as_millis() / 1000
 }
 
 #[cfg(test)]
@@ -284,6 +313,51 @@ mod tests {
         assert!(book.ban_for_now(SubjectRef::Network(site), at(10), at(5)));
         assert!(book.is_address_banned(address("2001:db8::2"), at(6)));
         assert!(!book.is_address_banned(address("2001:db8:0:1::2"), at(6)));
+    }
+
+    #[test]
+    fn a_ban_ends_by_the_wall_clock_also_after_that_was_set() {
+        let ban = Ban {
+            subject: client("a"),
+            reason: "".into(),
+            by: "".into(),
+            since: 0,
+            until: Some(1000),
+        };
+        let book = BanBook::default();
+        book.replace(BanList::from_iter([ban]), at(5));
+        assert!(book.is_client_id_banned("a", at(6)));
+        book.set_wall_ahead(990);
+        assert!(book.is_client_id_banned("a", at(9)));
+        assert!(!book.is_client_id_banned("a", at(10)));
+        book.set_wall_ahead(-100);
+        assert!(book.is_client_id_banned("a", at(1099)));
+        assert!(!book.is_client_id_banned("a", at(1100)));
+    }
+
+    #[test]
+    fn the_list_is_asked_for_every_name_of_a_client() {
+        let book = BanBook::default();
+        let who = Who {
+            client_id: "a",
+            username: Some("jo"),
+            address: Some("192.0.2.7".parse().unwrap()),
+        };
+        assert!(book.ban_for_now(SubjectRef::ClientId("a"), at(10), at(5)));
+        assert!(!book.is_listed(&who, at(6)));
+        let network = Subject::Network("192.0.2.0/24".parse().unwrap());
+        for subject in [client("a"), Subject::Username("jo".into()), network] {
+            let ban = Ban {
+                subject,
+                reason: "".into(),
+                by: "".into(),
+                since: 0,
+                until: Some(10),
+            };
+            book.replace(BanList::from_iter([ban]), at(6));
+            assert!(book.is_listed(&who, at(9)));
+            assert!(!book.is_listed(&who, at(10)));
+        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
 use super::list::{Ban, BanList, Subject};
+use crate::file_stamp::FileStamp;
 
 /// Longest file that is read: some hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;
@@ -104,15 +104,6 @@ impl Line {
 #[derive(Clone, Debug)]
 pub struct BanFile {
     path: PathBuf,
-}
-
-/// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    modified: Option<SystemTime>,
-    len: u64,
-    #[cfg(unix)]
-    inode: u64,
 }
 
 impl BanFile {
@@ -227,14 +218,8 @@ impl BanFile {
     }
 
     /// What the file is now; none if there is none.
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        let found = fs::metadata(&self.path).ok()?;
-        Some(Stamp {
-            modified: found.modified().ok(),
-            len: found.len(),
-            #[cfg(unix)]
-            inode: std::os::unix::fs::MetadataExt::ino(&found),
-        })
+    pub(super) fn stamp(&self) -> Option<FileStamp> {
+        FileStamp::of(&self.path)
     }
 }
 

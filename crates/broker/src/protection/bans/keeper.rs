@@ -8,12 +8,16 @@ use std::time::Duration;
 use thrum_protocol::Time;
 
 use super::book::{BanBook, TemporaryBan};
-use super::file::{BanFile, BanFileError, Stamp};
+use super::file::{BanFile, BanFileError};
 use super::list::Ban;
 use crate::config::Config;
+use crate::file_stamp::FileStamp;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// A ban is shown in whole seconds, and not as over before it is.
+const ROUND_UP: Duration = Duration::from_millis(999);
 
 /// Watches the file of bans, and shows the temporary bans in a file of their own.
 #[derive(Debug)]
@@ -88,7 +92,7 @@ impl BanKeeper {
 #[derive(Debug)]
 struct Files {
     file: BanFile,
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     temporary: Option<Shown>,
     book: Arc<BanBook>,
 }
@@ -119,7 +123,7 @@ impl Files {
 #[derive(Debug)]
 struct Shown {
     file: BanFile,
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     bans: Vec<TemporaryBan>,
 }
 
@@ -147,7 +151,7 @@ impl Shown {
                 tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
             }
             let bans = book.temporary(now);
-            *list = bans.iter().map(line).collect();
+            *list = bans.iter().map(|ban| line(ban, book)).collect();
             (true, bans)
         });
         match outcome {
@@ -161,13 +165,13 @@ impl Shown {
     }
 }
 
-fn line(ban: &TemporaryBan) -> Ban {
+fn line(ban: &TemporaryBan, book: &BanBook) -> Ban {
     Ban {
         subject: ban.subject.clone(),
         reason: "connects too often".into(),
         by: "flapping".into(),
-        since: ban.since.as_millis() / 1000,
-        until: Some(ban.until.as_millis().div_ceil(1000)),
+        since: book.seconds(ban.since),
+        until: Some(book.seconds(ban.until.plus(ROUND_UP))),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::logging;
 use announce::Start;
 use host::Host;
 use reload::Reload;
-use signals::Signals;
+use signals::{Event, Signals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,7 +110,13 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         LogFormat::Json => start.log(began.elapsed()),
     }
     let mut reload = Reload::new(request, host, loaded.config, level);
-    signals.serve(|| reload.run(&mut broker));
+    signals.serve(reload.look_interval(), |event| {
+        match event {
+            Event::Reload => reload.run(&mut broker),
+            Event::Quiet => broker.look_at_certificates(),
+        }
+        reload.look_interval()
+    });
     broker.stop();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

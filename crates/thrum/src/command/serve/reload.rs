@@ -1,5 +1,7 @@
 //! A configuration that is read again while the broker runs: all of it is taken over, or nothing.
 
+use std::time::Duration;
+
 use super::host::Host;
 use crate::assemble::Node;
 use crate::config::{self, Config, Loaded, Request};
@@ -28,6 +30,11 @@ impl Reload {
             at_start: config.clone(),
             in_force: config,
         }
+    }
+
+    /// Time between two looks at certificates; zero for none.
+    pub(super) fn look_interval(&self) -> Duration {
+        self.in_force.tls.reload_interval
     }
 
     /// Reads the configuration again and logs what came of it.

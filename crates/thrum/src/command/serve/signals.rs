@@ -1,8 +1,10 @@
-//! Signals: stop gracefully, read the configuration again.
+//! Signals: stop gracefully, read the configuration again; and what is to be done between them.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -10,11 +12,22 @@ use signal_hook::iterator::Signals as Received;
 
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
+/// Signals that wait while one is served; more of the same say nothing new.
+const WAITING_MAX: usize = 16;
+
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Read the configuration again.
+    Reload,
+    /// No signal came for so long as was asked for.
+    Quiet,
+}
 
 /// Signals that arrived and wait to be served.
 #[derive(Debug)]
 pub(super) struct Signals {
-    received: Received,
+    received: Receiver<i32>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -26,22 +39,36 @@ impl Signals {
             // The second one, while the broker stops, ends the program at once.
             flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stopping))?;
         }
-        Ok(Self {
-            received: Received::new([SIGHUP, SIGINT, SIGTERM])?,
-            stopping,
-        })
+        let mut arriving = Received::new([SIGHUP, SIGINT, SIGTERM])?;
+        let (sender, received) = sync_channel(WAITING_MAX);
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || {
+            // Until nobody serves them any more.
+            let mut signals = arriving.forever();
+            while signals
+                .next()
+                .is_some_and(|signal| sender.send(signal).is_ok())
+            {}
+        })?;
+        Ok(Self { received, stopping })
     }
 
-    /// Serves signals until one asks to stop.
-    pub(super) fn serve(mut self, mut reload: impl FnMut()) {
-        for signal in self.received.forever() {
-            if signal == SIGHUP {
-                reload();
-                continue;
-            }
-            self.stopping.store(true, Ordering::SeqCst);
-            tracing::info!("stopping; a second signal stops at once");
-            return;
+    /// Serves signals until one asks to stop. `pause` is how long to wait for one, and then what `handle` says; zero is
+    /// for ever.
+    pub(super) fn serve(self, mut pause: Duration, mut handle: impl FnMut(Event) -> Duration) {
+        loop {
+            let signal = if pause.is_zero() {
+                self.received.recv().map_err(RecvTimeoutError::from)
+            } else {
+                self.received.recv_timeout(pause)
+            };
+            pause = match signal {
+                Ok(SIGHUP) => handle(Event::Reload),
+                Err(RecvTimeoutError::Timeout) => handle(Event::Quiet),
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+            };
         }
+        self.stopping.store(true, Ordering::SeqCst);
+        tracing::info!("stopping; a second signal stops at once");
     }
 }

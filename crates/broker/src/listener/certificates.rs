@@ -1,0 +1,249 @@
+//! Files of TLS that are read again when they change, and certificates that come to their end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use thrum_protocol::Time;
+use thrum_transport::{ServerCertificate, Validity};
+
+use super::{Standing, layers};
+use crate::config::{Config, TlsConfig};
+use crate::file_stamp::FileStamp;
+
+/// Before its end a certificate is warned about for that long: time for people to renew it.
+const WARNING_SECS: u64 = 14 * 86_400;
+/// One that is not valid for long is renewed late: not before two thirds of its time are over.
+const WARNING_PART: u64 = 3;
+
+/// What was seen of the files of all listeners, and of the certificates in them.
+#[derive(Debug, Default)]
+pub(crate) struct CertificateWatch {
+    listeners: BTreeMap<String, Files>,
+    /// What was said of the certificate in a file that ends then.
+    said: BTreeMap<PathBuf, (u64, Age)>,
+}
+
+/// The files of one listener.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    stamps: Vec<(PathBuf, Option<FileStamp>)>,
+    /// Why they could not be used.
+    failure: Option<String>,
+}
+
+/// How near its end a certificate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    Fresh,
+    Old,
+    Over,
+}
+
+impl CertificateWatch {
+    /// What the files are now; to be looked at before they are read, so that no change is missed.
+    pub(crate) fn files_of(config: &Config) -> BTreeMap<String, Files> {
+        let stamps = |tls| Files {
+            stamps: stamps(tls),
+            failure: None,
+        };
+        let listeners = config.listeners.iter();
+        let with_tls = listeners.filter_map(|(name, listener)| {
+            let tls = layers::tls_of(config, listener)?;
+            Some((name.clone(), stamps(tls)))
+        });
+        with_tls.collect()
+    }
+
+    /// All files were read.
+    pub(crate) fn have_been_read(
+        &mut self,
+        files: BTreeMap<String, Files>,
+        standing: &Standing,
+        now: Time,
+    ) {
+        self.listeners = files;
+        self.warn_of_ends(standing, now);
+    }
+
+    /// Reads the files of each listener again of which one has changed: all of them, or none. A listener whose files
+    /// cannot be used keeps what it has; the log says why, once, and it is tried again at the next look.
+    pub(crate) fn look(&mut self, config: &Config, standing: &Standing, now: Time) {
+        for (name, found) in Self::files_of(config) {
+            let known = self.listeners.entry(name.clone()).or_default();
+            let changed = known.changed(&found);
+            if changed.is_empty() && known.failure.is_none() {
+                continue;
+            }
+            known.stamps = found.stamps;
+            match standing.renew_tls(config, &name) {
+                Ok(()) => {
+                    known.failure = None;
+                    log_renewed(&name, &changed, &standing.certificates(&name));
+                }
+                Err(error) => known.failed(error.to_string()),
+            }
+        }
+        self.warn_of_ends(standing, now);
+    }
+
+    fn warn_of_ends(&mut self, standing: &Standing, now: Time) {
+        let names = self.listeners.keys();
+        let shown: Vec<ServerCertificate> =
+            names.flat_map(|name| standing.certificates(name)).collect();
+        self.said
+            .retain(|file, _| shown.iter().any(|one| one.file == *file));
+        for certificate in &shown {
+            match self.news_of(certificate, now) {
+                Some(Age::Old) => tracing::warn!(
+                    file = %certificate.file.display(),
+                    valid_until = certificate.validity.until_date,
+                    "a certificate ends soon; renew it: the new file is read by itself (tls.reload_interval) or at SIGHUP"
+                ),
+                Some(Age::Over) => tracing::error!(
+                    file = %certificate.file.display(),
+                    valid_until = certificate.validity.until_date,
+                    "a certificate has expired: clients refuse it; renew it"
+                ),
+                Some(Age::Fresh) | None => {}
+            }
+        }
+    }
+
+    /// What there is to be said of a certificate that was not said yet.
+    fn news_of(&mut self, certificate: &ServerCertificate, now: Time) -> Option<Age> {
+        let until = certificate.validity.until;
+        let age = age(&certificate.validity, now);
+        let before = self.said.insert(certificate.file.clone(), (until, age));
+        let said = match before {
+            Some((known, said)) if known == until => said,
+            // One that has expired before it was read was warned about then.
+            _ if age == Age::Over => age,
+            _ => Age::Fresh,
+        };
+        (age > said).then_some(age)
+    }
+}
+
+impl Files {
+    /// They cannot be used; said once.
+    fn failed(&mut self, failure: String) {
+        if self.failure.as_ref() != Some(&failure) {
+            tracing::error!(
+                "files of TLS have changed and cannot be used, the old ones stay in force: {failure}"
+            );
+        }
+        self.failure = Some(failure);
+    }
+
+    /// The files that are not what they were.
+    fn changed(&self, found: &Self) -> Vec<String> {
+        let is_new = |one: &&(PathBuf, Option<FileStamp>)| !self.stamps.contains(one);
+        let changed = found.stamps.iter().filter(is_new);
+        changed
+            .map(|(path, _)| path.display().to_string())
+            .collect()
+    }
+}
+
+fn log_renewed(listener: &str, changed: &[String], certificates: &[ServerCertificate]) {
+    let ends: Vec<&str> = certificates
+        .iter()
+        .map(|one| &*one.validity.until_date)
+        .collect();
+    tracing::info!(
+        listener,
+        files = changed.join(", "),
+        valid_until = ends.join(", "),
+        "certificates read again, for connections from now on"
+    );
+}
+
+fn stamps(tls: &TlsConfig) -> Vec<(PathBuf, Option<FileStamp>)> {
+    let more = tls.sni.values().flat_map(|one| [&one.cert, &one.key]);
+    let one = [&tls.cert, &tls.key, &tls.ca].into_iter();
+    let all = one.chain(more).chain(&tls.crl);
+    let named = all.filter(|path| !path.as_os_str().is_empty());
+    named
+        .map(|path| (path.clone(), FileStamp::of(path)))
+        .collect()
+}
+
+fn age(validity: &Validity, now: Time) -> Age {
+    let now = now.as_millis() / 1000;
+    let lifetime = validity.until.saturating_sub(validity.since);
+    let warning = WARNING_SECS.min(lifetime / WARNING_PART);
+    if now >= validity.until {
+        Age::Over
+    } else if now >= validity.until - warning {
+        Age::Old
+    } else {
+        Age::Fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    fn certificate(since_day: u64, until_day: u64) -> ServerCertificate {
+        ServerCertificate {
+            file: "cert.pem".into(),
+            validity: Validity {
+                since: since_day * DAY,
+                until: until_day * DAY,
+                until_date: String::new(),
+            },
+        }
+    }
+
+    /// What is said of a certificate on each of these days.
+    fn said(certificate: &ServerCertificate, days: &[u64]) -> Vec<Option<Age>> {
+        let mut watch = CertificateWatch::default();
+        let at = |day| Time::from_millis(day * DAY * 1000);
+        let said = days.iter().map(|day| watch.news_of(certificate, at(day)));
+        said.collect()
+    }
+
+    #[test]
+    fn a_certificate_is_warned_about_once_before_its_end_and_once_behind_it() {
+        let days = [10, 75, 76, 77, 89, 90, 91];
+        let expected = [
+            None,
+            None,
+            Some(Age::Old),
+            None,
+            None,
+            Some(Age::Over),
+            None,
+        ];
+        assert_eq!(said(&certificate(0, 90), &days), expected);
+    }
+
+    #[test]
+    fn one_that_is_not_valid_for_long_is_warned_about_late() {
+        let expected = [None, None, Some(Age::Old), Some(Age::Over)];
+        assert_eq!(
+            said(&certificate(100, 106), &[100, 103, 104, 106]),
+            expected
+        );
+    }
+
+    #[test]
+    fn one_that_has_expired_already_was_warned_about_when_it_was_read() {
+        assert_eq!(said(&certificate(0, 90), &[95, 96]), [None, None]);
+    }
+
+    #[test]
+    fn a_renewed_one_is_warned_about_anew() {
+        let mut watch = CertificateWatch::default();
+        let at = |day: u64| Time::from_millis(day * DAY * 1000);
+        assert_eq!(watch.news_of(&certificate(0, 90), at(80)), Some(Age::Old));
+        assert_eq!(watch.news_of(&certificate(80, 170), at(80)), None);
+        assert_eq!(
+            watch.news_of(&certificate(80, 170), at(160)),
+            Some(Age::Old)
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Enhanced authentication of clients that are not in yet: the steps between CONNECT and CONNACK.
+
+use thrum_access::Exchange;
+use thrum_codec::ReasonCode;
+use thrum_codec::packet::Packet;
+use thrum_protocol::Violation;
+use thrum_protocol::server::{AuthenticationStep, Handshake};
+
+use super::admission::{Awaited, Claim, Pending};
+use super::answers::AnswerTo;
+use super::input::Next;
+use super::lifecycle::Ending;
+use super::{Target, Worker};
+use crate::connection::Phase;
+use crate::metrics::Counter;
+
+impl Worker {
+    /// The client has to take a step of enhanced authentication.
+    pub(super) fn challenge(
+        &mut self,
+        key: u32,
+        (mut handshake, claim): (Handshake, Claim),
+        data: &[u8],
+        exchange: Exchange,
+    ) {
+        let connection = &mut self.local.connections[key as usize];
+        if let Err(violation) = handshake.challenge(data, &mut connection.out) {
+            self.refuse_pending(key, &handshake, &violation);
+            return;
+        }
+        connection.phase = Phase::Challenged;
+        let partial = std::mem::take(&mut connection.partial);
+        let serial = connection.serial;
+        let deadline = self.local.now.plus(self.local.settings.connect_timeout);
+        self.timers
+            .insert(deadline, Target::Connection { key, serial });
+        let pending = Pending {
+            handshake,
+            awaited: Awaited::Step(claim, exchange),
+            deadline,
+        };
+        self.admissions.insert(key, pending);
+        self.local.wrote(key);
+        self.go_on_reading(key, &partial);
+    }
+
+    /// A packet of a client whose step is awaited.
+    pub(super) fn challenged(&mut self, key: u32, packet: &Packet<'_>, rest: &[u8]) -> Next {
+        let Some(Pending {
+            mut handshake,
+            awaited: Awaited::Step(claim, exchange),
+            ..
+        }) = self.admissions.remove(&key)
+        else {
+            self.lost(key, Ending::ClosedByPeer);
+            return Next::Stop;
+        };
+        match handshake.authentication_step(packet) {
+            Err(violation) => {
+                self.local.row().add(Counter::Violations, 1);
+                self.refuse_pending(key, &handshake, &violation);
+            }
+            Ok(AuthenticationStep::Disconnected) => self.lost(key, Ending::Disconnected),
+            Ok(AuthenticationStep::Data(data)) => {
+                let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
+                    let what = "enhanced authentication is no longer set up";
+                    let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
+                    self.refuse_pending(key, &handshake, &violation);
+                    return Next::Stop;
+                };
+                let serial = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
+                let reply = self.reply(AnswerTo::Connection { key, serial });
+                gatekeeper.step(exchange, data.to_vec(), reply);
+            }
+        }
+        Next::Stop
+    }
+}

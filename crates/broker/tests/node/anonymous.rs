@@ -1,0 +1,127 @@
+//! Clients that nobody has verified, when the door is closed behind them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_broker::Config;
+use thrum_broker::config::Anonymous;
+use thrum_codec::packet::Connect;
+use thrum_codec::properties::ConnectProperties;
+use thrum_codec::{QoS, ReasonCode, Version};
+
+use crate::gatekeeper::{Keeper, access, login, policy};
+use crate::peer::{Peer, connect_packet, start};
+use crate::protection::{behind_a_proxy, the_listener};
+
+/// A broker that lets everybody in, and its configuration.
+fn open(change: impl FnOnce(&mut Config)) -> (thrum_broker::Broker, SocketAddr, Config) {
+    let mut kept = Config::default();
+    let (broker, address) = start(2, |config| {
+        change(config);
+        kept = config.clone();
+    });
+    (broker, address, kept)
+}
+
+fn connect_for(address: SocketAddr, source: &str, client_id: &str) -> Peer {
+    let mut peer = Peer::open_for(address, source);
+    let answer = peer.handshake(&connect_packet(Version::V5, client_id));
+    assert_eq!(answer.0, ReasonCode::Success);
+    peer
+}
+
+fn assert_here(peer: &mut Peer) {
+    assert_eq!(
+        peer.publish_acknowledged("t", b""),
+        ReasonCode::NoMatchingSubscribers
+    );
+}
+
+#[test]
+fn who_may_no_longer_be_anonymous_is_disconnected_by_a_reload() {
+    let (mut broker, address, mut config) = open(behind_a_proxy);
+    let mut here = connect_for(address, "127.0.0.1", "here");
+    let mut there = connect_for(address, "192.0.2.7", "there");
+    config.auth.anonymous = Anonymous::Loopback;
+    broker.reload(&config).expect("nothing to bind");
+    assert_eq!(there.goodbye_reason(), ReasonCode::NotAuthorized);
+    there.assert_closed();
+    assert_here(&mut here);
+    config.auth.anonymous = Anonymous::Nobody;
+    broker.reload(&config).expect("nothing to bind");
+    assert_eq!(here.goodbye_reason(), ReasonCode::NotAuthorized);
+    broker.stop();
+}
+
+#[test]
+fn a_listener_that_takes_no_anonymous_clients_any_more_sends_those_away_that_it_has() {
+    let (mut broker, address, mut config) =
+        open(|config| the_listener(config).anonymous = Some(Anonymous::Everyone));
+    let mut peer = Peer::connect(address, "a");
+    config.auth.anonymous = Anonymous::Nobody;
+    let (_, settling) = broker.reload(&config).expect("nothing to bind");
+    assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
+    // The listener says otherwise.
+    assert_here(&mut peer);
+    the_listener(&mut config).anonymous = None;
+    broker.reload(&config).expect("nothing to bind");
+    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    broker.stop();
+}
+
+#[test]
+fn the_session_of_who_is_sent_away_stays() {
+    let (mut broker, address, mut config) = open(|_| {});
+    let connect = || Connect {
+        clean_start: false,
+        properties: ConnectProperties {
+            session_expiry: Some(60),
+            ..ConnectProperties::default()
+        },
+        ..connect_packet(Version::V5, "a")
+    };
+    let mut peer = Peer::open(address, Version::V5);
+    assert_eq!(peer.handshake(&connect()), (ReasonCode::Success, false));
+    peer.subscribe("t", QoS::AtLeastOnce);
+    config.auth.anonymous = Anonymous::Nobody;
+    broker.reload(&config).expect("nothing to bind");
+    assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+    config.auth.anonymous = Anonymous::Everyone;
+    let (_, settling) = broker.reload(&config).expect("nothing to bind");
+    assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
+    let mut peer = Peer::open(address, Version::V5);
+    assert_eq!(peer.handshake(&connect()), (ReasonCode::Success, true));
+    broker.stop();
+}
+
+#[test]
+fn who_showed_credentials_while_there_were_no_users_has_to_log_in_again() {
+    let (broker, address, _) = open(|_| {});
+    let mut unverified: Vec<Peer> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|client_id| {
+            let mut peer = Peer::open(address, Version::V5);
+            let answer = peer.handshake(&login(client_id, b"right"));
+            assert_eq!(answer, (ReasonCode::Success, false));
+            peer
+        })
+        .collect();
+    let mut nameless = Peer::connect(address, "nameless");
+    let keeper = Arc::new(Keeper::with_rules("allow all pubsub #"));
+    broker.access_handle().set(access(&keeper, policy()));
+    for peer in &mut unverified {
+        assert_eq!(peer.goodbye_reason(), ReasonCode::NotAuthorized);
+        peer.assert_closed();
+    }
+    let mut verified = Peer::open(address, Version::V5);
+    let answer = verified.handshake(&login("a", b"right"));
+    assert_eq!(answer, (ReasonCode::Success, false));
+    assert_here(&mut verified);
+    // Who shows nothing may still come in, and stay.
+    assert_eq!(
+        nameless.publish_acknowledged("t", b""),
+        ReasonCode::NotAuthorized
+    );
+    broker.stop();
+}
