@@ -93,6 +93,7 @@ pub(crate) enum Counter {
     DroppedTooLarge,
     DroppedExpired,
     DroppedOutsideMount,
+    DroppedNotAllowed,
     DroppedNoSharedMember,
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.

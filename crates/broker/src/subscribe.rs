@@ -295,6 +295,16 @@ impl Worker {
         }
     }
 
+    /// Whether each message of a subscription is checked.
+    pub(crate) fn check_of(&self, slot: u32, filter: TopicFilter<'_>) -> Check {
+        let found = self.index.find(filter.as_str());
+        let subscriber = found.and_then(|id| self.index.destination(id, slot));
+        match subscriber.filter(|subscriber| subscriber.is_checked()) {
+            None => Check::Never,
+            Some(subscriber) => Check::each(subscriber.or_allowed()),
+        }
+    }
+
     /// What the session has subscribed to.
     pub(crate) fn standing_subscriptions(&self, slot: u32) -> Vec<Standing> {
         let client = &self.local.clients[slot as usize];

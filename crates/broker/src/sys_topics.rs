@@ -90,7 +90,7 @@ const LIMITS: [(&str, Counter); 19] = [
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 10] = [
+const DROPS: [(&str, Counter); 11] = [
     ("queue_full", Counter::DroppedQueueFull),
     ("queue_oldest", Counter::DroppedQueueOldest),
     ("queue_age", Counter::DroppedQueueAge),
@@ -99,6 +99,7 @@ const DROPS: [(&str, Counter); 10] = [
     ("too_large", Counter::DroppedTooLarge),
     ("expired", Counter::DroppedExpired),
     ("outside_mount", Counter::DroppedOutsideMount),
+    ("not_allowed", Counter::DroppedNotAllowed),
     ("no_shared_member", Counter::DroppedNoSharedMember),
     ("retained_refused", Counter::RetainedRefused),
 ];

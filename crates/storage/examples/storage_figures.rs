@@ -13,8 +13,8 @@ use std::time::Instant;
 use thrum_codec::{QoS, Version};
 use thrum_storage::disk::RealDisk;
 use thrum_storage::{
-    Batch, Change, Committer, Durability, Identifiers, Message, Options, QUEUE_BYTES_MAX, Queued,
-    Session, Store, Wake,
+    Batch, Change, Committer, Durability, Identifiers, Message, Options, Owner, QUEUE_BYTES_MAX,
+    Queued, Session, Store, Wake,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -94,6 +94,7 @@ fn session(id: u64) -> Change<'static> {
         expiry_secs: u32::MAX,
         away_since: None,
         packet_id_hint: 0,
+        owner: Owner::Unknown,
     })
 }
 

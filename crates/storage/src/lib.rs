@@ -54,7 +54,7 @@ pub use log::{Damage, LogReport, OpenError, SnapshotError, SnapshotTarget, Write
 pub use metrics::{COMMIT_TIME_CLASSES, MetricsSnapshot};
 pub use record::{
     Awaiting, Batch, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Malformed, Message, MessageId,
-    Queued, Retained, Seq, Session, SessionId, Subscription, WallMillis, Will,
+    Owner, Queued, Retained, Seq, Session, SessionId, Subscription, WallMillis, Will,
 };
 pub use state::{
     Content, Orphans, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredRetained,

@@ -44,6 +44,11 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<Node> {
 }
 
 impl Node {
+    /// Whether users or backends are set up.
+    pub(crate) fn has_users(&self) -> bool {
+        self.auth.has_users()
+    }
+
     /// Where clients may come in.
     pub(crate) fn addresses(&self) -> Vec<Listening> {
         self.broker.addresses()

@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod logging;
 mod mqtt_client;
+mod tls_args;
 mod tui;
 
 use std::io::Write as _;

@@ -28,10 +28,13 @@ fn folder(name: &str) -> PathBuf {
 
 /// Exit code and what was printed.
 fn run(folder: &Path, line: &str) -> (i32, String) {
+    run_without_config(folder, &format!("{line} -c thrum.toml"))
+}
+
+fn run_without_config(folder: &Path, line: &str) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_thrum"))
         .args(["acl", "test"])
         .args(line.split(' '))
-        .args(["-c", "thrum.toml"])
         .current_dir(folder)
         .env_remove("RUST_LOG")
         .output()
@@ -75,6 +78,10 @@ fn the_rule_that_decides_is_named() {
     check(&folder, "d1 pub eve/a -u eve", 0, "(user eve)");
     check(&folder, "d1 sub #", 0, "allowed in part");
     check(&folder, "d1 pub a -u root", 0, "superusers");
+    fs::create_dir_all(folder.join("data")).unwrap();
+    fs::write(folder.join("data/users.jsonl"), USERS).unwrap();
+    let (code, text) = run_without_config(&folder, "d1 pub eve/a -u eve --data-dir data");
+    assert!(code == 0 && text.contains("(user eve)"), "{text}");
     let (_, text) = run(&folder, "d1 pub devices/d1/x --json");
     let object: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(

@@ -5,9 +5,10 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const DOCUMENTS: [&str; 24] = [
+const DOCUMENTS: [&str; 25] = [
     "README.md",
     "docs/guide/getting-started.md",
+    "docs/guide/clients.md",
     "docs/guide/configuration.md",
     "docs/guide/protection.md",
     "docs/guide/authorization.md",

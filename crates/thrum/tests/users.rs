@@ -306,9 +306,22 @@ fn the_store_is_found_by_data_directory_and_configuration() {
         "add",
         "bob",
         "--data-dir",
-        "missing",
+        "missing/deeper",
         "--password-file",
         "password",
     ]);
-    assert!(said.contains("there is no directory missing"), "{said}");
+    assert!(
+        said.contains("there is no directory missing/deeper; make it first"),
+        "{said}"
+    );
+    let (_, said) = run(&[
+        "add",
+        "bob",
+        "--data-dir",
+        "new",
+        "--password-file",
+        "password",
+    ]);
+    assert!(said.contains("made the directory new"), "{said}");
+    assert!(folder.0.join("new/users.jsonl").exists());
 }

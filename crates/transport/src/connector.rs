@@ -62,12 +62,12 @@ pub enum ConnectorError {
     },
     /// The system trusts nobody.
     #[error(
-        "this machine has no trusted certificates: give a CA file, or install the package \
-         ca-certificates"
+        "this machine has no trusted certificates: give a CA file (--cafile), or install the \
+         package ca-certificates"
     )]
     NoRoots,
     /// A host that is no name in TLS.
-    #[error("'{0}' cannot be the name of a TLS server: give another server name")]
+    #[error("'{0}' cannot be the name of a TLS server: give another server name (--server-name)")]
     ServerName(String),
     /// The library refuses its configuration.
     #[error("TLS cannot be set up: {0}")]

@@ -62,6 +62,15 @@ pub enum EndpointError {
     },
 }
 
+impl EndpointError {
+    fn malformed(text: &str, why: &'static str) -> Self {
+        Self::Malformed {
+            target: without_credentials(text),
+            why,
+        }
+    }
+}
+
 impl Scheme {
     /// TLS protects it, as a layer of its own or as a part of QUIC.
     pub const fn is_tls(self) -> bool {
@@ -115,6 +124,24 @@ impl Scheme {
 }
 
 impl Endpoint {
+    /// A host by this scheme, on its port if none is named, and the usual path of a WebSocket.
+    ///
+    /// # Errors
+    /// What is no name of a host.
+    pub fn new(scheme: Scheme, host: &str, port: Option<u16>) -> Result<Self, EndpointError> {
+        let path = read_path(scheme, "");
+        let checked = check_host(host).and(path);
+        let path = checked.map_err(|why| EndpointError::malformed(host, why))?;
+        Ok(Self {
+            scheme,
+            host: host.to_owned(),
+            port: port.unwrap_or_else(|| scheme.default_port()),
+            path,
+            username: None,
+            password: None,
+        })
+    }
+
     /// Reads `[SCHEME://][USER[:PASSWORD]@]HOST[:PORT][/PATH]`.
     ///
     /// The scheme is `mqtt` (also `tcp`), `mqtts` (also `ssl`, `tls`), `ws`, `wss` or `quic` (also
@@ -123,36 +150,46 @@ impl Endpoint {
     /// # Errors
     /// Another scheme, no host, a port that is none, a path where there can be none.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
-        let malformed = |why| EndpointError::Malformed {
-            target: without_credentials(text),
-            why,
+        let (scheme, rest) = split_scheme(text)?;
+        Self::read(scheme, rest).map_err(|why| EndpointError::malformed(text, why))
+    }
+
+    /// The same with a topic in the place of the path, as it is: `mqtt://HOST/TOPIC`. A WebSocket
+    /// has its path there, and so no topic.
+    ///
+    /// # Errors
+    /// As [`Endpoint::parse`].
+    pub fn parse_with_topic(text: &str) -> Result<(Self, Option<String>), EndpointError> {
+        let (scheme, rest) = split_scheme(text)?;
+        let (rest, topic) = match rest.split_once('/') {
+            Some((rest, topic)) if !scheme.is_websocket() => (rest, topic),
+            _ => (rest, ""),
         };
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => {
-                let scheme = Scheme::parse(scheme)
-                    .ok_or_else(|| EndpointError::Scheme(without_credentials(text)))?;
-                (scheme, rest)
-            }
-            None => (Scheme::Mqtt, text),
+        let endpoint = Self::read(scheme, rest);
+        let endpoint = endpoint.map_err(|why| EndpointError::malformed(text, why))?;
+        Ok((endpoint, (!topic.is_empty()).then(|| topic.to_owned())))
+    }
+
+    /// What follows the scheme.
+    fn read(scheme: Scheme, rest: &str) -> Result<Self, &'static str> {
+        let ends_authority: &[char] = if scheme.is_websocket() {
+            &['/', '?', '#']
+        } else {
+            &['/']
         };
-        let authority_len = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let authority_len = rest.find(ends_authority).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(authority_len);
         let (credentials, address) = split_credentials(authority);
-        let path = read_path(scheme, path).map_err(malformed)?;
-        let (host, port) = split_port(address).ok_or_else(|| malformed("a bracket is missing"))?;
-        if host.is_empty() {
-            return Err(malformed("the host is missing"));
-        }
-        if !host.bytes().all(is_of_host) {
-            return Err(malformed("the host has a forbidden character"));
-        }
+        let path = read_path(scheme, path)?;
+        let (host, port) = split_port(address).ok_or("a bracket is missing")?;
+        check_host(host)?;
         let port = match port.map(str::parse) {
-            Some(Ok(0) | Err(_)) => return Err(malformed("the port is not 1 to 65535")),
+            Some(Ok(0) | Err(_)) => return Err("the port is not 1 to 65535"),
             Some(Ok(port)) => port,
             None => scheme.default_port(),
         };
         let (username, password) = read_credentials(credentials)
-            .ok_or_else(|| malformed("user name or password is not percent-encoded UTF-8"))?;
+            .ok_or("user name or password is not percent-encoded UTF-8 (% is written %25)")?;
         Ok(Self {
             scheme,
             host: host.to_owned(),
@@ -207,6 +244,17 @@ impl fmt::Debug for Endpoint {
     }
 }
 
+/// Scheme, and what follows it.
+fn split_scheme(text: &str) -> Result<(Scheme, &str), EndpointError> {
+    let unknown = || EndpointError::Scheme(without_credentials(text));
+    match text.split_once("://") {
+        Some((scheme, rest)) => Ok((Scheme::parse(scheme).ok_or_else(unknown)?, rest)),
+        // A socket of this machine has neither host nor port; `unix:1883` is a host of that name.
+        None if text.starts_with("unix:") && text.contains(['/', '.']) => Err(unknown()),
+        None => Ok((Scheme::Mqtt, text)),
+    }
+}
+
 /// A target as it may be shown.
 fn without_credentials(text: &str) -> String {
     let (scheme, rest) = match text.split_once("://") {
@@ -258,8 +306,15 @@ fn read_path(scheme: Scheme, path: &str) -> Result<String, &'static str> {
     })
 }
 
-fn is_of_host(byte: u8) -> bool {
-    !byte.is_ascii_control() && !b" @[]<>\"\\".contains(&byte)
+fn check_host(host: &str) -> Result<(), &'static str> {
+    let is_of_host = |byte: u8| !byte.is_ascii_control() && !b" @[]<>\"\\?#/".contains(&byte);
+    if host.is_empty() {
+        return Err("the host is missing");
+    }
+    if !host.bytes().all(is_of_host) {
+        return Err("the host has a forbidden character");
+    }
+    Ok(())
 }
 
 fn split_port(address: &str) -> Option<(&str, Option<&str>)> {
@@ -353,6 +408,40 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_stands_where_a_websocket_has_its_path() {
+        for (text, place, topic) in [
+            ("mqtt://host", "mqtt://host:1883", None),
+            ("mqtts://host/", "mqtts://host:8883", None),
+            ("host:1/a", "mqtt://host:1", Some("a")),
+            ("quic://[::1]/a/+/#", "quic://[::1]:14567", Some("a/+/#")),
+            ("mqtt://u:p#@host//?a@b", "mqtt://host:1883", Some("/?a@b")),
+            ("ws://host/a/b", "ws://host:80/a/b", None),
+        ] {
+            let (endpoint, found) = Endpoint::parse_with_topic(text).unwrap();
+            assert_eq!(endpoint.to_string(), place);
+            assert_eq!(found.as_deref(), topic);
+        }
+        let error = Endpoint::parse_with_topic("mqtt://u:secret@host:x/t").unwrap_err();
+        let expected = "'mqtt://***@host:x/t' is no target, the port is not 1 to 65535";
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+
+    #[test]
+    fn the_parts_of_an_endpoint_make_one() {
+        let made = |scheme, host, port| {
+            Endpoint::new(scheme, host, port).map(|endpoint| endpoint.to_string())
+        };
+        assert_eq!(
+            made(Scheme::Wss, "::1", None).unwrap(),
+            "wss://[::1]:443/mqtt"
+        );
+        assert_eq!(made(Scheme::Mqtts, "h", Some(1)).unwrap(), "mqtts://h:1");
+        for host in ["", "a b", "a/b", "ws://a"] {
+            assert!(made(Scheme::Mqtt, host, None).is_err(), "{host}");
+        }
+    }
+
+    #[test]
     fn what_is_no_endpoint_is_refused_with_its_cause() {
         refused("", "the host is missing");
         refused("mqtt://", "the host is missing");
@@ -364,16 +453,22 @@ mod tests {
         refused("[::1]x", "a bracket is missing");
         refused("a b", "forbidden character");
         refused("mqtt://host/topic", "only ws:// and wss:// have a path");
+        refused("mqtt://host?a=b", "forbidden character");
         refused("ws://host/a b", "must be percent-encoded");
         refused("ws://host/a\r\nX: y", "must be percent-encoded");
         refused("ws://host/#part", "must be percent-encoded");
         for user in ["%", "%4", "%+4", "%FF"] {
             refused(&format!("{user}@host"), "is not percent-encoded UTF-8");
         }
-        refused(
+        for text in [
             "http://host",
-            "use mqtt://, mqtts://, ws://, wss:// or quic://",
-        );
+            "unix:/run/broker",
+            "unix:broker.sock",
+            "unix:///broker",
+        ] {
+            refused(text, "use mqtt://, mqtts://, ws://, wss:// or quic://");
+        }
+        check("unix:1884", "mqtt://unix:1884");
     }
 
     #[test]

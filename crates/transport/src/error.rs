@@ -12,19 +12,19 @@ pub enum LayerError {
     /// Nobody vouches for the certificate.
     #[error(
         "the server's certificate is not signed by a trusted authority: give the authority's \
-         certificate as CA file, or check nothing (insecure)"
+         certificate as CA file (--cafile), or check nothing (--insecure)"
     )]
     Untrusted,
     /// An authority's certificate stands where the server's own should.
     #[error(
         "the server's certificate is that of an authority, not one of a server: issue a \
-         certificate for the server, or check nothing (insecure)"
+         certificate for the server, or check nothing (--insecure)"
     )]
     AuthorityAsServer,
     /// The certificate is for another host.
     #[error(
         "the server's certificate is not for '{expected}' but for {presented}: connect by such a \
-         name, or give it as server name"
+         name, or give it as server name (--server-name)"
     )]
     WrongName {
         /// The name that was asked for.
@@ -38,7 +38,7 @@ pub enum LayerError {
     /// A certificate without extensions, and so without the names that it is for.
     #[error(
         "the server's certificate is of X.509 version 1, which names no host: issue it with \
-         extensions (openssl x509 -extfile), or check nothing (insecure)"
+         extensions (openssl x509 -extfile), or check nothing (--insecure)"
     )]
     VersionOne,
     /// Any other fault of the certificate.
@@ -51,8 +51,36 @@ pub enum LayerError {
     )]
     NotTls,
     /// The server knows the client by a certificate only.
-    #[error("the server wants a client certificate: give certificate file and key file")]
+    #[error(
+        "the server wants a client certificate: give certificate file and key file (--cert, --key)"
+    )]
     ClientCertificateMissing,
+    /// The server does not take the client's certificate.
+    #[error("the server refuses the client certificate (alert {alert}): {cause}")]
+    ClientCertificateRefused {
+        /// Its word, in TLS.
+        alert: String,
+        /// What that means, and what to do.
+        cause: &'static str,
+    },
+    /// The server does not say what it did not like.
+    #[error(
+        "the server refuses the TLS handshake: it has no version or cipher suite in common with \
+         this client, or wants a client certificate (--cert, --key); its log says more"
+    )]
+    HandshakeRefused,
+    /// The server does not know the protocol that was offered.
+    #[error(
+        "the server knows no such application protocol: give another (--alpn), or none for the \
+         port of its MQTT listener"
+    )]
+    NoApplicationProtocol,
+    /// The server has no certificate for the name that was asked for.
+    #[error(
+        "the server has no certificate for that name: connect by another, or give it as server \
+         name (--server-name)"
+    )]
+    NameUnknown,
     /// The server has ended the session.
     #[error("the server ended TLS with the alert {0}: its log says why")]
     Alert(String),
@@ -74,6 +102,9 @@ pub enum LayerError {
          mqtt:// or mqtts://"
     )]
     NotHttp,
+    /// The answer to the opening handshake is TLS.
+    #[error("the server speaks TLS on this port: use wss://, or mqtts:// if it has no WebSocket")]
+    TlsNotHttp,
     /// An answer other than 101.
     #[error(
         "no WebSocket here, the server answered {status}{reason}: check port and path of the \
@@ -122,15 +153,49 @@ impl LayerError {
     pub(crate) fn from_tls(error: Error) -> Self {
         match error {
             Error::InvalidCertificate(error) => Self::from_certificate(error),
-            Error::AlertReceived(AlertDescription::CertificateRequired) => {
-                Self::ClientCertificateMissing
-            }
-            Error::AlertReceived(alert) => Self::Alert(format!("{alert:?}")),
+            Error::AlertReceived(alert) => Self::from_alert(alert),
             Error::InvalidMessage(
                 InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
             ) => Self::NotTls,
             Error::PeerIncompatible(why) => Self::Incompatible(format!("{why:?}")),
             error => Self::Tls(error),
+        }
+    }
+
+    fn from_alert(alert: AlertDescription) -> Self {
+        let cause = match alert {
+            AlertDescription::CertificateRequired => return Self::ClientCertificateMissing,
+            AlertDescription::HandshakeFailure => return Self::HandshakeRefused,
+            AlertDescription::NoApplicationProtocol => return Self::NoApplicationProtocol,
+            AlertDescription::UnrecognisedName => return Self::NameUnknown,
+            AlertDescription::ProtocolVersion => {
+                let words = "it speaks other versions than this client, which has 1.2 and 1.3";
+                return Self::Incompatible(words.to_owned());
+            }
+            AlertDescription::CertificateRevoked => "it is revoked, use another",
+            AlertDescription::CertificateExpired => {
+                "it is out of date by the server's clock, renew it"
+            }
+            AlertDescription::UnknownCA => {
+                "no authority that the server trusts vouches for it, use one of theirs; its log says \
+                 more"
+            }
+            // Also what a wrong signature is answered with: an authority of the same name, but
+            // another key.
+            AlertDescription::DecryptError => {
+                "its signature, or that of its key, is wrong; use one of the server's authority"
+            }
+            AlertDescription::UnsupportedCertificate => {
+                "it is not one for clients, or of a kind that the server does not know"
+            }
+            AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::AccessDenied => "its log says why",
+            alert => return Self::Alert(format!("{alert:?}")),
+        };
+        Self::ClientCertificateRefused {
+            alert: format!("{alert:?}"),
+            cause,
         }
     }
 

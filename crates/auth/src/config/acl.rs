@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{DurationSchema, TextsSchema, duration};
+use super::{DurationSchema, TextsSchema, duration};
 
 /// Settings of authorization: who may publish and subscribe to what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{DurationSchema, TextsSchema, duration};
+use super::{DurationSchema, TextsSchema, duration};
 
 /// Who signs tokens, and what has to be in them. One of `secret_file`, `public_key_file` and `jwks` has to be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

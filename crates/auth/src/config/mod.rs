@@ -7,7 +7,6 @@ mod acl;
 mod jwt;
 #[cfg(test)]
 mod tests;
-mod units;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,8 +20,8 @@ pub use crate::backend::{
 };
 pub use acl::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
 pub use jwt::{JwtConfig, TokenField};
-pub(crate) use units::duration;
-pub use units::{AnonymousSchema, DurationSchema, TextsSchema};
+pub(crate) use thrum_settings::duration;
+pub use thrum_settings::{Anonymous, AnonymousSchema, DurationSchema, TextsSchema};
 
 /// The name of the built-in user store in a chain.
 pub const USERS: &str = "users";
@@ -36,7 +35,7 @@ pub struct AuthConfig {
     /// Who may connect without credentials: `"loopback"` (clients of this machine), `true` (everyone) or `false`
     /// (nobody). What such a client may do is up to `acl`. Default `"loopback"`: works out of the box and is open to no
     /// stranger.
-    #[serde(with = "units::anonymous")]
+    #[serde(with = "thrum_settings::anonymous")]
     #[schemars(with = "AnonymousSchema")]
     pub anonymous: Anonymous,
     /// Backends that are asked, in this order, until one knows the client: `"users"` and the names of the tables below.
@@ -115,18 +114,6 @@ impl AuthConfig {
         names.sort_unstable();
         names
     }
-}
-
-/// Who may connect without credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Anonymous {
-    /// Clients whose address is a loopback address, or that came through a Unix socket.
-    #[default]
-    Loopback,
-    /// Everyone who can reach a listener.
-    Everyone,
-    /// Nobody.
-    Nobody,
 }
 
 /// A password file of Mosquitto.

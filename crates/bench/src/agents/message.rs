@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 use thrum_report::result::{Machine, Resources, ThreadLoad, Usage};
-use thrum_transport::{Endpoint, Scheme, TlsOptions};
+use thrum_transport::{Endpoint, Scheme, TlsOptions, TlsVersion};
 
 use crate::monitor::{Moment, Reading};
 use crate::pacing::Warp;
@@ -172,6 +172,8 @@ struct WireTls {
     key_file: Option<std::path::PathBuf>,
     server_name: Option<String>,
     alpn: Option<String>,
+    /// Version 1.3 and nothing older.
+    needs_1_3: bool,
 }
 
 impl WireTarget {
@@ -192,6 +194,7 @@ impl WireTarget {
                 key_file: tls.key_file,
                 server_name: tls.server_name,
                 alpn: tls.alpn,
+                needs_1_3: tls.min_version == TlsVersion::V1_3,
             },
         }
     }
@@ -225,6 +228,11 @@ impl WireTarget {
                 key_file: self.tls.key_file,
                 server_name: self.tls.server_name,
                 alpn: self.tls.alpn,
+                min_version: if self.tls.needs_1_3 {
+                    TlsVersion::V1_3
+                } else {
+                    TlsVersion::V1_2
+                },
             },
             ..Target::new(endpoint)
         })
@@ -347,6 +355,7 @@ mod tests {
         target.name = "left".to_owned();
         target.tls.ca_file = Some("ca.pem".into());
         target.tls.insecure = true;
+        target.tls.min_version = TlsVersion::V1_3;
         let come = there_and_back(&WireTarget::new(&target)).target().unwrap();
         assert_eq!((&come.endpoint, &come.tls), (&target.endpoint, &target.tls));
         assert_eq!(come.name, "left");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rules};
 use thrum_codec::QoS;
 use thrum_protocol::{MountPoint, Time};
+use thrum_storage::Owner;
 
 use crate::extension::{Access, Policy, RuleSource};
 pub(crate) use remembered::Asked;
@@ -115,6 +116,11 @@ impl ClientAccess {
         Self::new(admission, shared).entered(self.mount.clone(), self.is_will_allowed)
     }
 
+    /// What its topics stand behind.
+    pub(crate) fn mount_point(&self) -> Option<&MountPoint> {
+        self.mount.as_ref()
+    }
+
     /// What the client calls a topic or filter; none if it has no name for it.
     pub(crate) fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
         match &self.mount {
@@ -175,6 +181,12 @@ impl ClientAccess {
             let client_id = &*self.identity.client_id;
             tracing::error!(client_id, %error, "this client may do nothing");
         }
+    }
+
+    /// Whose its session is.
+    pub(crate) fn owner(&self) -> Owner<&str> {
+        let user = self.identity.username.as_deref();
+        user.map_or(Owner::Anonymous, Owner::User)
     }
 
     /// Nothing has to be checked.

@@ -33,6 +33,7 @@ pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, Rate, RateSchema};
 pub use storage::{Durability, StorageConfig};
+pub use thrum_settings::Anonymous;
 pub use tls::TlsFilesConfig;
 
 /// The port that IANA assigned to MQTT.
@@ -141,29 +142,6 @@ pub struct AuthConfig {
     #[serde(with = "units::anonymous")]
     #[schemars(with = "units::AnonymousSchema")]
     pub anonymous: Anonymous,
-}
-
-/// Who may connect without credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Anonymous {
-    /// Clients whose address is a loopback address.
-    #[default]
-    Loopback,
-    /// Everyone who can reach a listener.
-    Everyone,
-    /// Nobody.
-    Nobody,
-}
-
-impl Anonymous {
-    /// Whether a client without credentials may come in, by whether it is on this machine.
-    pub(crate) const fn admits(self, is_loopback: bool) -> bool {
-        match self {
-            Self::Everyone => true,
-            Self::Loopback => is_loopback,
-            Self::Nobody => false,
-        }
-    }
 }
 
 /// Settings of shared subscriptions.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thrum_codec::Version;
 use thrum_protocol::server::{self, Session, Step};
 use thrum_protocol::{Message, Time};
-use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Queued};
+use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Owner, Queued};
 use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 
 use super::lanes::{self, Lane};
@@ -221,7 +221,12 @@ impl Journal {
     }
 
     /// A session's own record: it exists, with or without a connection.
-    pub(crate) fn session(&mut self, session: &Session, away_since: Option<Time>) {
+    pub(crate) fn session(
+        &mut self,
+        session: &Session,
+        owner: Owner<&str>,
+        away_since: Option<Time>,
+    ) {
         self.push(&Change::Session(thrum_storage::Session {
             id: session.id(),
             client_id: session.client_id(),
@@ -229,6 +234,7 @@ impl Journal {
             expiry_secs: session.session_expiry(),
             away_since: away_since.map(Time::as_millis),
             packet_id_hint: session.last_packet_id(),
+            owner,
         }));
     }
 
@@ -292,6 +298,7 @@ impl Journal {
             expiry_secs: u32::MAX,
             away_since: None,
             packet_id_hint: 0,
+            owner: Owner::Unknown,
         }));
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thrum_protocol::server::{Stored, StoredDelivery, StoredWill};
 use thrum_protocol::{Message, MessageParts, Time};
 use thrum_storage::{
-    Awaiting, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredSession,
+    Awaiting, Owner, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredSession,
     RecoveredSubscription, RecoveredWill,
 };
 
@@ -20,6 +20,7 @@ pub(crate) struct Restored {
     /// Places of the deliveries that belong to a shared subscription, with its filter.
     pub(crate) shared: Vec<(usize, Box<str>)>,
     pub(crate) subscriptions: Vec<RecoveredSubscription>,
+    pub(crate) owner: Owner<Box<str>>,
     /// It had a connection when the broker ended: it is away since now, which must be written down.
     pub(crate) was_connected: bool,
 }
@@ -168,6 +169,7 @@ fn restored(session: RecoveredSession, messages: &[Came], now: Time) -> Restored
         },
         shared,
         subscriptions: session.subscriptions,
+        owner: session.owner,
     }
 }
 

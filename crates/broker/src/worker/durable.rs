@@ -182,7 +182,7 @@ impl Worker {
             return;
         };
         if client.session.is_durable() {
-            journal.session(&client.session, None);
+            journal.session(&client.session, client.owner(), None);
             journal.will(&client.session);
         } else if was_durable {
             journal.push(&Change::SessionRemoved { session: id });
@@ -194,11 +194,11 @@ impl Worker {
 
     /// A durable session's record, when its connection has gone.
     pub(super) fn write_session(&mut self, slot: u32, away_since: Option<Time>) {
-        let session = &self.local.clients[slot as usize].session;
-        if session.is_durable()
+        let client = &self.local.clients[slot as usize];
+        if client.session.is_durable()
             && let Some(journal) = &mut self.local.journal
         {
-            journal.session(session, away_since);
+            journal.session(&client.session, client.owner(), away_since);
         }
     }
 

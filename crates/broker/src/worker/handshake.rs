@@ -7,6 +7,7 @@ use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
 use thrum_protocol::Violation;
 use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect};
+use thrum_storage::Owner;
 
 use super::admission::Admitted;
 use super::input::Next;
@@ -198,8 +199,10 @@ impl Worker {
         });
         self.local.row().add(Counter::ClientsConnected, 1);
         self.local.connections[key as usize].phase = Phase::Established { session: slot };
-        self.local.clients[slot as usize].connection = key;
-        self.local.clients[slot as usize].access = access;
+        let client = &mut self.local.clients[slot as usize];
+        client.connection = key;
+        client.access = access;
+        client.forget_owner();
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.valid_until(slot, standing.expires_at);
         self.refresh_in(slot, standing.refresh_secs);
@@ -209,9 +212,6 @@ impl Worker {
         }
         if resumed.is_some() {
             self.set_groups_online(slot, true);
-            if self.needs_check(slot) {
-                self.revoke_subscriptions(slot);
-            }
             self.replay(slot);
         }
         self.arm(slot);
@@ -229,6 +229,9 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
+        if session_present && self.needs_check(slot) {
+            self.withhold(slot, handshake.mount_point().cloned().as_ref());
+        }
         let (client, out) = self.local.client_and_output(slot);
         // A kept session gets the limits of the configuration as it is now.
         client.session.set_limits(&limits);
@@ -257,11 +260,9 @@ impl Worker {
 
     /// The session was begun by another user.
     fn is_of_another(&self, slot: u32, access: Option<&ClientAccess>) -> bool {
-        let Some(before) = self.local.clients[slot as usize].access.as_deref() else {
-            return false;
-        };
-        let username = access.and_then(|access| access.identity.username.as_deref());
-        before.identity.username.as_deref() != username
+        let before = self.local.clients[slot as usize].owner();
+        let now = access.map_or(Owner::Anonymous, ClientAccess::owner);
+        before != Owner::Unknown && before != now
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.

@@ -9,6 +9,7 @@ use std::hash::BuildHasher;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
 use thrum_protocol::{Message, Outgoing, Output, Time};
 use thrum_routing::FilterId;
+use thrum_storage::Owner;
 
 use crate::access::ClientAccess;
 use crate::connection::Connection;
@@ -52,6 +53,8 @@ pub(crate) struct Rare {
     pub(crate) replays: VecDeque<Replay>,
     /// They go on in the next turn.
     pub(crate) replay_waits: bool,
+    /// Of a session that was restored and has had no connection since: whose it is. What it may do is not known yet.
+    pub(crate) owner: Owner<Box<str>>,
 }
 
 /// A replay of retained messages that goes on as the session takes them.
@@ -87,6 +90,14 @@ impl Client {
         self.rare.as_deref().map_or(&[], |rare| &rare.groups)
     }
 
+    /// Its client is here: what it may do tells whose it is.
+    pub(crate) fn forget_owner(&mut self) {
+        if let Some(rare) = self.rare.as_deref_mut() {
+            rare.owner = Owner::Unknown;
+            self.drop_unused();
+        }
+    }
+
     /// Gives memory back once all replays are done.
     pub(crate) fn drop_unused(&mut self) {
         let Some(rare) = self.rare.as_deref_mut() else {
@@ -94,10 +105,19 @@ impl Client {
         };
         if rare.replays.is_empty() {
             rare.replays = VecDeque::new();
-            if rare.groups.is_empty() {
+            if rare.groups.is_empty() && rare.owner == Owner::Unknown {
                 self.rare = None;
             }
         }
+    }
+
+    /// Whose the session is.
+    pub(crate) fn owner(&self) -> Owner<&str> {
+        if let Some(access) = self.access.as_deref() {
+            return access.owner();
+        }
+        let rare = self.rare.as_deref();
+        rare.map_or(Owner::Unknown, |rare| rare.owner.as_deref())
     }
 
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
@@ -325,6 +345,7 @@ impl Local {
             DropReason::TooLarge => Counter::DroppedTooLarge,
             DropReason::Expired => Counter::DroppedExpired,
             DropReason::OutsideMount => Counter::DroppedOutsideMount,
+            DropReason::NotAllowed => Counter::DroppedNotAllowed,
         };
         self.row().add(counter, count);
         let client = &mut self.clients[slot as usize];
@@ -336,7 +357,8 @@ impl Local {
             | DropReason::SlowConsumer
             | DropReason::TooLarge
             | DropReason::Expired
-            | DropReason::OutsideMount => return,
+            | DropReason::OutsideMount
+            | DropReason::NotAllowed => return,
         };
         if !client.drops_logged {
             client.drops_logged = true;

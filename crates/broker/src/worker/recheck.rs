@@ -4,16 +4,26 @@ use std::sync::Arc;
 
 use thrum_access::{Admission, Identity};
 use thrum_codec::ReasonCode;
-use thrum_codec::topic::TopicFilter;
+use thrum_codec::topic::{self, TopicFilter};
+use thrum_protocol::MountPoint;
 
-use super::Worker;
 use super::judging::is_verified;
+use super::{Client, Worker};
 use crate::access::{ClientAccess, Grant};
 use crate::metrics::Counter;
 use crate::subscribe::Check;
 
 /// Sessions that are looked at in one turn: each costs some microseconds, and clients wait meanwhile.
 const SESSIONS_PER_TURN: usize = 256;
+
+/// What became of a session's subscriptions.
+#[derive(Debug, Default)]
+struct Review {
+    /// One at least has ended.
+    is_revoked: bool,
+    /// The others, by filter.
+    kept: Vec<(Box<str>, Check)>,
+}
 
 impl Worker {
     /// Rules or gatekeeper have changed.
@@ -50,10 +60,14 @@ impl Worker {
         }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
+        let is_away = client.connection_slot().is_none();
         match client.access.as_deref_mut() {
             Some(access) if access.is_current(&shared) => return,
             Some(access) => access.resolve(&shared),
             None if shared.is_open() => return,
+            // Of a restored session no more than the user is known, of one from an open node not even that: it is looked
+            // at when its client comes.
+            None if is_away => return,
             // It came in while everybody might do everything.
             None => {
                 let identity = self.identity_of(slot);
@@ -126,46 +140,86 @@ impl Worker {
     /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
     /// client that comes back finds the rest. What is allowed in part is checked from now on.
     pub(super) fn check_subscriptions(&mut self, slot: u32) {
-        if self.revoke_subscriptions(slot) {
+        // That of the session is gone with its connection.
+        let access = self.local.clients[slot as usize].access.as_deref();
+        let mount = access.and_then(ClientAccess::mount_point).cloned();
+        if self.review(slot, mount.as_ref()).is_revoked {
             let what = "a subscription is no longer allowed: the rules have changed";
             self.turn_away(slot, ReasonCode::NotAuthorized, what);
         }
     }
 
-    /// Ends the subscriptions that are not allowed; whether there were any.
-    pub(super) fn revoke_subscriptions(&mut self, slot: u32) -> bool {
-        let mut is_revoked = false;
+    /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
+    /// nothing of what it may not have any more.
+    pub(super) fn withhold(&mut self, slot: u32, mount: Option<&MountPoint>) {
+        let Review { is_revoked, kept } = self.review(slot, mount);
+        if !is_revoked && kept.iter().all(|(_, check)| *check == Check::Never) {
+            return;
+        }
+        let Client {
+            session, access, ..
+        } = &mut self.local.clients[slot as usize];
+        let Some(access) = access.as_deref() else {
+            return;
+        };
+        let dropped = session.drop_forbidden(|topic, qos| {
+            let seen = mount.map_or(Some(topic), |mount| mount.seen_topic(topic));
+            let comes_through = |(filter, check): &(Box<str>, Check)| {
+                let may =
+                    |or_allowed| seen.is_some_and(|seen| access.receive(seen, qos, or_allowed));
+                let is_allowed = match check {
+                    Check::Never => true,
+                    Check::OrDenied => may(false),
+                    Check::OrAllowed => may(true),
+                };
+                is_allowed && topic::matches(filter, topic)
+            };
+            kept.iter().any(comes_through)
+        });
+        if dropped > 0 {
+            let client_id = session.client_id();
+            tracing::info!(
+                client_id,
+                dropped,
+                "messages that waited for this client are dropped: it may not have them any more"
+            );
+        }
+    }
+
+    /// Ends the subscriptions that are not allowed.
+    fn review(&mut self, slot: u32, mount: Option<&MountPoint>) -> Review {
+        let mut review = Review::default();
         for standing in self.standing_subscriptions(slot) {
             let Ok(filter) = TopicFilter::parse(&standing.filter) else {
                 continue;
             };
             let is_shared = filter.shared().is_some();
             let whole = filter.matched_part();
-            let access = self.local.clients[slot as usize].access.as_deref();
-            let seen = access.map_or(Some(whole), |access| access.seen(whole));
+            let seen = mount.map_or(Some(whole), |mount| mount.seen_topic(whole));
             // The mount point is another one since: nothing comes through it.
             let Some(seen) = seen else { continue };
-            match self.grant(slot, seen, (standing.qos, is_shared)) {
+            let check = match self.grant(slot, seen, (standing.qos, is_shared)) {
                 // What the gatekeeper said when it was made holds for it.
-                Grant::Ask => {}
-                Grant::Whole => self.set_check(slot, filter, Check::Never),
-                Grant::Checked { or_allowed } => {
-                    self.set_check(slot, filter, Check::each(or_allowed));
-                }
+                Grant::Ask => self.check_of(slot, filter),
+                Grant::Whole => Check::Never,
+                Grant::Checked { or_allowed } => Check::each(or_allowed),
                 Grant::Refused => {
-                    is_revoked = true;
+                    review.is_revoked = true;
                     self.local.row().add(Counter::SubscriptionsRevoked, 1);
                     self.unsubscribe(slot, filter);
+                    continue;
                 }
-            }
+            };
+            self.set_check(slot, filter, check);
+            review.kept.push((whole.into(), check));
         }
-        if is_revoked && self.may_log() {
+        if review.is_revoked && self.may_log() {
             let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(
                 client_id,
                 "subscriptions ended: the rules do not allow them any more"
             );
         }
-        is_revoked
+        review
     }
 }

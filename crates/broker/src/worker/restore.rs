@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use thrum_codec::topic::TopicFilter;
 use thrum_protocol::server::{Session, Taken};
-use thrum_storage::RecoveredSubscription;
+use thrum_storage::{Owner, RecoveredSubscription};
 
 use super::{Client, Worker};
 use crate::durable::{Journal, Origin, Part, Passed, Restored};
@@ -81,6 +81,7 @@ impl Worker {
             mut stored,
             shared,
             subscriptions,
+            owner,
             was_connected,
         } = restored;
         let slot = self.local.next_slot();
@@ -101,8 +102,10 @@ impl Worker {
         let inserted = self.local.insert(client);
         debug_assert_eq!(slot, inserted, "the slot was announced to the groups");
         self.local.row().add(Counter::Sessions, 1);
-        if !groups.is_empty() {
-            self.local.clients[slot as usize].rare_mut().groups = groups;
+        if !groups.is_empty() || owner != Owner::Unknown {
+            let rare = self.local.clients[slot as usize].rare_mut();
+            rare.groups = groups;
+            rare.owner = owner;
         }
         for subscription in &subscriptions {
             self.resubscribe(slot, subscription);

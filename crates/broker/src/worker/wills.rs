@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use thrum_access::{Admission, Question};
+use thrum_access::{Admission, Identity, Question};
 use thrum_codec::ReasonCode;
 use thrum_protocol::server::Handshake;
 use thrum_protocol::{Message, Violation};
+use thrum_storage::Owner;
 
 use super::Worker;
 use super::admission::{Awaited, Pending};
@@ -126,9 +127,12 @@ impl Worker {
             Some(access) => may(&access.made_anew(&shared)),
             None if shared.is_open() => true,
             None => {
-                // Of a client that has not come back since the start no more is known than its identifier.
+                // Of a client that has not come back since the start no more is known than its identifier and its user.
                 let admission = Admission {
-                    identity: self.identity_of(slot),
+                    identity: Identity {
+                        username: self.owner_name(slot).map(Into::into),
+                        ..self.identity_of(slot)
+                    },
                     ..Admission::default()
                 };
                 !ClientAccess::new(admission, &shared).forbids(will.topic(), wanted)
@@ -143,10 +147,18 @@ impl Worker {
         let identity = client.access.as_deref().map(|access| &*access.identity);
         let who = Who {
             client_id: client.session.client_id(),
-            username: identity.and_then(|identity| identity.username.as_deref()),
+            username: self.owner_name(slot),
             address: identity.and_then(|identity| identity.address),
         };
         let bans = self.node.protection.bans();
         bans.is_listed(&who, self.local.now)
+    }
+
+    /// The user that the session is of, if it is one.
+    fn owner_name(&self, slot: u32) -> Option<&str> {
+        match self.local.clients[slot as usize].owner() {
+            Owner::User(name) => Some(name),
+            Owner::Anonymous | Owner::Unknown => None,
+        }
     }
 }

@@ -82,6 +82,8 @@ pub enum DropReason {
     /// The topic is not below the connection's mount point, so the client has no name for it: the session had another
     /// one when it subscribed.
     OutsideMount,
+    /// It waited for a client that may not have it any more.
+    NotAllowed,
 }
 
 /// Server limits plus texts that go into CONNACK.

@@ -107,6 +107,11 @@ impl Handshake {
         Some((message, seen))
     }
 
+    /// What the client does not see of its topics.
+    pub fn mount_point(&self) -> Option<&MountPoint> {
+        self.mount.as_ref()
+    }
+
     /// Client identifier.
     pub fn client_id(&self) -> &str {
         &self.client_id
@@ -143,11 +148,6 @@ impl Handshake {
         }
         self.mount = Some(mount);
         Ok(())
-    }
-
-    /// What the client is behind; none if it sees whole topics.
-    pub fn mount_point(&self) -> Option<&MountPoint> {
-        self.mount.as_ref()
     }
 
     /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect). [MQTT-4.12.0-4]

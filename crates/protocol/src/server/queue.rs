@@ -116,9 +116,20 @@ impl Queue {
         if !lanes.flat_map(|(_, lane)| lane.iter()).any(is_taken) {
             return;
         }
+        let mut held = Vec::new();
+        self.take_if(is_taken, &mut held);
+        taken.extend(held.into_iter().filter_map(Held::into_taken));
+    }
+
+    /// Takes out what is wanted.
+    pub(super) fn take_if(
+        &mut self,
+        mut is_wanted: impl FnMut(&Held) -> bool,
+        taken: &mut Vec<Held>,
+    ) {
         self.rebuild(|held, priority, queue| {
-            if is_taken(&held) {
-                taken.extend(held.into_taken());
+            if is_wanted(&held) {
+                taken.push(held);
             } else {
                 queue.push(held, priority);
             }

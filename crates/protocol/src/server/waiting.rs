@@ -1,6 +1,7 @@
 //! Messages that wait for the client: which may, which make room for others, and what becomes of them in their turn.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
@@ -18,6 +19,7 @@ pub(super) struct Dropped {
     made_room: u32,
     too_old: u32,
     outside_mount: u32,
+    not_allowed: u32,
 }
 
 impl Dropped {
@@ -28,6 +30,7 @@ impl Dropped {
             (DropReason::QueueDropped, self.made_room),
             (DropReason::QueueAge, self.too_old),
             (DropReason::OutsideMount, self.outside_mount),
+            (DropReason::NotAllowed, self.not_allowed),
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -42,6 +45,7 @@ pub(super) enum Cause {
     MadeRoom,
     TooOld,
     OutsideMount,
+    NotAllowed,
 }
 
 impl Session {
@@ -95,6 +99,21 @@ impl Session {
         Some(())
     }
 
+    /// Drops what waits and may not be delivered any more: `is_allowed` is asked about each topic and quality of service.
+    /// Messages of shared groups stay: whether they are given to another member is decided with their subscription.
+    /// How many there were.
+    pub fn drop_forbidden(&mut self, mut is_allowed: impl FnMut(&str, QoS) -> bool) -> usize {
+        let mut forbidden = Vec::new();
+        self.queue.take_if(
+            |held| held.group.is_none() && !is_allowed(held.message.topic(), held.qos),
+            &mut forbidden,
+        );
+        for held in &forbidden {
+            self.drop_held(held, Cause::NotAllowed);
+        }
+        forbidden.len()
+    }
+
     /// Counts a message that is dropped and forgets what was written down of it.
     pub(super) fn drop_held(&mut self, held: &Held, cause: Cause) {
         self.note_removed(held.seq);
@@ -105,6 +124,7 @@ impl Session {
             Cause::MadeRoom => &mut dropped.made_room,
             Cause::TooOld => &mut dropped.too_old,
             Cause::OutsideMount => &mut dropped.outside_mount,
+            Cause::NotAllowed => &mut dropped.not_allowed,
         };
         *count += 1;
     }

@@ -10,6 +10,8 @@ const ALERTS: u64 = 0x100;
 
 /// Alerts about certificates, RFC 8446 section 6.2.
 const CERTIFICATE_ALERTS: std::ops::RangeInclusive<u64> = 42..=51;
+const REVOKED: u64 = 44;
+const EXPIRED: u64 = 45;
 const UNKNOWN_AUTHORITY: u64 = 48;
 /// A wrong signature: an authority of the same name, but another key.
 const BAD_SIGNATURE: u64 = 51;
@@ -28,18 +30,20 @@ pub enum DialError {
     NoAnswer(Duration),
     /// Nobody vouches for the certificate.
     #[error(
-        "the server's certificate is not signed by a trusted authority: give the authority's certificate as CA file, \
-         or check nothing (insecure)"
+        "the server's certificate is not signed by a trusted authority: give the authority's certificate as CA file \
+         (--cafile), or check nothing (--insecure)"
     )]
     Untrusted,
     /// Any other fault of the certificate.
     #[error("the server's certificate is refused: {0}")]
     Certificate(String),
     /// The server knows clients by certificates.
-    #[error("the server wants a client certificate: give certificate file and key file")]
+    #[error(
+        "the server wants a client certificate: give certificate file and key file (--cert, --key)"
+    )]
     ClientCertificateMissing,
     /// The server does not take the one it got.
-    #[error("the server refuses the client certificate (TLS alert {0}): its log says why")]
+    #[error("the server refuses the client certificate (TLS alert {0}): {why}", why = refusal(*.0))]
     ClientCertificateRefused(u64),
     /// Another protocol over QUIC, such as HTTP/3.
     #[error(
@@ -107,6 +111,18 @@ impl DialError {
             ConnectionError::TimedOut => Self::TimedOut,
             ConnectionError::CidsExhausted => Self::Local(error.to_string()),
         })
+    }
+}
+
+/// What an alert about a client's certificate means, and what to do.
+const fn refusal(alert: u64) -> &'static str {
+    match alert {
+        REVOKED => "it is revoked, use another",
+        EXPIRED => "it is out of date by the server's clock, renew it",
+        UNKNOWN_AUTHORITY => {
+            "no authority that the server trusts vouches for it, use one of theirs; its log says more"
+        }
+        _ => "its log says why",
     }
 }
 

@@ -5,8 +5,8 @@ use thrum_codec::{PacketId, QoS, Version};
 
 use super::encode::{flag, tag};
 use super::{
-    Awaiting, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Message, Queued, Retained, Session,
-    Subscription, Will,
+    Awaiting, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Message, Owner, Queued, Retained,
+    Session, Subscription, Will,
 };
 
 /// The bytes are no change.
@@ -18,7 +18,8 @@ pub struct Malformed;
 pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
     let mut fields = Fields(bytes);
     let change = match fields.byte()? {
-        tag::SESSION => session(&mut fields)?,
+        tag::SESSION => session(&mut fields, |_| Ok(Owner::Unknown))?,
+        tag::OWNED_SESSION => session(&mut fields, owner)?,
         tag::SESSION_REMOVED => Change::SessionRemoved {
             session: fields.u64()?,
         },
@@ -64,7 +65,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
     }
 }
 
-fn session<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {
+fn session<'a>(
+    fields: &mut Fields<'a>,
+    owner: impl FnOnce(&mut Fields<'a>) -> Result<Owner<&'a str>, Malformed>,
+) -> Result<Change<'a>, Malformed> {
     Ok(Change::Session(Session {
         id: fields.u64()?,
         version: match fields.byte()? {
@@ -76,8 +80,19 @@ fn session<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {
         expiry_secs: fields.u32()?,
         away_since: Some(fields.u64()?).filter(|&at| at != u64::MAX),
         packet_id_hint: fields.u16()?,
+        owner: owner(fields)?,
         client_id: fields.rest_text()?,
     }))
+}
+
+fn owner<'a>(fields: &mut Fields<'a>) -> Result<Owner<&'a str>, Malformed> {
+    let kind = fields.byte()?;
+    let len = fields.u32()? as usize;
+    match (kind, text(fields.take(len)?)?) {
+        (0, "") => Ok(Owner::Anonymous),
+        (1, user) => Ok(Owner::User(user)),
+        _ => Err(Malformed),
+    }
 }
 
 fn subscription<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {

@@ -3,7 +3,7 @@
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{QoS, Version};
 
-use super::{Change, Inflight, Message, Queued, Retained, Session, Subscription, Will};
+use super::{Change, Inflight, Message, Owner, Queued, Retained, Session, Subscription, Will};
 
 /// First byte of a record. A layout that changes gets a new tag.
 pub(super) mod tag {
@@ -21,6 +21,8 @@ pub(super) mod tag {
     pub(in crate::record) const WILL_REMOVED: u8 = 12;
     pub(in crate::record) const RETAINED: u8 = 13;
     pub(in crate::record) const RETAINED_REMOVED: u8 = 14;
+    /// A session with an owner.
+    pub(in crate::record) const OWNED_SESSION: u8 = 15;
 }
 
 /// Bits of the flag bytes; the two lowest are a quality of service where there is one.
@@ -82,13 +84,26 @@ pub(super) fn encode(change: &Change<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_session(session: &Session<'_>, out: &mut Vec<u8>) {
-    out.push(tag::SESSION);
+    let user = match session.owner {
+        Owner::Unknown => None,
+        Owner::Anonymous => Some(""),
+        Owner::User(name) => Some(name),
+    };
+    out.push(match user {
+        None => tag::SESSION,
+        Some(_) => tag::OWNED_SESSION,
+    });
     out.extend_from_slice(&session.id.to_le_bytes());
     out.push(level(session.version));
     out.extend_from_slice(&session.expiry_secs.to_le_bytes());
     // The last millisecond of time stands for "never".
     out.extend_from_slice(&session.away_since.unwrap_or(u64::MAX).to_le_bytes());
     out.extend_from_slice(&session.packet_id_hint.to_le_bytes());
+    if let Some(user) = user {
+        out.push(u8::from(session.owner != Owner::Anonymous));
+        out.extend_from_slice(&length(user.len()).to_le_bytes());
+        out.extend_from_slice(user.as_bytes());
+    }
     out.extend_from_slice(session.client_id.as_bytes());
 }
 

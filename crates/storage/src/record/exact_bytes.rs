@@ -5,8 +5,8 @@ use thrum_codec::{PacketId, QoS, Version};
 
 use super::encode::encode;
 use super::{
-    Awaiting, Change, Identifiers, Inflight, Message, Queued, Retained, Session, Subscription,
-    Will, decode,
+    Awaiting, Change, Identifiers, Inflight, Message, Owner, Queued, Retained, Session,
+    Subscription, Will, decode,
 };
 
 /// Encodes to exactly these bytes and back, and no shorter prefix decodes to the same.
@@ -37,6 +37,7 @@ fn sessions() {
         expiry_secs: 0x0102_0304,
         away_since: None,
         packet_id_hint: 0x0506,
+        owner: Owner::Unknown,
     };
     let rest = [&[6, 5], "c\u{fc}".as_bytes()].concat();
     let expiry = [4, 3, 2, 1];
@@ -51,6 +52,30 @@ fn sessions() {
         &[&[1], &NINE, &[3], &expiry, &BIG, &rest],
     );
     check(&Change::SessionRemoved { session: 9 }, &[&[2], &NINE]);
+}
+
+#[test]
+fn sessions_with_an_owner() {
+    let mut session = Session {
+        id: 9,
+        client_id: "c",
+        version: Version::V5,
+        expiry_secs: 7,
+        away_since: None,
+        packet_id_hint: 0x0506,
+        owner: Owner::Anonymous,
+    };
+    let fixed = [&[15][..], &NINE, &[5], &[7, 0, 0, 0], &[255; 8], &[6, 5]].concat();
+    check(&Change::Session(session), &[&fixed, &[0, 0, 0, 0, 0], b"c"]);
+    session.owner = Owner::User("");
+    check(&Change::Session(session), &[&fixed, &[1, 0, 0, 0, 0], b"c"]);
+    session.owner = Owner::User("fl\u{fc}");
+    let user = [&[1, 4, 0, 0, 0], "fl\u{fc}".as_bytes()].concat();
+    check(&Change::Session(session), &[&fixed, &user, b"c"]);
+    for malformed in [[2, 0, 0, 0, 0], [0, 1, 0, 0, 0], [1, 9, 0, 0, 0]] {
+        let bytes = [&fixed, &malformed[..], b"c"].concat();
+        assert!(decode(&bytes).is_err(), "{malformed:?}");
+    }
 }
 
 #[test]

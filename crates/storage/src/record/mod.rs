@@ -110,6 +110,42 @@ pub struct Session<'a> {
     pub away_since: Option<WallMillis>,
     /// The last packet identifier handed out when this was written (0: none), to go on behind it.
     pub packet_id_hint: u16,
+    /// Whose it is.
+    pub owner: Owner<&'a str>,
+}
+
+/// The user that a session belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner<T> {
+    /// It was begun while the node did not ask.
+    #[default]
+    Unknown,
+    /// A client without user name.
+    Anonymous,
+    /// The user of this name.
+    User(T),
+}
+
+impl Owner<&str> {
+    /// With a name of its own.
+    pub fn boxed(self) -> Owner<Box<str>> {
+        match self {
+            Self::Unknown => Owner::Unknown,
+            Self::Anonymous => Owner::Anonymous,
+            Self::User(name) => Owner::User(name.into()),
+        }
+    }
+}
+
+impl Owner<Box<str>> {
+    /// With a name that is lent.
+    pub fn as_deref(&self) -> Owner<&str> {
+        match self {
+            Self::Unknown => Owner::Unknown,
+            Self::Anonymous => Owner::Anonymous,
+            Self::User(name) => Owner::User(name),
+        }
+    }
 }
 
 /// A subscription of a session.

@@ -9,7 +9,7 @@ use super::deliveries::{Deliveries, Delivery};
 use super::index::{Entry, Index};
 use super::print::Print;
 use super::recovered::{RecoveredDelivery, RecoveredSession, RecoveredSubscription, RecoveredWill};
-use crate::record::{Awaiting, MessageId, Seq, SessionId, WallMillis};
+use crate::record::{Awaiting, MessageId, Owner, Seq, SessionId, WallMillis};
 
 /// Collected deliveries of a session that are put in order at the earliest.
 const FOLD_MIN: usize = 1024;
@@ -48,6 +48,7 @@ pub(super) struct Own {
     pub(super) expiry_secs: u32,
     pub(super) away_since: Option<WallMillis>,
     pub(super) packet_id_hint: u16,
+    pub(super) owner: Owner<Box<str>>,
     pub(super) print: Print,
 }
 
@@ -133,6 +134,7 @@ impl Collected {
             expiry_secs: own.expiry_secs,
             away_since: own.away_since,
             packet_id_hint: own.packet_id_hint,
+            owner: own.owner,
             subscriptions: by_filter.into_iter().map(subscription).collect(),
             deliveries,
             received: self

@@ -3,7 +3,7 @@
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS, Version};
 
-use crate::record::{Awaiting, Message, MessageId, Seq, SessionId, WallMillis, Will};
+use crate::record::{Awaiting, Message, MessageId, Owner, Seq, SessionId, WallMillis, Will};
 
 /// The whole state, as the acknowledged changes left it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct RecoveredSession {
     pub away_since: Option<WallMillis>,
     /// As [`Session::packet_id_hint`](crate::Session::packet_id_hint).
     pub packet_id_hint: u16,
+    /// Whose it is.
+    pub owner: Owner<Box<str>>,
     /// By filter.
     pub subscriptions: Vec<RecoveredSubscription>,
     /// In their order: what was sent, and what waits behind it.

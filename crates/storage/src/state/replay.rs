@@ -143,6 +143,7 @@ impl Replay {
             expiry_secs: session.expiry_secs,
             away_since: session.away_since,
             packet_id_hint: session.packet_id_hint,
+            owner: session.owner.boxed(),
             print: self.index.print(payload),
         };
         self.collected(session.id).own = Some(own);

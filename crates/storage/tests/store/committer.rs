@@ -4,7 +4,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use thrum_codec::Version;
 use thrum_storage::disk::sim::{Faults, SimStorage};
-use thrum_storage::{Batch, Change, Committer, Health, QUEUE_BYTES_MAX, Session, Submitter, Wake};
+use thrum_storage::{
+    Batch, Change, Committer, Health, Owner, QUEUE_BYTES_MAX, Session, Submitter, Wake,
+};
 
 use crate::open;
 
@@ -17,6 +19,7 @@ fn session(id: u64, client_id: &str) -> Batch {
         expiry_secs: 60,
         away_since: None,
         packet_id_hint: 0,
+        owner: Owner::Unknown,
     }));
     batch
 }

@@ -70,11 +70,11 @@ fn a_flipped_bit_costs_one_record_at_most() {
 #[test]
 fn a_damaged_record_is_saved_in_quarantine_and_the_rest_served() {
     let (storage, model, _) = written(7);
-    let (name, bytes) = segments(&storage).remove(0);
-    let at = bytes
-        .windows(9)
-        .position(|text| text.starts_with(b"client-"))
-        .unwrap();
+    let place_of = |(name, bytes): (String, Vec<u8>)| {
+        let at = bytes.windows(7).position(|text| text == b"client-")?;
+        Some((name, at))
+    };
+    let (name, at) = segments(&storage).into_iter().find_map(place_of).unwrap();
     storage.rot(&name, at, 0x20);
     let (_, recovered, report) = open(&storage);
     let [damage] = report.damaged[..] else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS};
-use thrum_storage::{Awaiting, Change, Content, Recovered};
+use thrum_storage::{Awaiting, Change, Content, Owner, Recovered};
 
 /// Text of a message and everything said about it.
 pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8>);
@@ -12,10 +12,12 @@ pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8
 /// Text of a will and everything said about it.
 pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>);
 
+/// Client identifier, level, expiry, away since, hint, owner.
+type Own = (String, String, u32, Option<u64>, u16, Owner<Box<str>>);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelSession {
-    /// Client identifier, level, expiry, away since, hint.
-    pub(crate) own: Option<(String, String, u32, Option<u64>, u16)>,
+    pub(crate) own: Option<Own>,
     pub(crate) subscriptions: BTreeMap<String, (u8, bool, bool, u8, u32)>,
     pub(crate) deliveries: BTreeMap<u64, ModelDelivery>,
     pub(crate) received: BTreeSet<u16>,
@@ -52,6 +54,7 @@ impl Model {
                     s.expiry_secs,
                     s.away_since,
                     s.packet_id_hint,
+                    s.owner.boxed(),
                 );
                 self.session(s.id).own = Some(own);
             }
@@ -208,6 +211,7 @@ impl From<&Recovered> for Model {
                 session.expiry_secs,
                 session.away_since,
                 session.packet_id_hint,
+                session.owner.as_deref().boxed(),
             ));
             for one in &session.subscriptions {
                 let wanted = options(one.options, one.identifier);

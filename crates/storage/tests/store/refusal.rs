@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thrum_storage::disk::sim::SimStorage;
 use thrum_storage::disk::{OpenDirError, RealDisk};
-use thrum_storage::{Batch, Change, OpenError, Options, Session, Store};
+use thrum_storage::{Batch, Change, OpenError, Options, Owner, Session, Store};
 
 use crate::model::Model;
 use crate::script::Script;
@@ -73,6 +73,7 @@ fn a_later_format_is_refused_and_left_alone() {
         expiry_secs: 1,
         away_since: None,
         packet_id_hint: 0,
+        owner: Owner::Unknown,
     }));
     store.apply(&batch).unwrap();
     store.close().unwrap();

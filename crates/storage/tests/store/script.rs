@@ -4,8 +4,8 @@ use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
 use thrum_storage::disk::sim::SimStorage;
 use thrum_storage::{
-    Awaiting, Batch, Change, Identifiers, Inflight, Message, Queued, Recovered, Retained, Session,
-    Subscription, Will,
+    Awaiting, Batch, Change, Identifiers, Inflight, Message, Owner, Queued, Recovered, Retained,
+    Session, Subscription, Will,
 };
 
 use crate::model::Model;
@@ -142,6 +142,7 @@ impl<'a> Script<'a> {
             expiry_secs: 3600,
             away_since: None,
             packet_id_hint: 0,
+            owner: Owner::Unknown,
         }));
     }
 
@@ -149,6 +150,7 @@ impl<'a> Script<'a> {
         let Some(id) = self.any_session() else { return };
         let client_id = format!("client-{id}");
         let away = self.below(3);
+        let user = format!("user-{}", self.below(2));
         self.push(&Change::Session(Session {
             id,
             client_id: &client_id,
@@ -160,6 +162,11 @@ impl<'a> Script<'a> {
             expiry_secs: 3600,
             away_since: (away == 1).then_some(1_700_000_000_000),
             packet_id_hint: u16::try_from(self.below(3)).unwrap(),
+            owner: match self.below(3) {
+                0 => Owner::Unknown,
+                1 => Owner::Anonymous,
+                _ => Owner::User(&user),
+            },
         }));
     }
 

@@ -3,7 +3,7 @@
 use thrum_codec::{QoS, Version};
 use thrum_storage::disk::sim::{Faults, SimDisk, SimStorage};
 use thrum_storage::{
-    Batch, Change, Health, Identifiers, Message, Options, Queued, Session, Store, WriteError,
+    Batch, Change, Health, Identifiers, Message, Options, Owner, Queued, Session, Store, WriteError,
 };
 
 use crate::model::Model;
@@ -19,6 +19,7 @@ fn session(id: u64) -> Batch {
         expiry_secs: 60,
         away_since: None,
         packet_id_hint: 0,
+        owner: Owner::Unknown,
     }));
     batch
 }

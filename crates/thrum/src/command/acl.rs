@@ -76,6 +76,9 @@ struct TestArgs {
     /// Configuration of the broker; without it /etc/thrum/thrum.toml.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Data directory of the broker with the user store, in place of the one that the configuration names.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -104,8 +107,15 @@ struct Found {
 pub(crate) fn run(args: &AclArgs) -> anyhow::Result<ExitCode> {
     let AclCommand::Test(args) = &args.command;
     args.check()?;
+    let data_dir = args.data_dir.iter();
     let request = Request {
         file: args.config.clone(),
+        flags: data_dir
+            .map(|folder| {
+                let folder = folder.to_string_lossy().into_owned();
+                ("node.data_dir", folder, "--data-dir")
+            })
+            .collect(),
         ..Request::default()
     };
     let loaded = config::load(&request).map_err(Failure::usage)?;

@@ -20,7 +20,8 @@ Examples:
   thrum pub -t hello -m world                         one message
   thrum pub -t sensors/door -m open -q 1 -r           acknowledged, and kept for later subscribers
   tail -f log | thrum pub -t logs -l                  every line a message
-  thrum pub -t orders -f order.json -D publish content-type application/json";
+  thrum pub -t orders -f order.json -D publish content-type application/json
+  thrum pub -L mqtts://broker.example/hello -m world  over TLS; also ws://, wss://, quic:// and unix://";
 
 /// Publish messages, with the options of Mosquitto's client.
 #[derive(Debug, Args)]

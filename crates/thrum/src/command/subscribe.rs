@@ -26,7 +26,8 @@ Examples:
   thrum sub -v -t 'sensors/#'                         with their topics
   thrum sub -t status -C 1 -W 5                       one message, or exit code 27 after five seconds
   thrum sub -t '#' -F '@H:@M:@S %t %q %l %p'          time, topic, QoS, length, payload
-  thrum sub -t '#' --remove-retained --retained-only  delete all retained messages";
+  thrum sub -t '#' --remove-retained --retained-only  delete all retained messages
+  thrum sub -L mqtts://broker.example/hello           over TLS; also ws://, wss://, quic:// and unix://";
 
 /// Subscribe and print messages, with the options of Mosquitto's client.
 #[derive(Debug, Args)]

@@ -131,6 +131,7 @@ fn help_is_as_it_was_reviewed() {
     for (line, file) in [
         ("thrum --help", "thrum.txt"),
         ("thrum serve -h", "serve.txt"),
+        ("thrum pub --help", "pub.txt"),
         ("thrum config -h", "config.txt"),
         ("thrum config import mosquitto -h", "config-import.txt"),
         ("thrum acl test -h", "acl-test.txt"),

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod guide;
 mod layer;
+#[cfg(test)]
+mod made_part;
 pub(crate) mod mosquitto;
 mod problem;
 mod reference;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thrum_auth::config::{AclConfig, Anonymous, AuthConfig};
+use thrum_auth::config::{AclConfig, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
     self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
@@ -67,11 +67,7 @@ impl Config {
             listeners: self.listeners.clone(),
             tls: self.tls,
             auth: broker::AuthConfig {
-                anonymous: match self.auth.anonymous {
-                    Anonymous::Loopback => broker::Anonymous::Loopback,
-                    Anonymous::Everyone => broker::Anonymous::Everyone,
-                    Anonymous::Nobody => broker::Anonymous::Nobody,
-                },
+                anonymous: self.auth.anonymous,
             },
             storage: self.storage,
             limits: self.limits.clone(),
@@ -86,11 +82,7 @@ impl Config {
     pub(crate) fn access(&self) -> Settings {
         let of_listener = |listener: &ListenerConfig| ListenerSettings {
             chain: (!listener.auth.is_empty()).then(|| listener.auth.clone()),
-            anonymous: listener.anonymous.map(|anonymous| match anonymous {
-                broker::Anonymous::Loopback => Anonymous::Loopback,
-                broker::Anonymous::Everyone => Anonymous::Everyone,
-                broker::Anonymous::Nobody => Anonymous::Nobody,
-            }),
+            anonymous: listener.anonymous,
         };
         let listeners = self.listeners.iter();
         Settings {

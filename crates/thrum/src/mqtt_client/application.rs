@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use thrum_codec::packet::Publish;
-use thrum_codec::{Packet, PacketId};
+use thrum_codec::{Packet, PacketId, Version, decode, frame};
 use thrum_protocol::Time;
 use thrum_protocol::client::{Client, Event, PublishError};
 
@@ -112,6 +112,19 @@ pub(crate) trait Application {
     /// A connection that is lost is made again.
     fn reconnects(&self) -> bool {
         false
+    }
+}
+
+/// Tells `-d` which packets these bytes are.
+pub(super) fn trace(mut written: &[u8], version: Version, console: Console) {
+    if !console.debug {
+        return;
+    }
+    while let Ok(Some(frame)) = frame::split(written, u32::MAX) {
+        if let Ok(packet) = decode(frame, version) {
+            console.debug(|| format!("sent {}, {} bytes", name(&packet), frame.len));
+        }
+        written = &written[frame.len..];
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use thrum_codec::{QoS, Version};
 
+use crate::tls_args::TlsArgs;
+
 /// Where to connect and as whom.
 #[derive(Debug, Args)]
 #[expect(
@@ -13,6 +15,22 @@ use thrum_codec::{QoS, Version};
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct ConnectionArgs {
+    /// Show every packet on standard error
+    #[arg(short, long)]
+    pub(super) debug: bool,
+
+    /// No warnings and no errors but those of wrong usage
+    #[arg(long)]
+    pub(super) quiet: bool,
+
+    /// Accepted for old scripts: small packets are never held back
+    #[arg(long, hide = true)]
+    nodelay: bool,
+
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+
     /// Host to connect to [default: localhost]; without a value, print this help
     #[arg(short = 'h', long, value_name = "HOST", help_heading = "Connection")]
     #[expect(
@@ -21,13 +39,22 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(super) host: Option<Option<String>>,
 
-    /// Port to connect to [default: 1883; with quic:// 14567]
+    /// Port to connect to [default: 1883; with TLS 8883, with --ws 80 or 443]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub(super) port: Option<u16>,
 
-    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`, or the same with `quic://` for MQTT over QUIC
+    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`, the same with `mqtts:` and `quic:`;
+    /// `ws://host/path`, `wss:`; `unix:///path`
     #[arg(short = 'L', long, value_name = "URL", conflicts_with_all = ["host", "port"], help_heading = "Connection")]
     pub(super) url: Option<String>,
+
+    /// Connect through this Unix socket; -L may say what is spoken there, such as `ws://host/path`
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port", "bind_address"], help_heading = "Connection")]
+    pub(super) unix: Option<PathBuf>,
+
+    /// MQTT in a WebSocket, on the path /mqtt (-L has others)
+    #[arg(long, conflicts_with = "url", help_heading = "Connection")]
+    pub(super) ws: bool,
 
     /// Local address or host name to connect from
     #[arg(short = 'A', value_name = "ADDRESS", help_heading = "Connection")]
@@ -47,31 +74,12 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(super) keepalive: u16,
 
-    /// Certificates in PEM that sign the server's, in place of those of the system
-    #[arg(long, value_name = "FILE", help_heading = "TLS (quic://)")]
-    pub(super) cafile: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "TLS")]
+    pub(super) tls: TlsArgs,
 
-    /// Client's certificate in PEM; needs --key
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "key",
-        help_heading = "TLS (quic://)"
-    )]
-    pub(super) cert: Option<PathBuf>,
-
-    /// Key of the client's certificate in PEM; needs --cert
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cert",
-        help_heading = "TLS (quic://)"
-    )]
-    pub(super) key: Option<PathBuf>,
-
-    /// Take any certificate: encrypted, but anybody may be the server
-    #[arg(long, conflicts_with = "cafile", help_heading = "TLS (quic://)")]
-    pub(super) insecure: bool,
+    /// Turn TLS on and trust what the system trusts; without -L port 8883 and every other flag of TLS turn it on too
+    #[arg(long, conflicts_with = "cafile", help_heading = "TLS")]
+    pub(super) tls_use_os_certs: bool,
 
     /// Client identifier
     #[arg(
@@ -157,22 +165,6 @@ pub(crate) struct ConnectionArgs {
     /// The will is published as retained
     #[arg(long, requires = "will_topic", help_heading = "Will")]
     pub(super) will_retain: bool,
-
-    /// Show every packet on standard error
-    #[arg(short, long)]
-    pub(super) debug: bool,
-
-    /// No warnings and no errors but those of wrong usage
-    #[arg(long)]
-    pub(super) quiet: bool,
-
-    /// Accepted for old scripts: small packets are never held back
-    #[arg(long, hide = true)]
-    nodelay: bool,
-
-    /// Print help
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
 }
 
 impl ConnectionArgs {

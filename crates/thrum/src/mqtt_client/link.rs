@@ -1,33 +1,41 @@
-//! The socket and its two buffers.
+//! The socket, the layers between it and MQTT, and the buffers of both sides.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, Socket, Type};
-use thrum_transport::Scheme;
+use socket2::Socket;
+use thrum_transport::{Connector, LayerError, Layers, Scheme};
 
 use super::Stop;
-use super::plan::Target;
+use super::dial::dial;
 use super::quic::Quic;
+use super::target::Target;
 
-/// How long a TCP connection may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the handshakes of TLS and WebSocket may take.
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last bytes may take to leave, and the broker to close its side.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A connection; never blocks but in [`Link::wait`].
-#[derive(Debug)]
 pub(super) struct Link {
-    /// Of TCP, or the end of a pipe to what carries it over QUIC.
+    /// Of TCP, of this machine, or the end of a pipe to what carries it over QUIC.
     stream: Socket,
     /// Goes after the socket, so that its last words are still carried.
     quic: Option<Quic>,
+    /// TLS and WebSocket; none where the socket carries MQTT as it is.
+    layers: Option<Layers>,
+    /// What the layers have for the socket.
+    wire: Vec<u8>,
+    scheme: Scheme,
+    /// Where it leads, for messages.
+    place: String,
     chunk: Box<[u8]>,
+    /// Something of MQTT, or what should be that, has come.
+    heard: bool,
     /// Received and not yet handled.
     pub(super) input: Vec<u8>,
     /// To be sent.
@@ -42,43 +50,92 @@ pub(super) struct Ready {
 }
 
 impl Link {
+    /// Connects and begins the handshakes; files of certificates are read each time, so that renewed ones count.
     pub(super) fn open(target: &Target) -> Result<Self, Stop> {
-        let addresses = resolve(&target.host, target.port)?;
-        let local = match &target.bind_address {
-            Some(address) => resolve(address, 0)?,
-            None => Vec::new(),
-        };
-        let (stream, quic) = match target.scheme {
-            Scheme::Quic => {
-                let (stream, quic) = Quic::open(target, &addresses, &local)?;
-                (stream, Some(quic))
-            }
-            Scheme::Mqtt | Scheme::Mqtts | Scheme::Ws | Scheme::Wss => {
-                (connect_first(target, &addresses, &local)?, None)
-            }
-        };
-        Ok(Self {
+        let connector = Connector::new(&target.endpoint, &target.tls)
+            .map_err(|error| Stop::usage(error.to_string()))?;
+        let (stream, quic) = dial(target, &connector)?;
+        let mut link = Self {
             stream,
             quic,
+            layers: connector.layers(),
+            wire: Vec::new(),
+            scheme: target.endpoint.scheme,
+            place: target.place(),
             chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
+            heard: false,
             input: Vec::new(),
             output: Vec::new(),
-        })
+        };
+        let started = match &mut link.layers {
+            Some(layers) => layers.start(&mut link.wire),
+            None => Ok(()),
+        };
+        started.map_err(|error| link.refused(&error))?;
+        Ok(link)
+    }
+
+    /// All handshakes below MQTT are done.
+    pub(super) fn is_open(&self) -> bool {
+        self.layers.as_ref().is_none_or(Layers::is_open)
+    }
+
+    /// What the handshakes have agreed on, for `-d`; none without TLS of its own.
+    pub(super) fn security(&self) -> Option<String> {
+        let tls = self.layers.as_ref()?.tls()?;
+        let resumed = if tls.resumed { ", resumed" } else { "" };
+        Some(format!("{}, {}{resumed}", tls.version, tls.cipher_suite))
+    }
+
+    /// The handshakes have taken too long.
+    pub(super) fn unanswered(&self) -> Stop {
+        let (place, seconds) = (&self.place, HANDSHAKE_TIMEOUT.as_secs());
+        let handshake = match self.layers.as_ref().and_then(Layers::cut_off) {
+            Some(LayerError::CutOff(layer)) => layer,
+            _ => "TLS",
+        };
+        Stop::unreachable(format!(
+            "no connection to {place}: the server did not answer the {handshake} handshake within \
+             {seconds} s; check that it speaks {handshake} on this port"
+        ))
     }
 
     /// Sends what the socket takes now.
     pub(super) fn flush(&mut self) -> Result<(), Stop> {
+        // What the socket does not take yet bounds what is taken from the command.
+        if self.wire.is_empty() && self.is_open() {
+            self.wrap().map_err(|error| self.refused(&error))?;
+        }
+        self.write().map_err(|error| self.lost(&error))
+    }
+
+    /// Takes what is to be sent through the layers.
+    fn wrap(&mut self) -> Result<(), LayerError> {
+        if let Some(layers) = &mut self.layers
+            && !self.output.is_empty()
+        {
+            layers.send(&self.output, &mut self.wire)?;
+            self.output.clear();
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = match self.layers {
+            Some(_) => &mut self.wire,
+            None => &mut self.output,
+        };
         let mut sent = 0;
-        while sent < self.output.len() {
-            match self.stream.write(&self.output[sent..]) {
+        while sent < bytes.len() {
+            match self.stream.write(&bytes[sent..]) {
                 Ok(0) => break,
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.lost(&error.to_string())),
+                Err(error) => return Err(error),
             }
         }
-        self.output.drain(..sent);
+        bytes.drain(..sent);
         Ok(())
     }
 
@@ -89,7 +146,7 @@ impl Link {
         input: Option<BorrowedFd<'_>>,
     ) -> Result<Ready, Stop> {
         let mut wanted = PollFlags::IN;
-        if !self.output.is_empty() {
+        if !self.output.is_empty() || !self.wire.is_empty() {
             wanted |= PollFlags::OUT;
         }
         let socket = PollFd::from_borrowed_fd(self.stream.as_fd(), wanted);
@@ -113,39 +170,117 @@ impl Link {
         })
     }
 
-    /// Reads what has come.
+    /// Reads what has come. What came before an error is in the input.
     pub(super) fn fill(&mut self) -> Result<(), Stop> {
-        match self.stream.read(&mut self.chunk) {
-            Ok(0) => Err(match self.quic.as_ref().and_then(Quic::failure) {
-                Some(failure) => failure,
-                None => Stop::unreachable("the broker closed the connection"),
-            }),
-            Ok(length) => {
-                self.input.extend_from_slice(&self.chunk[..length]);
-                Ok(())
-            }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(self.lost(&error.to_string())),
+        let length = match self.stream.read(&mut self.chunk) {
+            Ok(0) => return Err(self.ended()),
+            Ok(length) => length,
+            Err(error) if is_nothing_yet(&error) => return Ok(()),
+            Err(error) => return Err(self.lost(&error)),
+        };
+        let received = self.unwrap(length);
+        self.check_opening()?;
+        if let Err(error) = received {
+            // An alert that tells the server why; it may have gone.
+            self.write().ok();
+            return Err(self.refused(&error));
+        }
+        if self.layers.as_ref().is_some_and(Layers::is_closed_by_peer) {
+            self.write().ok();
+            return Err(self.ended());
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of the socket through the layers.
+    fn unwrap(&mut self, length: usize) -> Result<(), LayerError> {
+        let bytes = &mut self.chunk[..length];
+        if let Some(layers) = &mut self.layers {
+            return layers.receive(bytes, &mut self.input, &mut self.wire);
+        }
+        self.input.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The first bytes show whether the server speaks MQTT at all.
+    fn check_opening(&mut self) -> Result<(), Stop> {
+        if self.heard || self.input.is_empty() {
+            return Ok(());
+        }
+        self.heard = true;
+        let Some(why) = not_mqtt(&self.input, self.scheme) else {
+            return Ok(());
+        };
+        self.input.clear();
+        Err(Stop::unreachable(format!(
+            "no connection to {}: {why}",
+            self.place
+        )))
+    }
+
+    /// What the end of the connection means.
+    fn ended(&self) -> Stop {
+        if let Some(failure) = self.quic.as_ref().and_then(Quic::failure) {
+            return failure;
+        }
+        if let Some(error) = self.layers.as_ref().and_then(Layers::cut_off) {
+            return self.refused(&error);
+        }
+        if self.heard {
+            return Stop::unreachable("the broker closed the connection");
+        }
+        Stop::unreachable(format!(
+            "{} closed the connection before it answered: check that it speaks {} there; its log may say more",
+            self.place,
+            spoken(self.scheme)
+        ))
+    }
+
+    /// What an error of the socket means.
+    fn lost(&mut self, error: &io::Error) -> Stop {
+        if let Some(failure) = self.quic.as_ref().and_then(Quic::failure) {
+            return failure;
+        }
+        match self.last_words() {
+            Some(error) => self.refused(&error),
+            None => Stop::unreachable(format!("connection to {} lost: {error}", self.place)),
         }
     }
 
-    /// What the end of the socket means.
-    fn lost(&self, error: &str) -> Stop {
-        let failure = self.quic.as_ref().and_then(Quic::failure);
-        failure.unwrap_or_else(|| Stop::unreachable(format!("connection lost: {error}")))
+    /// A server that has hung up may have said why in TLS, and that is still to be read.
+    fn last_words(&mut self) -> Option<LayerError> {
+        self.layers.as_ref()?;
+        while let Ok(length @ 1..) = self.stream.read(&mut self.chunk) {
+            if let Err(error) = self.unwrap(length) {
+                return Some(error);
+            }
+        }
+        None
+    }
+
+    /// What the layers say, and whose fault it is.
+    fn refused(&self, error: &LayerError) -> Stop {
+        let message = format!("no connection to {}: {error}", self.place);
+        match error {
+            LayerError::ClientCertificateMissing | LayerError::ClientCertificateRefused { .. } => {
+                Stop::denied(message)
+            }
+            _ => Stop::unreachable(message),
+        }
     }
 
     /// Sends the rest and closes. Waits for the broker to close its side, because closing with unread bytes in the
     /// socket would make the kernel throw away what is still on its way to the broker.
     pub(super) fn close(mut self) {
-        let mut finish = || -> std::io::Result<()> {
+        let mut finish = || -> io::Result<()> {
+            self.wrap().map_err(io::Error::other)?;
+            if let Some(layers) = &mut self.layers {
+                layers.close(&mut self.wire);
+            }
             self.stream.set_nonblocking(false)?;
             self.stream.set_write_timeout(Some(CLOSE_TIMEOUT))?;
             self.stream.set_read_timeout(Some(CLOSE_TIMEOUT))?;
+            self.stream.write_all(&self.wire)?;
             self.stream.write_all(&self.output)?;
             self.stream.shutdown(std::net::Shutdown::Write)?;
             while self.stream.read(&mut self.chunk)? != 0 {}
@@ -153,6 +288,38 @@ impl Link {
         };
         // The connection may be gone already, and there is nothing more to do about it.
         finish().ok();
+    }
+}
+
+fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// What a server speaks whose first bytes are no packet of MQTT, and what to do.
+fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
+    let inside_tls = scheme.is_tls();
+    match opening {
+        // An alert or a handshake message; a broker begins with CONNACK or AUTH.
+        [0x15 | 0x16, ..] if !inside_tls => {
+            Some("the server speaks TLS on this port: use mqtts://, or wss:// if it is a WebSocket")
+        }
+        [b'H', b'T', b'T', b'P', ..] if inside_tls => {
+            Some("the server speaks HTTP on this port: use wss:// and the path of its WebSocket")
+        }
+        [b'H', b'T', b'T', b'P', ..] => {
+            Some("the server speaks HTTP on this port: use ws:// and the path of its WebSocket")
+        }
+        _ => None,
+    }
+}
+
+/// What a scheme carries, in words.
+const fn spoken(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Mqtt => "MQTT, and without TLS",
+        Scheme::Mqtts => "MQTT inside TLS, and not inside a WebSocket",
+        Scheme::Ws | Scheme::Wss => "MQTT inside the WebSocket",
+        Scheme::Quic => "MQTT over QUIC",
     }
 }
 
@@ -172,66 +339,19 @@ fn poll_for(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<(), Sto
     }
 }
 
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Stop> {
-    let addresses = (host, port).to_socket_addrs().map_err(|error| {
-        Stop::unreachable(format!(
-            "cannot find the host {host}: {error}; check the name"
-        ))
-    })?;
-    Ok(addresses.collect())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A connection to the first address that accepts one.
-fn connect_first(
-    target: &Target,
-    addresses: &[SocketAddr],
-    local: &[SocketAddr],
-) -> Result<Socket, Stop> {
-    let place = target.place();
-    let mut failure = None;
-    for address in addresses {
-        match connect(*address, local) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = failure.or(Some(error)),
+    #[test]
+    fn other_protocols_are_told_by_their_first_bytes() {
+        let alert = b"\x15\x03\x01\x00\x02\x02\x46";
+        assert!(not_mqtt(alert, Scheme::Mqtt).is_some_and(|why| why.contains("mqtts://")));
+        let answer = b"HTTP/1.1 400 Bad Request\r\n";
+        assert!(not_mqtt(answer, Scheme::Mqtt).is_some_and(|why| why.contains("use ws://")));
+        assert!(not_mqtt(answer, Scheme::Mqtts).is_some_and(|why| why.contains("use wss://")));
+        for packet in [&b"\x20\x02\x00\x00"[..], b"\xF0\x02\x18\x00"] {
+            assert_eq!(not_mqtt(packet, Scheme::Mqtt), None);
         }
-    }
-    let why = match failure {
-        Some(error) => format!("cannot connect to {place}: {}", explain(&error)),
-        None => format!("{place}: the name has no address"),
-    };
-    Err(Stop::unreachable(why))
-}
-
-// [MQTT-4.2.0-1] [MQTT3-7.1.2-1]
-fn connect(address: SocketAddr, local: &[SocketAddr]) -> std::io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    let same_family = local
-        .iter()
-        .find(|local| local.is_ipv4() == address.is_ipv4());
-    if let Some(local) = same_family {
-        socket.bind(&(*local).into())?;
-    }
-    socket.connect_timeout(&address.into(), CONNECT_TIMEOUT)?;
-    // Acknowledgements must not wait for more data.
-    socket.set_tcp_nodelay(true)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-fn explain(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            "connection refused; is the broker running? start one with `thrum serve --dev`"
-                .to_owned()
-        }
-        ErrorKind::TimedOut => "no answer; check host, port and firewalls".to_owned(),
-        ErrorKind::AddrNotAvailable => {
-            "the address to connect from is not one of this machine; check -A".to_owned()
-        }
-        _ => format!("{error}; check host and port"),
     }
 }

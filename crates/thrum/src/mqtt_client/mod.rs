@@ -8,6 +8,7 @@ mod application;
 mod arguments;
 mod clock;
 mod console;
+mod dial;
 mod format;
 mod link;
 mod payload;
@@ -19,6 +20,7 @@ mod retry;
 mod run;
 mod scram;
 mod stop;
+mod target;
 mod url;
 
 pub(crate) use application::{Application, Outbox, Progress};

@@ -9,11 +9,10 @@ use std::path::Path;
 use thrum_codec::topic::is_valid_name;
 use thrum_codec::{TopicFilter, Version};
 use thrum_protocol::client::{ClientOptions, WillOptions};
-use thrum_transport::{Scheme, TlsOptions};
 
 use super::property::PropertyValues;
 use super::scram;
-use super::url::Url;
+use super::target::Target;
 use super::{ConnectionArgs, Console, Stop};
 
 /// As many as the mosquitto commands have under way.
@@ -39,18 +38,6 @@ pub(crate) struct Plan {
     pub(crate) console: Console,
 }
 
-/// Where to connect to and from.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    /// TCP or QUIC.
-    pub(super) scheme: Scheme,
-    /// Trust in servers over QUIC.
-    pub(super) tls: TlsOptions,
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) bind_address: Option<String>,
-}
-
 /// What differs between the commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
@@ -60,18 +47,6 @@ pub(crate) struct Defaults {
     pub(crate) version: Version,
     /// An argument that needs 5.0 is given: its name.
     pub(crate) needs_5: Option<&'static str>,
-}
-
-impl Target {
-    /// As it is shown.
-    pub(super) fn place(&self) -> String {
-        let Self { host, port, .. } = self;
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
-    }
 }
 
 impl Plan {
@@ -84,10 +59,7 @@ impl Plan {
             quiet: args.quiet,
             debug: args.debug,
         };
-        let url = match &args.url {
-            Some(url) => Url::parse(url)?,
-            None => Url::default(),
-        };
+        let (target, url_topic) = Target::new(args)?;
         let mut properties = PropertyValues::parse(&args.properties)?;
         let version = version(args, &properties, defaults)?;
         let given_id = client_id(args);
@@ -96,57 +68,29 @@ impl Plan {
                 "-c keeps a session under the client id: give one with -i",
             ));
         }
+        let endpoint = &target.endpoint;
         let mut options = ClientOptions {
             version,
             clean_start: !args.disable_clean_session,
             keep_alive: args.keepalive,
             session_expiry: session_expiry(args),
             inflight_max: args.max_inflight.unwrap_or(INFLIGHT_MAX),
-            username: args.username.clone().or_else(|| url.username.clone()),
-            password: password(args, &url, console)?,
+            username: args.username.clone().or_else(|| endpoint.username.clone()),
+            password: password(args, endpoint.password.as_deref(), console)?,
             will: will(args, std::mem::take(&mut properties.will))?,
             ..ClientOptions::default()
         };
         std::mem::take(&mut properties.connect).apply(&mut options);
         let scram = args.scram.then(|| credentials(&mut options)).transpose()?;
-        let host = match (&args.url, &args.host) {
-            (Some(_), _) => url.host,
-            (None, Some(Some(host))) => host.clone(),
-            (None, Some(None) | None) => "localhost".to_owned(),
-        };
-        let port = url.port.or(args.port);
-        let port = port.unwrap_or_else(|| url.scheme.default_port());
-        let tls = tls(args);
-        if !url.scheme.is_tls() && tls != TlsOptions::default() {
-            return Err(Stop::usage(
-                "--cafile, --cert, --key and --insecure need -L quic://: without it there is no TLS",
-            ));
-        }
         Ok(Self {
-            target: Target {
-                scheme: url.scheme,
-                tls,
-                host,
-                port,
-                bind_address: args.bind_address.clone(),
-            },
+            target,
             client_id: given_id.unwrap_or_else(|| made_up_id(version, defaults.id_prefix)),
             options,
             scram,
             properties,
-            url_topic: url.topic,
+            url_topic,
             console,
         })
-    }
-}
-
-fn tls(args: &ConnectionArgs) -> TlsOptions {
-    TlsOptions {
-        ca_file: args.cafile.clone(),
-        insecure: args.insecure,
-        cert_file: args.cert.clone(),
-        key_file: args.key.clone(),
-        ..TlsOptions::default()
     }
 }
 
@@ -219,9 +163,13 @@ fn made_up_id(version: Version, prefix: &str) -> String {
     }
 }
 
-fn password(args: &ConnectionArgs, url: &Url, console: Console) -> Result<Option<Vec<u8>>, Stop> {
+fn password(
+    args: &ConnectionArgs,
+    of_url: Option<&str>,
+    console: Console,
+) -> Result<Option<Vec<u8>>, Stop> {
     let given = args.password.clone().map(OsString::into_vec);
-    let visible = given.or_else(|| url.password.clone());
+    let visible = given.or_else(|| of_url.map(|password| password.as_bytes().to_vec()));
     if visible.is_some() {
         console.warn(
             "a password on the command line is visible to others on this machine; \
@@ -331,28 +279,18 @@ mod tests {
         assert!(args("-h").wants_help());
         assert!(args("-h -d").wants_help());
         assert!(!args("-h example").wants_help());
-        assert_eq!(plan("-h example -p 1884").unwrap().target.host, "example");
-        let Target { host, port, .. } = plan("").unwrap().target;
-        assert_eq!((host.as_str(), port), ("localhost", 1883));
+        let place = |line| plan(line).unwrap().target.place();
+        assert_eq!(place("-h example -p 1884"), "mqtt://example:1884");
+        assert_eq!(place(""), "mqtt://localhost:1883");
     }
 
     #[test]
     fn a_url_gives_place_credentials_and_topic() {
         let plan = plan("-L mqtt://u:p@h:99/a/b --quiet").unwrap();
-        assert_eq!((plan.target.host.as_str(), plan.target.port), ("h", 99));
+        assert_eq!(plan.target.place(), "mqtt://h:99");
         assert_eq!(plan.options.username.as_deref(), Some("u"));
         assert_eq!(plan.options.password.as_deref(), Some(&b"p"[..]));
         assert_eq!(plan.url_topic.as_deref(), Some("a/b"));
-    }
-
-    #[test]
-    fn quic_has_a_port_and_trust_of_its_own() {
-        let target = plan("-L quic://h/t --cafile ca.pem").unwrap().target;
-        assert_eq!((target.scheme, target.port), (Scheme::Quic, 14_567));
-        assert_eq!(target.tls.ca_file, Some("ca.pem".into()));
-        for line in ["--insecure", "-L mqtt://h --cafile ca.pem"] {
-            assert_eq!(plan(line).unwrap_err().code, 2);
-        }
     }
 
     #[test]

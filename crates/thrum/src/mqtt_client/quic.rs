@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use socket2::Socket;
 use thrum_quic::{DialError, DialOptions, Dialing, QuicDialer};
-use thrum_transport::{Connector, ConnectorError, Endpoint};
+use thrum_transport::Connector;
 
 use super::Stop;
-use super::plan::Target;
+use super::target::Target;
 
 /// What carries a socket.
 #[derive(Debug)]
@@ -21,20 +21,11 @@ impl Quic {
     /// Begins a connection to whichever of the addresses answers first.
     pub(super) fn open(
         target: &Target,
+        connector: &Connector,
         addresses: &[SocketAddr],
         local: &[SocketAddr],
     ) -> Result<(Socket, Self), Stop> {
         let place = target.place();
-        let endpoint = Endpoint {
-            scheme: target.scheme,
-            host: target.host.clone(),
-            port: target.port,
-            path: String::new(),
-            username: None,
-            password: None,
-        };
-        let wrong = |error: ConnectorError| Stop::usage(error.to_string());
-        let connector = Connector::new(&endpoint, &target.tls).map_err(wrong)?;
         let Some((tls, server_name)) = connector.quic() else {
             return Err(Stop::usage(format!("{place} is not over QUIC")));
         };
@@ -58,9 +49,12 @@ impl Quic {
     /// Why the socket has ended, if the broker has not ended MQTT as it should.
     pub(super) fn failure(&self) -> Option<Stop> {
         let error = self.dialing.failure()?;
-        Some(Stop::unreachable(format!(
-            "no connection to {}: {error}",
-            self.place
-        )))
+        let message = format!("no connection to {}: {error}", self.place);
+        Some(match error {
+            DialError::ClientCertificateMissing | DialError::ClientCertificateRefused(_) => {
+                Stop::denied(message)
+            }
+            _ => Stop::unreachable(message),
+        })
     }
 }

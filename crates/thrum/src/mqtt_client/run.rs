@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thrum_codec::packet::Disconnect;
-use thrum_codec::{ReasonCode, Version, decode, frame};
+use thrum_codec::{ReasonCode, decode, frame};
 use thrum_protocol::client::{Client, Event};
 use thrum_protocol::{Time, Violation};
 
-use super::application::name;
+use super::application::{name, trace};
 use super::clock::Clock;
-use super::link::{Link, pause};
+use super::link::{HANDSHAKE_TIMEOUT, Link, pause};
 use super::retry::Retry;
 use super::{Application, Outbox, Plan, Progress, Stop, scram};
 
@@ -97,6 +97,7 @@ impl Runner<'_> {
     /// One connection from its beginning to its end.
     fn connect(&mut self, application: &mut dyn Application) -> Result<(), End> {
         let mut link = Link::open(&self.plan.target).map_err(End::Lost)?;
+        self.shake_hands(&mut link, application)?;
         self.begin(&mut link)?;
         self.trace(&link, 0);
         let end = self.talk(&mut link, application);
@@ -107,6 +108,33 @@ impl Runner<'_> {
         }
         self.client.connection_lost();
         end
+    }
+
+    /// The handshakes of TLS and WebSocket.
+    fn shake_hands(
+        &mut self,
+        link: &mut Link,
+        application: &mut dyn Application,
+    ) -> Result<(), End> {
+        let end = self.clock.now().plus(HANDSHAKE_TIMEOUT);
+        while !link.is_open() {
+            self.check_interrupted()?;
+            let now = self.clock.now();
+            application.handle_timeout(now)?;
+            if now >= end {
+                return Err(End::Lost(link.unanswered()));
+            }
+            link.flush().map_err(End::Lost)?;
+            let timeout = self.next_timeout(application).min(end.since(now));
+            if link.wait(Some(timeout), None)?.socket {
+                link.fill().map_err(End::Lost)?;
+            }
+        }
+        let console = self.plan.console;
+        if let Some(security) = link.security() {
+            console.debug(|| format!("connected by {security}"));
+        }
+        Ok(())
     }
 
     /// CONNECT, with the first step of a login if there is to be one.
@@ -358,19 +386,8 @@ impl Runner<'_> {
 
     /// Tells `-d` which packets were written behind `from`.
     fn trace(&self, link: &Link, from: usize) {
-        if !self.plan.console.debug {
-            return;
-        }
-        let mut rest = link.output.get(from..).unwrap_or_default();
-        while let Ok(Some(frame)) = frame::split(rest, u32::MAX) {
-            let version = Version::V5.min(self.plan.options.version);
-            if let Ok(packet) = decode(frame, version) {
-                self.plan
-                    .console
-                    .debug(|| format!("sent {}, {} bytes", name(&packet), frame.len));
-            }
-            rest = &rest[frame.len..];
-        }
+        let written = link.output.get(from..).unwrap_or_default();
+        trace(written, self.plan.options.version, self.plan.console);
     }
 }
 

@@ -1,186 +1,116 @@
-//! `mqtt://[user[:password]@]host[:port]/topic`, the value of `-L`; `quic://` is the other scheme.
+//! The value of `-L`: where to connect to, as whom, and often a topic.
 
-use thrum_transport::Scheme;
+use std::path::PathBuf;
+
+use thrum_transport::{Endpoint, Scheme};
 
 use super::Stop;
 
-/// The parts of a URL that are there.
+/// What a URL says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// TCP or QUIC.
-    pub(super) scheme: Scheme,
-    pub(super) username: Option<String>,
-    pub(super) password: Option<Vec<u8>>,
-    pub(super) host: String,
-    pub(super) port: Option<u16>,
+    /// With user name and password, if they are there.
+    pub(super) endpoint: Endpoint,
+    /// Socket of this machine, in place of host and port.
+    pub(super) unix: Option<PathBuf>,
     pub(super) topic: Option<String>,
 }
 
-const FORM: &str = "the form is mqtt://[user[:password]@]host[:port]/topic, or quic://…";
-
-impl Default for Url {
-    fn default() -> Self {
-        Self {
-            scheme: Scheme::Mqtt,
-            username: None,
-            password: None,
-            host: String::new(),
-            port: None,
-            topic: None,
-        }
-    }
-}
-
 impl Url {
+    /// Reads what [`Endpoint::parse_with_topic`] does, and `unix:PATH` or `unix:///PATH`.
     pub(super) fn parse(text: &str) -> Result<Self, Stop> {
-        if text.starts_with("mqtts://") {
-            return Err(Stop::usage(
-                "-L mqtts://: TLS over TCP is not supported yet; use mqtt:// or quic://",
-            ));
+        let wrong = |error: &dyn std::fmt::Display| Stop::usage(format!("-L: {error}"));
+        if is_unix(text) {
+            let path = unix_path(text).ok_or_else(|| {
+                wrong(&format!(
+                    "{text:?} names no socket of this machine: write unix:///run/thrum.sock"
+                ))
+            })?;
+            return Ok(Self {
+                endpoint: localhost(Scheme::Mqtt)?,
+                unix: Some(path.into()),
+                topic: None,
+            });
         }
-        let wrong = |what: &str| Stop::usage(format!("-L {text}: {what}; {FORM}"));
-        let schemes = [("mqtt://", Scheme::Mqtt), ("quic://", Scheme::Quic)];
-        let mut schemes = schemes.into_iter();
-        let (scheme, rest) = schemes
-            .find_map(|(prefix, scheme)| Some((scheme, text.strip_prefix(prefix)?)))
-            .ok_or_else(|| wrong("neither an mqtt:// nor a quic:// URL"))?;
-        let (authority, topic) = match rest.split_once('/') {
-            Some((authority, topic)) => (authority, Some(topic)),
-            None => (rest, None),
-        };
-        let mut url = Self {
-            scheme,
-            topic: topic.filter(|topic| !topic.is_empty()).map(str::to_owned),
-            ..Self::default()
-        };
-        let place = match authority.rsplit_once('@') {
-            Some((credentials, place)) => {
-                let (name, password) = match credentials.split_once(':') {
-                    Some((name, password)) => (name, Some(password)),
-                    None => (credentials, None),
-                };
-                let name = String::from_utf8(decode(name));
-                url.username = Some(name.map_err(|_| wrong("user name is not UTF-8"))?);
-                url.password = password.map(decode);
-                place
-            }
-            None => authority,
-        };
-        let (host, port) = split_port(place).ok_or_else(|| wrong("bad host or port"))?;
-        let port = port
-            .map(str::parse)
-            .transpose()
-            .map_err(|_| wrong("bad port"))?;
+        let read = Endpoint::parse_with_topic(text).map_err(|error| wrong(&error))?;
+        let (endpoint, topic) = read;
         Ok(Self {
-            host: host.to_owned(),
-            port,
-            ..url
+            endpoint,
+            unix: None,
+            topic,
         })
     }
 }
 
-/// Host and port, the host without the brackets of an IPv6 address.
-fn split_port(place: &str) -> Option<(&str, Option<&str>)> {
-    let (host, port) = if let Some(rest) = place.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']')?;
-        if !rest.is_empty() && !rest.starts_with(':') {
-            return None;
-        }
-        (host, rest.strip_prefix(':'))
-    } else {
-        match place.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (place, None),
-        }
+fn is_unix(text: &str) -> bool {
+    let path = text.strip_prefix("unix:");
+    // `unix:1883` is a host of that name.
+    path.is_some_and(|path| path.parse::<u16>().is_err())
+}
+
+fn unix_path(text: &str) -> Option<&str> {
+    let path = text.strip_prefix("unix:")?;
+    let path = match path.strip_prefix("//") {
+        Some(path) => Some(path).filter(|path| path.starts_with('/'))?,
+        None => path,
     };
-    (!host.is_empty()).then_some((host, port))
+    Some(path).filter(|path| !path.is_empty() && !path.ends_with('/'))
 }
 
-/// Resolves `%41`; anything else stands for itself.
-fn decode(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = match rest {
-            [b'%', high, low, ..] => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        if let Some((high, low)) = escaped {
-            bytes.push(high * 16 + low);
-            rest = &rest[3..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    bytes
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
+/// What a Unix socket leads to, as far as TLS and WebSocket want to know its name.
+pub(super) fn localhost(scheme: Scheme) -> Result<Endpoint, Stop> {
+    Endpoint::new(scheme, "localhost", None).map_err(|error| Stop::usage(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// User name, password, host, port, topic.
-    type Parts<'a> = (
-        Option<&'a str>,
-        Option<&'a [u8]>,
-        &'a str,
-        Option<u16>,
-        Option<&'a str>,
-    );
-
-    fn check(text: &str, expected: Parts<'_>) {
+    #[track_caller]
+    fn check(text: &str, endpoint: &str, unix: Option<&str>, topic: Option<&str>) {
         let url = Url::parse(text).unwrap();
-        let found = (
-            url.username.as_deref(),
-            url.password.as_deref(),
-            url.host.as_str(),
-            url.port,
-            url.topic.as_deref(),
-        );
-        assert_eq!(found, expected, "{text}");
+        assert_eq!(url.endpoint.to_string(), endpoint);
+        assert_eq!(url.unix, unix.map(PathBuf::from));
+        assert_eq!(url.topic.as_deref(), topic);
     }
 
     #[test]
-    fn every_part_but_the_host_may_be_absent() {
-        check("mqtt://h", (None, None, "h", None, None));
-        check("mqtt://h/", (None, None, "h", None, None));
-        check(
-            "mqtt://h:1884/a/b",
-            (None, None, "h", Some(1884), Some("a/b")),
-        );
-        check("mqtt://u@h/t", (Some("u"), None, "h", None, Some("t")));
-        check(
-            "mqtt://u:p%40%zz:@[::1]:1/t",
-            (Some("u"), Some(b"p@%zz:"), "::1", Some(1), Some("t")),
-        );
+    fn a_topic_follows_the_host_where_there_is_no_websocket() {
+        check("mqtt://h", "mqtt://h:1883", None, None);
+        check("mqtts://h:1/a/b", "mqtts://h:1", None, Some("a/b"));
+        check("quic://u@h/#", "quic://h:14567", None, Some("#"));
+        check("wss://h/a/b", "wss://h:443/a/b", None, None);
     }
 
     #[test]
-    fn quic_is_a_scheme_of_its_own() {
-        check("quic://u@h:1/t", (Some("u"), None, "h", Some(1), Some("t")));
-        assert_eq!(Url::parse("quic://h").unwrap().scheme, Scheme::Quic);
-        assert_eq!(Url::parse("mqtt://h").unwrap().scheme, Scheme::Mqtt);
+    fn a_unix_socket_is_named_by_its_path() {
+        let place = "mqtt://localhost:1883";
+        check("unix:/run/a.sock", place, Some("/run/a.sock"), None);
+        check("unix:///run/a.sock", place, Some("/run/a.sock"), None);
+        check("unix:a.sock", place, Some("a.sock"), None);
+        check("unix:1884", "mqtt://unix:1884", None, None);
     }
 
     #[test]
     fn other_urls_are_refused_with_the_form_to_use() {
-        for text in [
-            "http://h",
-            "mqtt://",
-            "mqtt://h:x/t",
-            "mqtt://[::1/t",
-            "mqtt://:1883/t",
+        for (text, words) in [
+            ("http://h", "use mqtt://"),
+            ("mqtt://", "the host is missing"),
+            ("mqtt://h:x/t", "write mqtt://HOST:PORT"),
+            ("unix://", "unix:///run/thrum.sock"),
+            ("unix://host/run/a.sock", "unix:///run/thrum.sock"),
+            ("unix:/", "unix:///run/thrum.sock"),
+            ("unix:", "unix:///run/thrum.sock"),
         ] {
             let stop = Url::parse(text).unwrap_err();
             assert_eq!(stop.code, 2);
-            assert!(stop.message.contains(FORM), "{}", stop.message);
+            assert!(stop.message.contains(words), "{}", stop.message);
         }
-        assert!(Url::parse("mqtts://h").unwrap_err().message.contains("TLS"));
+    }
+
+    #[test]
+    fn a_password_in_a_wrong_url_is_not_repeated() {
+        let stop = Url::parse("mqtt://me:secret@h:x/t").unwrap_err();
+        assert!(!stop.message.contains("secret"), "{}", stop.message);
     }
 }

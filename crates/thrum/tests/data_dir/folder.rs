@@ -10,8 +10,8 @@ use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
 use thrum_storage::disk::{RealDisk, RealReader};
 use thrum_storage::{
-    Awaiting, Batch, Change, Identifiers, Inflight, Message, Options, Queued, Recovered, Retained,
-    Session, Store, Subscription, Will, read_state,
+    Awaiting, Batch, Change, Identifiers, Inflight, Message, Options, Owner, Queued, Recovered,
+    Retained, Session, Store, Subscription, Will, read_state,
 };
 
 /// Held while a process is made: until it runs its program it has what this one has open, locks of data directories
@@ -135,6 +135,7 @@ pub(crate) fn session(id: u64, client_id: &str, away_since: Option<u64>) -> Chan
         expiry_secs: 604_800,
         away_since,
         packet_id_hint: 17,
+        owner: Owner::User("fleet"),
     })
 }
 

@@ -54,6 +54,7 @@ fn get_prints_all_of_one_session() {
     assert_eq!(
         folder.printed("sessions get meter-1 --data-dir data"),
         "client id        meter-1\n\
+         user             fleet\n\
          version          5.0\n\
          expiry           7d\n\
          away since       2023-11-14T22:13:20Z\n\

@@ -21,7 +21,7 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, C
         .signature_verification_algorithms
         .supported_schemes();
     let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(options.min_version.and_newer())
         .map_err(ConnectorError::Tls)?;
     let builder = if options.insecure {
         builder

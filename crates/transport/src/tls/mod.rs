@@ -15,6 +15,9 @@ mod side;
 
 use std::path::PathBuf;
 
+use rustls::SupportedProtocolVersion;
+use rustls::version::{TLS12, TLS13};
+
 pub(crate) use config::client_config;
 pub(crate) use pem::FileError;
 pub(crate) use server_config::ServerTls;
@@ -37,6 +40,8 @@ pub struct TlsOptions {
     pub server_name: Option<String>,
     /// Protocol to offer, such as `mqtt`.
     pub alpn: Option<String>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
 }
 
 /// How a listener speaks TLS.
@@ -92,6 +97,19 @@ pub enum TlsVersion {
     V1_2,
     /// The current one.
     V1_3,
+}
+
+impl TlsVersion {
+    /// This version and those above it: both come with authenticated encryption and ephemeral keys
+    /// alone.
+    pub(crate) fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
+        static FROM_1_2: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+        static FROM_1_3: [&SupportedProtocolVersion; 1] = [&TLS13];
+        match self {
+            Self::V1_2 => &FROM_1_2,
+            Self::V1_3 => &FROM_1_3,
+        }
+    }
 }
 
 /// What a handshake has agreed on.

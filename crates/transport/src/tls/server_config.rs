@@ -8,7 +8,6 @@ use rustls::pki_types::{CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::version::{TLS12, TLS13};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
 use crate::acceptor::{AcceptorError, ServerCertificate};
@@ -17,7 +16,7 @@ use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::pem::{FileError, authorities, certificates, private_key, revocation_lists};
 use crate::tls::resumption::{Resumption, Trust};
 use crate::tls::server_names::ServerNames;
-use crate::tls::{ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsVersion};
+use crate::tls::{ClientCertificate, KeyPairFiles, ServerTlsOptions};
 
 /// What sessions begin from.
 pub(crate) struct ServerTls {
@@ -42,16 +41,11 @@ impl ServerTls {
         warnings: &mut Vec<String>,
     ) -> Result<Self, AcceptorError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        // Both versions come with authenticated encryption and ephemeral keys alone.
-        let versions: &[_] = match options.min_version {
-            TlsVersion::V1_2 => &[&TLS13, &TLS12],
-            TlsVersion::V1_3 => &[&TLS13],
-        };
         let mut certificates = Vec::new();
         let names = server_names(options, &provider, (&mut certificates, warnings))?;
         let authorities = Authorities::read(options, warnings)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(versions)
+            .with_protocol_versions(options.min_version.and_newer())
             .map_err(AcceptorError::Tls)?;
         let builder = match verifier(options, &authorities, &provider)? {
             Some(verifier) => builder.with_client_cert_verifier(verifier),

@@ -80,6 +80,7 @@ impl Upgrade {
             }
             Ok(httparse::Status::Partial) => self.wait(),
             Err(httparse::Error::TooManyHeaders) => Err(LayerError::HeadTooLong(HEAD_BYTES_MAX)),
+            Err(_) if is_tls(&self.head) => Err(LayerError::TlsNotHttp),
             Err(_) if response.code.is_none() => Err(LayerError::NotHttp),
             Err(_) => Err(LayerError::Handshake("its head is not HTTP")),
         }
@@ -117,6 +118,11 @@ impl Upgrade {
         }
         Ok(())
     }
+}
+
+/// An alert or a handshake message of TLS, which no HTTP begins as.
+fn is_tls(head: &[u8]) -> bool {
+    matches!(head, [0x15 | 0x16, ..])
 }
 
 /// The value of `Host`; the default port is left out, as browsers do.
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_not_http_is_refused() {
-        refused("\x15\x03\x01\x00\x02\x02\x46", "does not speak HTTP");
+        refused("\x15\x03\x01\x00\x02\x02\x46", "speaks TLS on this port");
         refused("\x20\x02\x00\x00", "does not speak HTTP");
     }
 

@@ -8,7 +8,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ServerConfig, ServerConnection};
-use thrum_transport::{Connector, Endpoint, LayerError, TlsOptions};
+use thrum_transport::{Connector, Endpoint, LayerError, TlsOptions, TlsVersion};
 
 use crate::authority::{Authority, Identity};
 use crate::pair::{Pair, layers, trusting};
@@ -190,7 +190,9 @@ fn a_client_that_the_server_does_not_trust_learns_the_alert() {
     let mut options = trusting(&authority);
     identity(&stranger, &mut options);
     let server = authority.sign("localhost").server(Some(&authority));
-    refused(server, &options, "ended TLS with the alert UnknownCA");
+    let words =
+        "refuses the client certificate (alert UnknownCA): no authority that the server trusts";
+    refused(server, &options, words);
 }
 
 #[test]
@@ -227,18 +229,46 @@ fn version_and_cipher_suite_are_told() {
     assert!(!summary.resumed);
 }
 
-#[test]
-fn tls_1_2_is_spoken_too() {
-    let authority = Authority::new();
+/// A server that speaks nothing newer.
+fn server_of_1_2(authority: &Authority) -> ServerConfig {
     let identity = authority.sign("localhost");
     let key = PrivateKeyDer::try_from(identity.key.serialize_der()).unwrap();
-    let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS12])
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![identity.certificate.clone()], key)
-        .unwrap();
-    let mut pair = accepted(server, &trusting(&authority));
+        .unwrap()
+}
+
+#[test]
+fn tls_1_2_is_not_spoken_where_it_is_too_old() {
+    let authority = Authority::new();
+    let options = TlsOptions {
+        min_version: TlsVersion::V1_3,
+        ..trusting(&authority)
+    };
+    let words = "no TLS version or cipher suite in common";
+    refused(server_of_1_2(&authority), &options, words);
+    let server = authority.sign("localhost").server(None);
+    let summary = accepted(server, &options).client.tls().unwrap();
+    assert_eq!(summary.version, "TLSv1.3");
+}
+
+#[test]
+fn a_server_that_knows_no_such_application_protocol_is_named_so() {
+    let authority = Authority::new();
+    let mut options = trusting(&authority);
+    options.alpn = Some("mqtt".to_owned());
+    let mut server = authority.sign("localhost").server(None);
+    server.alpn_protocols = vec![b"http/1.1".to_vec()];
+    refused(server, &options, "knows no such application protocol");
+}
+
+#[test]
+fn tls_1_2_is_spoken_too() {
+    let authority = Authority::new();
+    let mut pair = accepted(server_of_1_2(&authority), &trusting(&authority));
     assert_eq!(pair.client.tls().unwrap().version, "TLSv1.2");
     pair.client_sends(b"to").unwrap();
     pair.server_sends(b"fro").unwrap();

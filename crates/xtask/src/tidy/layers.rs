@@ -9,7 +9,7 @@ use crate::workspace::Package;
 const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "protocol", "routing", "rules"]),
-    ("library", &["report", "transport"]),
+    ("library", &["report", "settings", "transport"]),
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth", "connectors", "cluster"]),

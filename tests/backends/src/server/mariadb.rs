@@ -8,6 +8,11 @@ use crate::server::PASSWORD;
 /// The process is killed, never the machine: what was written is there, and no disk is waited for.
 const NO_SYNC: &str = "--innodb-flush-method=nosync";
 
+/// A server that starts takes the temporary tables of others in the same folder for leftovers and removes them.
+fn temporary(folder: &Folder) -> String {
+    format!("--tmpdir={}", folder.path().display())
+}
+
 /// A server with one database, `thrum`.
 #[derive(Debug)]
 pub struct MariaDb {
@@ -32,6 +37,7 @@ impl MariaDb {
             &data,
             account,
             "--skip-test-db",
+            &temporary(&folder),
             NO_SYNC,
         ]);
         let mut server = Self {
@@ -95,6 +101,7 @@ impl Mortal for MariaDb {
             format!("--datadir={}", self.folder.file("data")),
             format!("--port={}", self.port),
             "--bind-address=127.0.0.1".to_owned(),
+            temporary(&self.folder),
             format!("--socket={}", self.folder.file("socket")),
             format!("--pid-file={}", self.folder.file("pid")),
             "--innodb-buffer-pool-size=16M".to_owned(),

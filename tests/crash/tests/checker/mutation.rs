@@ -1,5 +1,7 @@
 //! Histories of a real run in which one thing is changed: the checker must notice.
 
+use std::collections::BTreeMap;
+
 use thrum_crash::cast::cast;
 use thrum_crash::checker::{Checker, Violation};
 use thrum_crash::event::{ClientEvent, ClientIndex, Delivery, Event, Observed};
@@ -41,20 +43,34 @@ fn violations(history: &[Observed]) -> Vec<Violation> {
     checker.violations().to_vec()
 }
 
-/// Places of deliveries with `QoS` 2 to clients that stay.
+/// Places of deliveries with `QoS` 2 to clients that stay, of messages that they are owed: those sent after the
+/// subscription was acknowledged.
 fn steady_deliveries(history: &[Observed]) -> Vec<usize> {
     let roles = cast();
-    let is_steady = |observed: &Observed| {
-        let delivery = received(observed);
-        delivery.is_some_and(|(client, delivery)| {
-            let is_message =
-                delivery.number.is_some() && !delivery.retain && delivery.topic.starts_with("t/");
-            roles[client].name.starts_with("present") && delivery.qos == 2 && is_message
-        })
-    };
-    (0..history.len())
-        .filter(|at| is_steady(&history[*at]))
-        .collect()
+    let mut subscribed_at = vec![None; roles.len()];
+    let mut sent_at = BTreeMap::new();
+    let mut steady = Vec::new();
+    for (at, observed) in history.iter().enumerate() {
+        match &observed.event {
+            Event::Client(client, ClientEvent::Subscribed(_)) => subscribed_at[*client] = Some(at),
+            Event::Client(_, ClientEvent::Publishing(number, _)) => {
+                sent_at.entry(*number).or_insert(at);
+            }
+            Event::Client(client, ClientEvent::Received(delivery)) => {
+                let sent = delivery.number.and_then(|number| sent_at.get(&number));
+                let is_owed = subscribed_at[*client]
+                    .zip(sent)
+                    .is_some_and(|(at, sent)| at < *sent);
+                let is_message = !delivery.retain && delivery.topic.starts_with("t/");
+                let is_there = roles[*client].name.starts_with("present");
+                if is_owed && is_message && is_there && delivery.qos == 2 {
+                    steady.push(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    steady
 }
 
 /// The next delivery of the same publisher, topic and receiver.

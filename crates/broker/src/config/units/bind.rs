@@ -1,6 +1,8 @@
 //! `with` of listener addresses.
 
-use super::{Bind, BindSchema, Deserialize, Deserializer, Scalar, Serializer};
+use serde::Deserialize;
+
+use super::{Bind, BindSchema, Deserializer, Scalar, Serializer};
 
 #[derive(Deserialize)]
 #[serde(untagged)]

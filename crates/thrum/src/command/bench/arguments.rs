@@ -10,6 +10,7 @@ use thrum_codec::{QoS, Version};
 
 use super::adapt::Changes;
 use super::values;
+use crate::tls_args::TlsArgs;
 
 /// Where the broker is when nobody says.
 pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";
@@ -28,18 +29,8 @@ pub(super) struct TargetArgs {
     /// File with the password; its first line counts.
     #[arg(long, value_name = "FILE", requires = "username")]
     pub(super) password_file: Option<PathBuf>,
-    /// Certificates of the authorities that may have signed the broker's [default: the system's].
-    #[arg(long, value_name = "FILE")]
-    pub(super) cafile: Option<PathBuf>,
-    /// Do not check the broker's certificate.
-    #[arg(long, conflicts_with = "cafile")]
-    pub(super) insecure: bool,
-    /// Certificate of the clients.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(super) cert: Option<PathBuf>,
-    /// Key of that certificate.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(super) key: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "TLS")]
+    pub(super) tls: TlsArgs,
 }
 
 /// What is measured and with what.

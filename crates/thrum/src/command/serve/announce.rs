@@ -23,6 +23,8 @@ pub(super) struct Start<'a> {
     pub(super) config: &'a Config,
     /// Listener names and their real addresses.
     pub(super) addresses: &'a [Listening],
+    /// Users or backends are set up.
+    pub(super) has_users: bool,
     /// Started with `--dev`.
     pub(super) dev: bool,
 }
@@ -84,24 +86,44 @@ impl Start<'_> {
         }
         writeln!(text, "  Mode       {}", self.mode())?;
         if let Some(target) = self.target() {
-            writeln!(text, "  Try        thrum sub{target} -t '#' -v")?;
-            writeln!(text, "             thrum pub{target} -t hello -m world")?;
+            let user = if self.needs_user() {
+                " -u NAME --password-file FILE"
+            } else {
+                ""
+            };
+            writeln!(text, "  Try        thrum sub{target}{user} -t '#' -v")?;
+            writeln!(
+                text,
+                "             thrum pub{target}{user} -t hello -m world"
+            )?;
         }
         Ok(())
     }
 
     fn mode(&self) -> String {
-        let who = match (self.dev, self.config.auth.anonymous) {
-            (true, _) => "dev: everyone who reaches it may connect",
-            (false, Anonymous::Everyone) => "everyone who reaches it may connect",
-            (false, Anonymous::Loopback) => {
-                "clients of this machine may connect (for others: auth.anonymous = true)"
+        let who = match (self.dev, self.config.auth.anonymous, self.has_users) {
+            (true, ..) => "dev: everyone who reaches it may connect",
+            (false, Anonymous::Everyone, false) => "everyone who reaches it may connect",
+            (false, Anonymous::Everyone, true) => {
+                "users may connect, and others too (auth.anonymous = true)"
             }
-            (false, Anonymous::Nobody) => {
-                "nobody may connect without credentials (auth.anonymous = false)"
+            (false, Anonymous::Loopback, false) => {
+                "clients of this machine may connect (for others: thrum users add NAME)"
             }
+            (false, Anonymous::Loopback, true) => {
+                "users may connect, and clients of this machine (auth.anonymous = \"loopback\")"
+            }
+            (false, Anonymous::Nobody, false) => {
+                "nobody may connect: there are no users (thrum users add NAME)"
+            }
+            (false, Anonymous::Nobody, true) => "users may connect",
         };
         format!("{who}, {}", self.kept())
+    }
+
+    /// Without rules of its own for anonymous clients, a node with users lets them do nothing.
+    fn needs_user(&self) -> bool {
+        self.has_users && !self.dev
     }
 
     fn kept(&self) -> String {
@@ -149,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn check(addresses: &[&str], dev: bool, expected: &str) {
+    fn check(addresses: &[&str], (dev, has_users): (bool, bool), expected: &str) {
         let config = ListenerConfig::default();
         let bind = |address: &&str| Bind::Address(address.parse().unwrap());
         let addresses: Vec<Listening> = addresses
@@ -159,6 +181,7 @@ mod tests {
         let start = Start {
             config: &Config::default(),
             addresses: &addresses,
+            has_users,
             dev,
         };
         let expected = expected.replace("VERSION", VERSION);
@@ -169,7 +192,7 @@ mod tests {
     fn easy_mode_says_where_and_what_to_try() {
         check(
             &["127.0.0.1:1883", "[::1]:1883"],
-            true,
+            (true, false),
             "\
 thrum VERSION ready in 12 ms
   Listening  mqtt://127.0.0.1:1883  (mqtt)
@@ -185,13 +208,28 @@ thrum VERSION ready in 12 ms
     fn commands_to_try_name_the_host_and_port_where_they_must() {
         check(
             &["10.0.0.5:2883"],
-            false,
+            (false, false),
             "\
 thrum VERSION ready in 12 ms
   Listening  mqtt://10.0.0.5:2883  (mqtt)
-  Mode       clients of this machine may connect (for others: auth.anonymous = true), nothing is kept on disk
+  Mode       clients of this machine may connect (for others: thrum users add NAME), nothing is kept on disk
   Try        thrum sub -h 10.0.0.5 -p 2883 -t '#' -v
              thrum pub -h 10.0.0.5 -p 2883 -t hello -m world
+",
+        );
+    }
+
+    #[test]
+    fn with_users_it_says_who_may_come_in_and_how() {
+        check(
+            &["127.0.0.1:1883"],
+            (false, true),
+            "\
+thrum VERSION ready in 12 ms
+  Listening  mqtt://127.0.0.1:1883  (mqtt)
+  Mode       users may connect, and clients of this machine (auth.anonymous = \"loopback\"), nothing is kept on disk
+  Try        thrum sub -u NAME --password-file FILE -t '#' -v
+             thrum pub -u NAME --password-file FILE -t hello -m world
 ",
         );
     }

@@ -102,6 +102,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let start = Start {
         config: &loaded.config,
         addresses: &addresses,
+        has_users: broker.has_users(),
         dev: args.dev,
     };
     match loaded.config.log.format {

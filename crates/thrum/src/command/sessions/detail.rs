@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use thrum_codec::packet::RetainHandling;
 use thrum_storage::{
-    Awaiting, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredSubscription, RecoveredWill,
+    Awaiting, Owner, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredSubscription,
+    RecoveredWill,
 };
 
 use super::row::{Row, content_len};
@@ -42,9 +43,10 @@ impl Detail<'_> {
             received.join(", ")
         };
         let mut text = format!(
-            "client id        {}\nversion          {}\nexpiry           {}\naway since       {away}\n\
+            "client id        {}\nuser             {}\nversion          {}\nexpiry           {}\naway since       {away}\n\
              last packet id   {}\nawaits PUBREL    {received}\nwill             {}\n",
             name(&session.client_id),
+            user(&session.owner),
             version(session.version),
             seconds(session.expiry_secs),
             session.packet_id_hint,
@@ -75,6 +77,7 @@ impl Detail<'_> {
         let mut json = self.row.json();
         let deliveries = session.deliveries.iter().take(self.limit);
         let details = json!({
+            "user": user_json(&session.owner),
             "packet_id_hint": session.packet_id_hint,
             "awaits_pubrel": session.received.iter().map(|id| id.as_u16()).collect::<Vec<_>>(),
             "will": session.will.as_ref().map(will_json),
@@ -138,6 +141,21 @@ fn step(delivery: &RecoveredDelivery) -> &'static str {
         Some((_, Awaiting::PubAck)) => "awaits PUBACK",
         Some((_, Awaiting::PubRec)) => "awaits PUBREC",
         Some((_, Awaiting::PubComp)) => "awaits PUBCOMP",
+    }
+}
+
+fn user(owner: &Owner<Box<str>>) -> String {
+    match owner {
+        Owner::Unknown => NOTHING.to_owned(),
+        Owner::Anonymous => "(anonymous)".to_owned(),
+        Owner::User(user) => name(user).to_string(),
+    }
+}
+
+fn user_json(owner: &Owner<Box<str>>) -> Value {
+    match owner {
+        Owner::Unknown | Owner::Anonymous => Value::Null,
+        Owner::User(user) => json!(user),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where the user store is.
 
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 use thrum_auth::config::USERS_FILE;
 use thrum_auth::users::{LockedStore, StoreError, UserStore, read};
@@ -16,7 +18,7 @@ pub(super) struct Place {
     /// File of the store; is made if there is none.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it.
+    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it. Is made if there is none.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Configuration of the broker, which names the store or the data directory; without it /etc/thrum/thrum.toml.
@@ -55,6 +57,9 @@ impl Place {
     pub(super) fn open(&self) -> anyhow::Result<LockedStore> {
         let file = self.file()?;
         let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+        if let Some(data_dir) = &self.data_dir {
+            make(data_dir)?;
+        }
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             return Err(Failure::usage(format!(
                 "there is no directory {}; make it first, or name another file with --users",
@@ -63,6 +68,17 @@ impl Place {
         }
         LockedStore::open(&file).map_err(unusable)
     }
+}
+
+/// Makes a folder in one that is there, as the broker would.
+fn make(folder: &Path) -> anyhow::Result<()> {
+    let parent = folder.parent().unwrap_or(folder);
+    let is_possible = parent.as_os_str().is_empty() || parent.is_dir();
+    if is_possible && !folder.exists() {
+        std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        writeln!(io::stderr(), "made the directory {}", folder.display())?;
+    }
+    Ok(())
 }
 
 /// A damaged line can be mended, a disk cannot.

@@ -1,14 +1,12 @@
 //! The table of options in `docs/guide/from-mosquitto.md`, made from the options themselves.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use super::options::{self, Scope};
+use crate::config::made_part;
 
 const BEGIN: &str = "<!-- options: begin (made from the table in the code) -->\n";
 const END: &str = "<!-- options: end -->";
-/// Set to write the page instead of comparing it.
-const UPDATE: &str = "UPDATE_DOCS";
 
 fn table() -> String {
     let mut page = String::from("\n| Option | Key | |\n| --- | --- | --- |\n");
@@ -36,22 +34,7 @@ fn table() -> String {
     page
 }
 
-fn page_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/from-mosquitto.md")
-}
-
 #[test]
 fn the_guide_lists_every_option_as_it_is() {
-    let page = std::fs::read_to_string(page_path()).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("the page has the begin mark");
-    let (_, after) = rest.split_once(END).expect("the page has the end mark");
-    let fresh = format!("{before}{BEGIN}{}\n{END}{after}", table());
-    if std::env::var_os(UPDATE).is_some() {
-        std::fs::write(page_path(), fresh).unwrap();
-        return;
-    }
-    assert!(
-        page == fresh,
-        "out of date: {UPDATE}=1 cargo test -p thrum the_guide_lists"
-    );
+    made_part::check("from-mosquitto.md", (BEGIN, END), &table());
 }

@@ -11,7 +11,7 @@ use thrum_bench::observe::Observer;
 use thrum_bench::scenario::Scenario;
 use thrum_bench::{BrokerProcess, RunOptions, Target};
 use thrum_report::RunResult;
-use thrum_transport::{Endpoint, TlsOptions};
+use thrum_transport::Endpoint;
 
 use super::super::arguments::{DEFAULT_TARGET, MeasureArgs, OutputArgs, TargetArgs};
 use super::super::complaint::{Complaint, FAILED, INTERRUPTED};
@@ -54,7 +54,7 @@ impl Engine {
             targets.push(Target {
                 name: name.to_owned(),
                 process: measure.pid.unwrap_or(BrokerProcess::Detect),
-                tls: tls(target),
+                tls: target.tls.options(),
                 ..Target::new(Endpoint::parse(url).map_err(Complaint::usage)?)
             });
         }
@@ -62,7 +62,7 @@ impl Engine {
         if by_default {
             targets.push(Target {
                 process: measure.pid.unwrap_or(BrokerProcess::Detect),
-                tls: tls(target),
+                tls: target.tls.options(),
                 ..Target::new(Endpoint::parse(DEFAULT_TARGET).map_err(Complaint::usage)?)
             });
         }
@@ -164,16 +164,6 @@ fn named(target: &str) -> (&str, &str) {
     match target.split_once('=') {
         Some((name, url)) if !name.contains([':', '/']) => (name, url),
         _ => ("", target),
-    }
-}
-
-fn tls(target: &TargetArgs) -> TlsOptions {
-    TlsOptions {
-        ca_file: target.cafile.clone(),
-        insecure: target.insecure,
-        cert_file: target.cert.clone(),
-        key_file: target.key.clone(),
-        ..TlsOptions::default()
     }
 }
 

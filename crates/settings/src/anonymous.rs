@@ -1,0 +1,69 @@
+//! Who may connect without credentials.
+
+use serde::{Deserializer, Serialize, Serializer};
+
+use crate::{Scalar, found, scalar, schema};
+
+/// Who may connect without credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Anonymous {
+    /// Clients whose address is a loopback address, or that came through a Unix socket.
+    #[default]
+    Loopback,
+    /// Everyone who can reach a listener.
+    Everyone,
+    /// Nobody.
+    Nobody,
+}
+
+impl Anonymous {
+    /// Whether a client without credentials may come in, by whether it is on this machine.
+    pub const fn admits(self, is_loopback: bool) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Loopback => is_loopback,
+            Self::Nobody => false,
+        }
+    }
+}
+
+schema! {
+    AnonymousSchema: ["boolean", "string"] "anonymous", "\"loopback\", true or false";
+}
+
+/// Who is meant.
+pub fn read(scalar: &Scalar) -> Option<Anonymous> {
+    match scalar {
+        Scalar::Boolean(true) => Some(Anonymous::Everyone),
+        Scalar::Boolean(false) => Some(Anonymous::Nobody),
+        Scalar::Text(text) => (text == "loopback").then_some(Anonymous::Loopback),
+        Scalar::Integer(_) => None,
+    }
+}
+
+/// Reads who is meant from a file.
+///
+/// # Errors
+/// It is no one of the three.
+pub fn deserialize<'de, D>(from: D) -> Result<Anonymous, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let scalar = scalar(from, AnonymousSchema::EXPECTED)?;
+    found(read(&scalar), AnonymousSchema::EXPECTED)
+}
+
+/// Writes who is meant.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<S>(anonymous: &Anonymous, to: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+{
+    match anonymous {
+        Anonymous::Loopback => "loopback".serialize(to),
+        Anonymous::Everyone => true.serialize(to),
+        Anonymous::Nobody => false.serialize(to),
+    }
+}

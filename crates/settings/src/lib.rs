@@ -1,0 +1,97 @@
+//! How settings with units and words are written, the same everywhere in the configuration: `"64KiB"`, `"2h"`,
+//! `"loopback"`.
+//!
+//! A type or a unit that more than one part of the configuration has is here; what only one part has is made there, with
+//! [`schema!`], [`scalar`] and [`found`].
+//!
+//! Invariant: what is written by a `serialize` in here is read back as the same value by its `deserialize`.
+
+pub mod anonymous;
+pub mod byte_size;
+pub mod duration;
+#[cfg(test)]
+mod tests;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+pub use anonymous::{Anonymous, AnonymousSchema};
+pub use byte_size::{ByteSizeSchema, format_size, parse_size};
+pub use duration::{DurationSchema, format_duration, parse_duration};
+
+#[doc(hidden)]
+pub use schemars;
+
+/// A value as it may stand in a file.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A number that is not negative.
+    Integer(u64),
+    /// A text in quotes.
+    Text(String),
+}
+
+/// Defines the schema of a setting: what may be written, and the words for it.
+#[macro_export]
+macro_rules! schema {
+    ($($name:ident: $types:tt $format:literal, $expected:literal;)*) => {$(
+        #[doc = concat!("Schema of ", $expected, ".")]
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl $name {
+            /// What is expected, in words.
+            pub const EXPECTED: &str = $expected;
+        }
+
+        impl $crate::schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut $crate::schemars::SchemaGenerator) -> $crate::schemars::Schema {
+                $crate::schemars::json_schema!({
+                    "type": $types,
+                    "format": $format,
+                    "x-expected": $expected
+                })
+            }
+        }
+    )*};
+}
+
+schema! {
+    TextsSchema: ["array"] "texts", "a list of texts in quotes: [\"a\", \"b\"]";
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// It is none of the three: the message says what is expected.
+pub fn scalar<'de, D: Deserializer<'de>>(from: D, expected: &str) -> Result<Scalar, D::Error> {
+    Scalar::deserialize(from).map_err(|_| D::Error::custom(format!("expected {expected}")))
+}
+
+/// What a value was read as.
+///
+/// # Errors
+/// It could not be: the message says what is expected.
+pub fn found<T, E: serde::de::Error>(value: Option<T>, expected: &str) -> Result<T, E> {
+    value.ok_or_else(|| E::custom(format!("expected {expected}")))
+}
+
+/// Digits, with `_` between them, and what follows them.
+fn split_number(text: &str) -> Option<(u64, &str)> {
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '_')
+        .unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    Some((digits.replace('_', "").parse().ok()?, rest))
+}
