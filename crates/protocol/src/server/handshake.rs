@@ -145,11 +145,6 @@ impl Handshake {
         Ok(())
     }
 
-    /// What the client is behind; none if it sees whole topics.
-    pub fn mount_point(&self) -> Option<&MountPoint> {
-        self.mount.as_ref()
-    }
-
     /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect). [MQTT-4.12.0-4]
     pub fn refuse(&self, violation: &Violation, out: &mut Output) {
         append_refusal(self.version, violation, self.packet_bytes_max, out);
