@@ -58,7 +58,7 @@ pub enum ConnectorError {
         /// Its key.
         key_file: PathBuf,
         /// What is wrong with them.
-        cause: rustls::Error,
+        cause: String,
     },
     /// The system trusts nobody.
     #[error(

@@ -3,6 +3,7 @@
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thrum_codec::websocket::FrameError;
 
+use crate::certificate::date_of;
 use crate::client_fault::ClientFault;
 
 /// Why a layer gave up; the connection is over once what is in `wire_out` was sent.
@@ -33,7 +34,7 @@ pub enum LayerError {
         presented: String,
     },
     /// The certificate is out of date, or the clock is wrong.
-    #[error("the server's {0}: renew it, or set the clock of this machine")]
+    #[error("the server's certificate {0}: renew it, or set the clock of this machine")]
     OutOfDate(String),
     /// A certificate without extensions, and so without the names that it is for.
     #[error(
@@ -210,10 +211,14 @@ impl LayerError {
                 expected: expected.to_str().into_owned(),
                 presented: names(&presented),
             },
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => Self::OutOfDate(error.to_string()),
+            CertificateError::ExpiredContext { not_after, .. } => {
+                Self::OutOfDate(format!("has expired on {}", date_of(not_after)))
+            }
+            CertificateError::NotValidYetContext { not_before, .. } => {
+                Self::OutOfDate(format!("is not valid before {}", date_of(not_before)))
+            }
+            CertificateError::Expired => Self::OutOfDate("has expired".to_owned()),
+            CertificateError::NotValidYet => Self::OutOfDate("is not valid yet".to_owned()),
             // The library has no variants of its own for these.
             CertificateError::Other(other) => match other.to_string().as_str() {
                 "CaUsedAsEndEntity" => Self::AuthorityAsServer,

@@ -133,6 +133,12 @@ fn by_us(code: u64, reason: &str) -> DialError {
         .unwrap_or(reason);
     match code.checked_sub(ALERTS) {
         Some(UNKNOWN_AUTHORITY | BAD_SIGNATURE) => DialError::Untrusted,
+        Some(EXPIRED) => DialError::Certificate(format!(
+            "{what}: renew it, or set the clock of this machine"
+        )),
+        Some(_) if what.contains("not valid for name") => DialError::Certificate(format!(
+            "{what}: connect by such a name, or give it as server name (--server-name)"
+        )),
         Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
             DialError::Certificate(what.to_owned())
         }

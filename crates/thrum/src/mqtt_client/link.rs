@@ -241,10 +241,14 @@ impl Link {
         if let Some(failure) = self.quic.as_ref().and_then(Quic::failure) {
             return failure;
         }
-        match self.last_words() {
-            Some(error) => self.refused(&error),
-            None => Stop::unreachable(format!("connection to {} lost: {error}", self.place)),
+        if let Some(error) = self.last_words() {
+            return self.refused(&error);
         }
+        let hung_up = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+        if !self.heard && hung_up.contains(&error.kind()) {
+            return self.ended();
+        }
+        Stop::unreachable(format!("connection to {} lost: {error}", self.place))
     }
 
     /// A server that has hung up may have said why in TLS, and that is still to be read.
@@ -316,8 +320,8 @@ fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
 /// What a scheme carries, in words.
 const fn spoken(scheme: Scheme) -> &'static str {
     match scheme {
-        Scheme::Mqtt => "MQTT, and without TLS",
-        Scheme::Mqtts => "MQTT inside TLS, and not inside a WebSocket",
+        Scheme::Mqtt => "MQTT without TLS",
+        Scheme::Mqtts => "MQTT inside TLS, without WebSocket,",
         Scheme::Ws | Scheme::Wss => "MQTT inside the WebSocket",
         Scheme::Quic => "MQTT over QUIC",
     }

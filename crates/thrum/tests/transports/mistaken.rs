@@ -15,7 +15,7 @@ fn the_wrong_scheme_for_a_port_is_explained() {
     let trusted = "--cafile ca.pem";
     for (to, words) in [
         ("mqtt://{mqtts}", "use mqtts://"),
-        ("mqtt://{ws}", "check that it speaks MQTT, and without TLS"),
+        ("mqtt://{ws}", "check that it speaks MQTT without TLS"),
         ("ws://{mqtt}", "check that it speaks WebSocket on this port"),
         ("ws://{wss}", "use wss://"),
         (
@@ -28,7 +28,7 @@ fn the_wrong_scheme_for_a_port_is_explained() {
     for (to, words) in [
         ("mqtts://{mqtt}", "check that it speaks TLS on this port"),
         ("mqtts://{ws}", "check that it speaks TLS on this port"),
-        ("mqtts://{wss}", "and not inside a WebSocket"),
+        ("mqtts://{wss}", "inside TLS, without WebSocket"),
         ("wss://{ws}", "check that it speaks TLS on this port"),
         (
             "wss://{mqtts}",

@@ -111,6 +111,13 @@ pub(crate) fn out_of_date(der: &CertificateDer<'_>, now: UnixTime) -> Option<Str
     }
 }
 
+/// A time for people.
+pub(crate) fn date_of(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    // Beyond the year 9999 nobody reads it.
+    ASN1Time::from_timestamp(seconds).map_or_else(|_| "an unknown day".to_owned(), date)
+}
+
 /// The bytes are a revocation list in DER.
 pub(crate) fn is_revocation_list(der: &[u8]) -> bool {
     x509_parser::parse_x509_crl(der).is_ok_and(|(rest, _)| rest.is_empty())

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
-use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, ConfigBuilder, Error, InconsistentKeys, RootCertStore};
 
 use crate::connector::ConnectorError;
 use crate::tls::TlsOptions;
 use crate::tls::insecure::AnyCertificate;
-use crate::tls::pem::{authorities, certificates, private_key};
+use crate::tls::pem::{authorities, certificates, key_pair_fault, private_key};
 
 /// Reads the files that the options name, and the certificates of the system if they are needed.
 ///
@@ -59,16 +60,31 @@ fn with_client_certificate(
     match (&options.cert_file, &options.key_file) {
         (None, None) => Ok(builder.with_no_client_auth()),
         (Some(cert_file), Some(key_file)) => {
-            let key = private_key(key_file)?;
-            builder
-                .with_client_auth_cert(certificates(cert_file)?, key)
-                .map_err(|error| ConnectorError::KeyPair {
-                    cert_file: cert_file.clone(),
-                    key_file: key_file.clone(),
-                    cause: error,
-                })
+            let key = certified_key(cert_file, key_file, builder.crypto_provider())?;
+            Ok(builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key))))
         }
         (Some(_), None) => Err(ConnectorError::HalfKeyPair("the key file")),
         (None, Some(_)) => Err(ConnectorError::HalfKeyPair("the certificate file")),
+    }
+}
+
+fn certified_key(
+    cert_file: &Path,
+    key_file: &Path,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, ConnectorError> {
+    let (chain, key) = (certificates(cert_file)?, private_key(key_file)?);
+    let unusable = |error: Error| ConnectorError::KeyPair {
+        cert_file: cert_file.to_owned(),
+        key_file: key_file.to_owned(),
+        cause: key_pair_fault(&error),
+    };
+    let key = provider.key_provider.load_private_key(key);
+    let certified = CertifiedKey::new(chain, key.map_err(unusable)?);
+    match certified.keys_match() {
+        // Some servers take certificates that the library cannot read, as those of version 1: they decide.
+        Ok(()) | Err(Error::InvalidCertificate(_)) => Ok(certified),
+        Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(error) => Err(unusable(error)),
     }
 }

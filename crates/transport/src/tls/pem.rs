@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use rustls::RootCertStore;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::{InconsistentKeys, RootCertStore};
 
 /// The first byte of DER: a sequence.
 const SEQUENCE: u8 = 0x30;
@@ -65,6 +65,23 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileErr
         Error::NoItemsFound => FileError::new(path, &"it holds no private key in PEM"),
         error => FileError::new(path, &error),
     })
+}
+
+/// Why a certificate and a key cannot be used together.
+pub(super) fn key_pair_fault(error: &rustls::Error) -> String {
+    let text = error.to_string();
+    if matches!(
+        error,
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)
+    ) {
+        return "it is the key of another certificate (the own certificate stands first in its file)"
+            .to_owned();
+    }
+    if text.contains("UnsupportedCertVersion") {
+        return "the certificate is of X.509 version 1: issue it with extensions (openssl x509 -extfile)"
+            .to_owned();
+    }
+    text
 }
 
 /// The revocation lists of a file, PEM or, as authorities publish them, DER.

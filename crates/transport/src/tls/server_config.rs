@@ -8,12 +8,14 @@ use rustls::pki_types::{CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::acceptor::{AcceptorError, ServerCertificate};
 use crate::certificate::{is_revocation_list, list_overdue, out_of_date, validity};
 use crate::tls::client_verifier::ClientVerifier;
-use crate::tls::pem::{FileError, authorities, certificates, private_key, revocation_lists};
+use crate::tls::pem::{
+    FileError, authorities, certificates, key_pair_fault, private_key, revocation_lists,
+};
 use crate::tls::resumption::{Resumption, Trust};
 use crate::tls::server_names::ServerNames;
 use crate::tls::{ClientCertificate, KeyPairFiles, ServerTlsOptions};
@@ -106,14 +108,7 @@ fn certified_key(
     CertifiedKey::from_der(chain, key, provider).map_err(|error| AcceptorError::KeyPair {
         cert_file: files.cert_file.clone(),
         key_file: files.key_file.clone(),
-        cause: match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                "it is the key of another certificate (the server's own certificate stands first \
-                 in its file)"
-                    .to_owned()
-            }
-            error => error.to_string(),
-        },
+        cause: key_pair_fault(&error),
     })
 }
 

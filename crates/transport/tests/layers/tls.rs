@@ -10,7 +10,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ServerConfig, ServerConnection};
 use thrum_transport::{Connector, Endpoint, LayerError, TlsOptions, TlsVersion};
 
-use crate::authority::{Authority, Identity};
+use crate::authority::{Authority, Identity, write};
 use crate::pair::{Pair, layers, trusting};
 use crate::server::Server;
 
@@ -145,6 +145,21 @@ fn a_certificate_without_names_is_explained_or_not_looked_at() {
         ..TlsOptions::default()
     };
     accepted(server(), &insecure);
+}
+
+#[test]
+fn a_client_certificate_of_version_1_is_left_to_the_server() {
+    let authority = Authority::new();
+    let mut options = trusting(&authority);
+    identity(&authority, &mut options);
+    let text = format!("-----BEGIN CERTIFICATE-----\n{VERSION_ONE}\n-----END CERTIFICATE-----\n");
+    options.cert_file = Some(write(&text));
+    let server = authority.sign("localhost").server(Some(&authority));
+    refused(
+        server,
+        &options,
+        "the server refuses the client certificate",
+    );
 }
 
 #[test]
