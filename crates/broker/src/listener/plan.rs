@@ -2,8 +2,9 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use super::quic::QuicPlace;
+use super::quic::{QuicPlace, Renewal};
 use super::{Gate, Gates, Listener, Listening, StartError, layers};
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
@@ -30,8 +31,8 @@ pub(crate) struct Standing {
     /// The gate of each listener.
     gates: Vec<(String, (u16, Arc<Gate>))>,
     quic: Vec<QuicPlace>,
-    /// They take nobody new, and some who came through them are here.
-    closed_quic: Vec<QuicPlace>,
+    /// Threads that give QUIC addresses up: they take nobody new, and the last who came through them are told.
+    ending_quic: Vec<JoinHandle<()>>,
     configs: Vec<(String, ListenerConfig)>,
     numbers: u32,
 }
@@ -45,6 +46,8 @@ pub(crate) enum Change {
     Regate(u32, u16),
     /// The socket goes; those who came in stay.
     Close(u32),
+    /// Those who came through these gates go: they have no sockets of their own that could stay.
+    Part(Vec<u16>),
 }
 
 /// What has to be done for a configuration.
@@ -54,8 +57,8 @@ pub(crate) struct Plan {
     opened: Vec<(u32, u16, Vec<OwnedFd>)>,
     regated: Vec<(u32, u16)>,
     closed: Vec<Place>,
-    /// QUIC listeners that stay, by name, with their gates.
-    renewed_quic: Vec<(String, u16, Arc<Gate>)>,
+    /// Addresses of QUIC that stay, by number, with the names of their listeners.
+    renewed_quic: Vec<(u32, String, Renewal)>,
 }
 
 impl Standing {
@@ -78,8 +81,13 @@ impl Standing {
         for place in &self.places {
             remove_socket_file(place);
         }
-        for place in self.quic.drain(..).chain(self.closed_quic.drain(..)) {
-            place.stop();
+        // All at the same time.
+        let ending = self.quic.drain(..).filter_map(|place| place.give_up().1);
+        self.ending_quic.extend(ending);
+        for thread in self.ending_quic.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("the end of a QUIC listener was a panic");
+            }
         }
     }
 
@@ -112,15 +120,18 @@ impl Standing {
         let standing = before.map(|gate| &gate.acceptor);
         let acceptor = layers::acceptor(config, (name, listener), standing)?;
         let gate = Arc::new(Gate::new(name, (listener, acceptor, username), before));
-        let number = gates
-            .add(Arc::clone(&gate))
-            .ok_or_else(|| StartError::Listener {
-                listener: name.to_owned(),
-                cause: "listeners were changed 65,535 times since the start; restart the broker"
-                    .to_owned(),
-            })?;
+        let number = number_of(gates, name, &gate)?;
         Ok((number, gate))
     }
+}
+
+/// One more number for a gate.
+pub(super) fn number_of(gates: &Gates, name: &str, gate: &Arc<Gate>) -> Result<u16, StartError> {
+    let number = gates.add(Arc::clone(gate));
+    number.ok_or_else(|| StartError::Listener {
+        listener: name.to_owned(),
+        cause: "listeners were changed 65,535 times since the start; restart the broker".to_owned(),
+    })
 }
 
 impl Plan {
@@ -132,12 +143,14 @@ impl Plan {
     ) -> Result<Self, StartError> {
         let workers = node.workers();
         let mut left = standing.places.clone();
+        let of_quic = standing.quic.iter();
+        let mut left_quic: Vec<_> = of_quic.map(|place| (place.number, &place.asked)).collect();
         let mut plan = Self {
             standing: Standing {
                 places: Vec::new(),
                 gates: Vec::new(),
                 quic: Vec::new(),
-                closed_quic: Vec::new(),
+                ending_quic: Vec::new(),
                 configs: config.listeners.clone().into_iter().collect(),
                 numbers: standing.numbers,
             },
@@ -150,7 +163,10 @@ impl Plan {
             let gate = standing.gate_for(config, (name, listener), &node.gates)?;
             plan.standing.gates.push((name.clone(), gate.clone()));
             if listener.transport == Transport::Quic {
-                plan.open_quic(config, standing, (node, name, listener), &gate)?;
+                for address in &listener.bind {
+                    let renewal = Renewal::new(node, config, (name, listener), &gate.1)?;
+                    plan.keep_or_open_quic(node, (name, address), renewal, &mut left_quic)?;
+                }
                 continue;
             }
             for address in &listener.bind {
@@ -166,20 +182,22 @@ impl Plan {
         Ok(plan)
     }
 
-    fn open_quic(
+    /// `left` is what stands and has not been kept yet: numbers and addresses.
+    fn keep_or_open_quic(
         &mut self,
-        config: &Config,
-        standing: &Standing,
-        (node, name, listener): (&Arc<Node>, &str, &ListenerConfig),
-        (number, gate): &(u16, Arc<Gate>),
+        node: &Arc<Node>,
+        (name, address): (&str, &Bind),
+        renewal: Renewal,
+        left: &mut Vec<(u32, &Bind)>,
     ) -> Result<(), StartError> {
-        let is_same = |place: &&QuicPlace| place.name == name && place.asked == listener.bind;
-        if standing.quic.iter().any(|place| is_same(&place)) {
-            let renewed = (name.to_owned(), *number, Arc::clone(gate));
-            self.renewed_quic.push(renewed);
+        if let Some(known) = left.iter().position(|(_, asked)| *asked == address) {
+            let (number, _) = left.swap_remove(known);
+            self.renewed_quic.push((number, name.to_owned(), renewal));
             return Ok(());
         }
-        let place = QuicPlace::open(node, config, (name, listener), (*number, gate))?;
+        let number = self.standing.numbers;
+        self.standing.numbers += 1;
+        let place = QuicPlace::open(node, (name, address, number), &renewal)?;
         self.standing.quic.push(place);
         Ok(())
     }
@@ -222,7 +240,7 @@ impl Plan {
     /// What stands from now on takes the place of what stood; what each worker has to do for it.
     pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
         let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
-        for (number, gate, sockets) in self.opened {
+        for (number, gate, sockets) in self.opened.drain(..) {
             for (socket, changes) in sockets.into_iter().zip(&mut changes) {
                 changes.push(Change::Open(number, Listener::new(socket, gate)));
             }
@@ -236,28 +254,42 @@ impl Plan {
         for place in &self.closed {
             remove_socket_file(place);
         }
-        self.standing.closed_quic.append(&mut standing.closed_quic);
-        for place in standing.quic.drain(..) {
-            let renewed = self
-                .renewed_quic
-                .iter()
-                .find(|(name, ..)| *name == place.name);
-            let Some((name, number, gate)) = renewed else {
-                place.close();
-                self.standing.closed_quic.push(place);
+        let parting = self.carry_out_quic(standing);
+        if !parting.is_empty() {
+            for changes in &mut changes {
+                changes.push(Change::Part(parting.clone()));
+            }
+        }
+        *standing = self.standing;
+        changes
+    }
+
+    /// Returns the gates of those who have to go.
+    fn carry_out_quic(&mut self, standing: &mut Standing) -> Vec<u16> {
+        let mut parting = Vec::new();
+        let ending = standing.ending_quic.drain(..);
+        let ending = ending.filter(|thread| !thread.is_finished());
+        self.standing.ending_quic.extend(ending);
+        for mut place in standing.quic.drain(..) {
+            let mut renewed = self.renewed_quic.iter();
+            let renewed = renewed.position(|(number, ..)| *number == place.number);
+            let Some(renewed) = renewed else {
+                let (gates, thread) = place.give_up();
+                parting.extend(gates);
+                self.standing.ending_quic.extend(thread);
                 continue;
             };
-            if let Err(error) = place.renew(*number, gate) {
+            let (_, name, renewal) = self.renewed_quic.swap_remove(renewed);
+            if let Err(error) = place.renew(name, &renewal) {
                 tracing::error!(
-                    listener = name,
+                    listener = place.name,
                     error,
                     "new certificates are not in force for QUIC"
                 );
             }
             self.standing.quic.push(place);
         }
-        *standing = self.standing;
-        changes
+        parting
     }
 }
 

@@ -6,6 +6,7 @@ mod listeners;
 mod peer;
 mod protection;
 mod queue;
+mod quic;
 
 use peer::{Peer, connect_packet, start, will};
 use thrum_codec::packet::SubscriptionOptions;
