@@ -167,24 +167,31 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     rows: Box<[Row]>,
+    /// What threads count that are no workers.
+    elsewhere: Row,
 }
 
 impl Metrics {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             rows: (0..workers).map(|_| Row::new()).collect(),
+            elsewhere: Row::new(),
         }
+    }
+
+    /// Adds; for threads that are no workers.
+    pub(crate) fn add_elsewhere(&self, counter: Counter, amount: u64) {
+        self.elsewhere.0[counter as usize].fetch_add(amount, Ordering::Relaxed);
     }
 
     pub(crate) fn row(&self, worker: usize) -> &Row {
         &self.rows[worker]
     }
 
-    /// Sum over all workers.
+    /// Sum over all workers and other threads.
     pub(crate) fn total(&self, counter: Counter) -> u64 {
-        self.rows
-            .iter()
-            .map(|row| row.count(counter))
-            .fold(0, u64::wrapping_add)
+        let rows = self.rows.iter();
+        rows.map(|row| row.count(counter))
+            .fold(self.elsewhere.count(counter), u64::wrapping_add)
     }
 }

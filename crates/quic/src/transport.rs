@@ -5,8 +5,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quinn::{IdleTimeout, TransportConfig, VarInt};
-use socket2::{Domain, Protocol, Socket, Type};
+use quinn::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use quinn_proto::RandomConnectionIdGenerator;
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::runtime::{Builder, Runtime};
 
 /// What QUIC holds for a connection in each direction by default.
@@ -14,6 +16,9 @@ pub(crate) const WINDOW_BYTES: u32 = 256 * 1024;
 
 /// Buffer of a UDP socket in each direction: the packets of many connections share it, and what does not fit is lost.
 const UDP_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Below this a warning says what to do: the first packets of a few hundred clients fit into it.
+const UDP_BUFFER_BYTES_LEAST: usize = 1024 * 1024;
 
 /// A connection over which nothing was received for so long is dead, in milliseconds.
 ///
@@ -42,6 +47,20 @@ pub(crate) fn config(window_bytes: u32, client_streams: u32) -> TransportConfig 
         .send_window(window_bytes.into())
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
         .keep_alive_interval(Some(KEEP_ALIVE));
+    config
+}
+
+/// Bytes of the numbers that connections are known by.
+const CONNECTION_ID_BYTES: usize = 8;
+
+/// How a UDP socket tells its connections apart.
+///
+/// Not by the numbers that quinn makes unless told otherwise: of their 8 bytes 3 are random, and a connection has up to 8 of
+/// them. With a thousand connections every two-thousandth client that has proved its address got a number which another
+/// connection had already: its packets went to that one, and it had no answer.
+pub(crate) fn endpoint() -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CONNECTION_ID_BYTES)));
     config
 }
 
@@ -87,9 +106,32 @@ pub(crate) fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
         // The IPv4 addresses of the machine are listened on by a socket of their own.
         socket.set_only_v6(true)?;
     }
-    // The kernel gives as much as it is allowed to (net.core.rmem_max and wmem_max).
-    socket.set_recv_buffer_size(UDP_BUFFER_BYTES).ok();
-    socket.set_send_buffer_size(UDP_BUFFER_BYTES).ok();
+    set_buffers(&socket);
     socket.bind(&address.into())?;
     Ok(socket.into())
+}
+
+/// A process that may administer the network gets what it asks for, another what the system allows to all
+/// (`net.core.rmem_max` and `wmem_max`).
+fn set_buffers(socket: &Socket) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, UDP_BUFFER_BYTES).is_err() {
+        // What it is then is asked of the socket.
+        socket.set_recv_buffer_size(UDP_BUFFER_BYTES).ok();
+    }
+    socket.set_send_buffer_size(UDP_BUFFER_BYTES).ok();
+}
+
+/// Says so if many clients at a time would be too many for the socket.
+pub(crate) fn warn_of_small_buffer(socket: &UdpSocket, address: SocketAddr) {
+    // The kernel says twice what was asked for, because it counts its own part.
+    let bytes = SockRef::from(socket).recv_buffer_size();
+    let bytes = bytes.map_or(0, |doubled| doubled / 2);
+    if bytes < UDP_BUFFER_BYTES_LEAST {
+        tracing::warn!(
+            %address,
+            bytes,
+            "the receive buffer of the UDP socket is small, and packets of many clients at a time will be lost: set \
+             net.core.rmem_max of the system to {UDP_BUFFER_BYTES}"
+        );
+    }
 }

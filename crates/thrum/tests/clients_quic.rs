@@ -10,7 +10,7 @@ use std::thread;
 
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use thrum_quic::{Limits, QuicListener};
+use thrum_quic::{Limits, Peer, QuicListener};
 
 /// What `-W` says of a program that is not expected to run into it.
 const LIMIT: &str = "20";
@@ -43,7 +43,8 @@ impl Room {
         // What else it says must not block it.
         thread::spawn(move || places.count());
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let carry = move |client, _| carry(client, TcpStream::connect(address).unwrap());
+        let carry =
+            move |client: UnixStream, _: Peer| carry(client, TcpStream::connect(address).unwrap());
         let limits = Limits::default();
         let listener = QuicListener::bind(&[any_port], &tls(), limits, carry).unwrap();
         Self { broker, listener }

@@ -2,10 +2,11 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use thrum_transport::{Acceptor, ServerCertificate};
 
-use super::quic::QuicPlace;
+use super::quic::{QuicPlace, Renewal};
 use super::{Gate, Gates, Listener, Listening, StartError, layers};
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
@@ -32,8 +33,8 @@ pub(crate) struct Standing {
     /// The gate of each listener.
     gates: Vec<(String, (u16, Arc<Gate>))>,
     quic: Vec<QuicPlace>,
-    /// They take nobody new, and some who came through them are here.
-    closed_quic: Vec<QuicPlace>,
+    /// Threads that give QUIC addresses up: they take nobody new, and the last who came through them are told.
+    ending_quic: Vec<JoinHandle<()>>,
     configs: Vec<(String, ListenerConfig)>,
     numbers: u32,
 }
@@ -47,6 +48,8 @@ pub(crate) enum Change {
     Regate(u32, u16),
     /// The socket goes; those who came in stay.
     Close(u32),
+    /// Those who came through these gates go: they have no sockets of their own that could stay.
+    Part(Vec<u16>),
 }
 
 /// What has to be done for a configuration.
@@ -58,8 +61,8 @@ pub(crate) struct Plan {
     closed: Vec<Place>,
     /// Gates that stay, and get what was read for them.
     renewed: Vec<(Arc<Gate>, Acceptor)>,
-    /// QUIC listeners that stay, by name, with their gates.
-    renewed_quic: Vec<(String, u16, Arc<Gate>)>,
+    /// Addresses of QUIC that stay, by number, with the names of their listeners.
+    renewed_quic: Vec<(u32, String, Renewal)>,
 }
 
 /// The gate that a listener has from now on.
@@ -89,8 +92,13 @@ impl Standing {
         for place in &self.places {
             remove_socket_file(place);
         }
-        for place in self.quic.drain(..).chain(self.closed_quic.drain(..)) {
-            place.stop();
+        // All at the same time.
+        let ending = self.quic.drain(..).filter_map(|place| place.give_up().1);
+        self.ending_quic.extend(ending);
+        for thread in self.ending_quic.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("the end of a QUIC listener was a panic");
+            }
         }
     }
 
@@ -127,13 +135,7 @@ impl Standing {
         let acceptor = self.renewed(config, (name, listener))?;
         let before = before.map(|(_, gate)| gate.as_ref());
         let gate = Arc::new(Gate::new(name, (listener, acceptor, username), before));
-        let number = gates
-            .add(Arc::clone(&gate))
-            .ok_or_else(|| StartError::Listener {
-                listener: name.to_owned(),
-                cause: "listeners were changed 65,535 times since the start; restart the broker"
-                    .to_owned(),
-            })?;
+        let number = number_of(gates, name, &gate)?;
         Ok(ItsGate {
             gate: (number, gate),
             acceptor: None,
@@ -180,6 +182,15 @@ impl Standing {
     }
 }
 
+/// One more number for a gate.
+pub(super) fn number_of(gates: &Gates, name: &str, gate: &Arc<Gate>) -> Result<u16, StartError> {
+    let number = gates.add(Arc::clone(gate));
+    number.ok_or_else(|| StartError::Listener {
+        listener: name.to_owned(),
+        cause: "listeners were changed 65,535 times since the start; restart the broker".to_owned(),
+    })
+}
+
 impl Plan {
     /// Binds what is new. Nothing has changed for anyone if it fails.
     pub(crate) fn new(
@@ -189,12 +200,14 @@ impl Plan {
     ) -> Result<Self, StartError> {
         let workers = node.workers();
         let mut left = standing.places.clone();
+        let of_quic = standing.quic.iter();
+        let mut left_quic: Vec<_> = of_quic.map(|place| (place.number, &place.asked)).collect();
         let mut plan = Self {
             standing: Standing {
                 places: Vec::new(),
                 gates: Vec::new(),
                 quic: Vec::new(),
-                closed_quic: Vec::new(),
+                ending_quic: Vec::new(),
                 configs: config.listeners.clone().into_iter().collect(),
                 numbers: standing.numbers,
             },
@@ -211,7 +224,8 @@ impl Plan {
             plan.renewed.extend(renewed);
             plan.standing.gates.push((name.clone(), gate.clone()));
             if listener.transport == Transport::Quic {
-                plan.open_quic(config, standing, (node, name, listener), &gate)?;
+                let renewal = || Renewal::new(node, config, (name, listener), &gate.1);
+                plan.keep_or_open_quic(node, (name, listener), renewal, &mut left_quic)?;
                 continue;
             }
             for address in &listener.bind {
@@ -227,21 +241,26 @@ impl Plan {
         Ok(plan)
     }
 
-    fn open_quic(
+    /// `left` is what stands and has not been kept yet: numbers and addresses.
+    fn keep_or_open_quic(
         &mut self,
-        config: &Config,
-        standing: &Standing,
-        (node, name, listener): (&Arc<Node>, &str, &ListenerConfig),
-        (number, gate): &(u16, Arc<Gate>),
+        node: &Arc<Node>,
+        (name, listener): (&str, &ListenerConfig),
+        renewal: impl Fn() -> Result<Renewal, StartError>,
+        left: &mut Vec<(u32, &Bind)>,
     ) -> Result<(), StartError> {
-        let is_same = |place: &&QuicPlace| place.name == name && place.asked == listener.bind;
-        if standing.quic.iter().any(|place| is_same(&place)) {
-            let renewed = (name.to_owned(), *number, Arc::clone(gate));
-            self.renewed_quic.push(renewed);
-            return Ok(());
+        for address in &listener.bind {
+            let renewal = renewal()?;
+            if let Some(known) = left.iter().position(|(_, asked)| *asked == address) {
+                let (number, _) = left.swap_remove(known);
+                self.renewed_quic.push((number, name.to_owned(), renewal));
+                continue;
+            }
+            let number = self.standing.numbers;
+            self.standing.numbers += 1;
+            let place = QuicPlace::open(node, (name, address, number), &renewal)?;
+            self.standing.quic.push(place);
         }
-        let place = QuicPlace::open(node, config, (name, listener), (*number, gate))?;
-        self.standing.quic.push(place);
         Ok(())
     }
 
@@ -282,11 +301,11 @@ impl Plan {
 
     /// What stands from now on takes the place of what stood; what each worker has to do for it.
     pub(crate) fn carry_out(mut self, standing: &mut Standing, workers: usize) -> Vec<Vec<Change>> {
-        for (gate, acceptor) in self.renewed {
+        for (gate, acceptor) in self.renewed.drain(..) {
             gate.renew(acceptor);
         }
         let mut changes: Vec<Vec<Change>> = (0..workers).map(|_| Vec::new()).collect();
-        for (number, gate, sockets) in self.opened {
+        for (number, gate, sockets) in self.opened.drain(..) {
             for (socket, changes) in sockets.into_iter().zip(&mut changes) {
                 changes.push(Change::Open(number, Listener::new(socket, gate)));
             }
@@ -300,31 +319,45 @@ impl Plan {
         for place in &self.closed {
             remove_socket_file(place);
         }
-        self.standing.closed_quic.append(&mut standing.closed_quic);
-        for place in standing.quic.drain(..) {
-            let renewed = self
-                .renewed_quic
-                .iter()
-                .find(|(name, ..)| *name == place.name);
-            let Some((name, number, gate)) = renewed else {
-                place.close();
-                self.standing.closed_quic.push(place);
-                continue;
-            };
-            if let Err(error) = place.renew(*number, gate) {
-                tracing::error!(
-                    listener = name,
-                    error,
-                    "new certificates are not in force for QUIC"
-                );
+        let parting = self.carry_out_quic(standing);
+        if !parting.is_empty() {
+            for changes in &mut changes {
+                changes.push(Change::Part(parting.clone()));
             }
-            self.standing.quic.push(place);
         }
         for (_, (_, gate)) in &self.standing.gates {
             gate.put_in_force();
         }
         *standing = self.standing;
         changes
+    }
+
+    /// Returns the gates of those who have to go.
+    fn carry_out_quic(&mut self, standing: &mut Standing) -> Vec<u16> {
+        let mut parting = Vec::new();
+        let ending = standing.ending_quic.drain(..);
+        let ending = ending.filter(|thread| !thread.is_finished());
+        self.standing.ending_quic.extend(ending);
+        for mut place in standing.quic.drain(..) {
+            let mut renewed = self.renewed_quic.iter();
+            let renewed = renewed.position(|(number, ..)| *number == place.number);
+            let Some(renewed) = renewed else {
+                let (gates, thread) = place.give_up();
+                parting.extend(gates);
+                self.standing.ending_quic.extend(thread);
+                continue;
+            };
+            let (_, name, renewal) = self.renewed_quic.swap_remove(renewed);
+            if let Err(error) = place.renew(name, &renewal) {
+                tracing::error!(
+                    listener = place.name,
+                    error,
+                    "new certificates are not in force for QUIC"
+                );
+            }
+            self.standing.quic.push(place);
+        }
+        parting
     }
 }
 

@@ -155,7 +155,8 @@ impl Worker {
         Some(keys)
     }
 
-    fn all_keys(&self) -> Vec<u32> {
+    /// All connections.
+    pub(super) fn all_keys(&self) -> Vec<u32> {
         let keys = self.local.connections.iter();
         keys.filter_map(|(key, _)| u32::try_from(key).ok())
             .collect()

@@ -8,6 +8,7 @@ mod listeners;
 mod peer;
 mod protection;
 mod queue;
+mod quic;
 mod wills;
 
 use std::time::Duration;

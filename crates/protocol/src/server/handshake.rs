@@ -107,6 +107,11 @@ impl Handshake {
         Some((message, seen))
     }
 
+    /// What the client does not see of its topics.
+    pub fn mount_point(&self) -> Option<&MountPoint> {
+        self.mount.as_ref()
+    }
+
     /// Client identifier.
     pub fn client_id(&self) -> &str {
         &self.client_id

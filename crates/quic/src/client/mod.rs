@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime};
+use quinn::{ClientConfig, Endpoint, TokioRuntime};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 
 pub use error::DialError;
 
@@ -34,7 +35,13 @@ pub struct DialOptions {
     pub threads: usize,
     /// Addresses of this machine to connect from in turn; default none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Time for the handshake; default 10 seconds.
+    /// Handshakes at a time; those beyond wait for their turn. Default 256: they keep a processor busy over a round trip
+    /// of 100 ms, and the answers to all of them fit into the buffer of a UDP socket.
+    ///
+    /// Of a thousand at the same time each would take as long as all of them together, and on a busy machine none
+    /// would be done in time.
+    pub handshakes_max: usize,
+    /// Time for the handshake, from its turn on; default 10 seconds.
     pub handshake_time: Duration,
     /// Bytes that QUIC holds for a connection in each direction; default 256 KiB.
     pub window_bytes: u32,
@@ -47,6 +54,7 @@ impl Default for DialOptions {
         Self {
             threads: 1,
             sources: Vec::new(),
+            handshakes_max: 256,
             handshake_time: Duration::from_secs(10),
             window_bytes: WINDOW_BYTES,
             pipe_bytes: PIPE_BYTES,
@@ -67,6 +75,8 @@ pub struct QuicDialer {
     /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of one at most.
     endpoints: Mutex<Endpoints>,
     connections: Arc<Seats>,
+    /// Handshakes that may begin.
+    turns: Arc<Semaphore>,
 }
 
 /// UDP sockets and whose turn it is.
@@ -114,6 +124,7 @@ impl QuicDialer {
             runtime: Some(runtime),
             threads,
             config,
+            turns: Arc::new(Semaphore::new(options.handshakes_max.max(1))),
             options,
             endpoints: Mutex::default(),
             connections: Arc::default(),
@@ -140,7 +151,8 @@ impl QuicDialer {
         let socket = tokio::net::UnixStream::from_std(ours)?;
         let dialing = Dialing::default();
         let seat = self.connections.take();
-        runtime.spawn(carry(call, socket, dialing.clone(), seat));
+        let turns = Arc::clone(&self.turns);
+        runtime.spawn(carry((call, turns), socket, dialing.clone(), seat));
         Ok((theirs, dialing))
     }
 
@@ -227,12 +239,7 @@ impl QuicDialer {
             return Ok(found.2.clone());
         }
         let socket = transport::udp_socket(SocketAddr::new(source, 0))?;
-        let endpoint = Endpoint::new(
-            EndpointConfig::default(),
-            None,
-            socket,
-            Arc::new(TokioRuntime),
-        )?;
+        let endpoint = Endpoint::new(transport::endpoint(), None, socket, Arc::new(TokioRuntime))?;
         endpoints.opened.push((source, number, endpoint.clone()));
         Ok(endpoint)
     }
@@ -272,8 +279,17 @@ impl fmt::Debug for QuicDialer {
 
 /// A connection from the first packet to the end. What the socket's owner may ask about it is known before the
 /// socket ends.
-async fn carry(call: Call, socket: tokio::net::UnixStream, outcome: Dialing, _seat: Seat) {
-    let (failure, socket) = match call.open().await {
+async fn carry(
+    (call, turns): (Call, Arc<Semaphore>),
+    socket: tokio::net::UnixStream,
+    outcome: Dialing,
+    _seat: Seat,
+) {
+    // The turns are never closed.
+    let turn = turns.acquire().await;
+    let opened = call.open().await;
+    drop(turn);
+    let (failure, socket) = match opened {
         Ok((connection, stream)) => {
             let (ending, socket) = bridge::run(&connection, stream, socket, || ()).await;
             (failure(ending), socket)

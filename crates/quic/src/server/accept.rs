@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use quinn::crypto::rustls::HandshakeData;
@@ -12,8 +12,8 @@ use quinn::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStr
 use rustls::pki_types::CertificateDer;
 use tokio::time::timeout;
 
-use super::Limits;
 use super::metrics::{Counters, Metrics, count};
+use super::{CLOSED, CODE_SHUTDOWN, Limits};
 use crate::bridge::{self, Ending};
 use crate::pipe;
 use crate::seats::{Seat, Seats};
@@ -34,14 +34,28 @@ pub struct Peer {
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
-/// Takes a connection.
-pub(super) type OnConnection = dyn Fn(UnixStream, Peer) + Send + Sync;
+/// Who is told of clients, in a thread of the listener: nothing in here may block.
+pub trait Host: Send + Sync + 'static {
+    /// A connection and the non-blocking stream socket that carries its plain bytes of MQTT. The end of the socket is
+    /// the end of the connection.
+    fn on_connection(&self, socket: UnixStream, peer: Peer);
+
+    /// A client at this address was refused: there are `connections_max` of them, or the listener closes.
+    fn on_refusal(&self, _address: SocketAddr) {}
+}
+
+impl<F: Fn(UnixStream, Peer) + Send + Sync + 'static> Host for F {
+    fn on_connection(&self, socket: UnixStream, peer: Peer) {
+        self(socket, peer);
+    }
+}
 
 /// What all tasks of a listener share.
 pub(super) struct Shared {
-    pub(super) limits: Limits,
+    /// The lock is held to copy or to change them.
+    pub(super) limits: RwLock<Limits>,
     pub(super) counters: Counters,
-    pub(super) on_connection: Box<OnConnection>,
+    pub(super) host: Box<dyn Host>,
     /// Connections, those in their handshake included.
     pub(super) connections: Arc<Seats>,
     pub(super) handshakes: Arc<Seats>,
@@ -70,10 +84,11 @@ pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Sh
 
 /// Decides about a first packet, before anything is spent on it.
 fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
-    let (limits, counters) = (&shared.limits, &shared.counters);
+    let (limits, counters) = (shared.limits(), &shared.counters);
     let is_full = shared.connections.taken() >= limits.connections_max;
-    if is_full || shared.is_closing.load(Ordering::Relaxed) {
+    if is_full || shared.is_closing() {
         count(&counters.refused);
+        shared.host.on_refusal(incoming.remote_address());
         incoming.refuse();
         return;
     }
@@ -88,19 +103,19 @@ fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
     } else {
         // Taken before the next first packet is looked at.
         let seats = (shared.connections.take(), shared.handshakes.take());
-        tokio::spawn(serve(incoming, local, seats, Arc::clone(shared)));
+        tokio::spawn(serve(incoming, (local, limits), seats, Arc::clone(shared)));
     }
 }
 
 /// One connection from its handshake to its end.
 async fn serve(
     incoming: Incoming,
-    local: SocketAddr,
+    (local, limits): (SocketAddr, Limits),
     (_seat, handshake): (Seat, Seat),
     shared: Arc<Shared>,
 ) {
     let address = incoming.remote_address();
-    let opened = open(incoming, shared.limits.handshake_time).await;
+    let opened = open(incoming, limits.handshake_time).await;
     drop(handshake);
     let (connection, stream) = match opened {
         Ok(opened) => opened,
@@ -115,7 +130,13 @@ async fn serve(
             return;
         }
     };
-    let Ok((ours, theirs)) = sockets(shared.limits.pipe_bytes) else {
+    if shared.is_closing() {
+        // Those who are here have been told to go, and this one would not be.
+        count(&shared.counters.refused);
+        connection.close(CODE_SHUTDOWN, CLOSED);
+        return;
+    }
+    let Ok((ours, theirs)) = sockets(limits.pipe_bytes) else {
         let lacking = count(&shared.counters.sockets_lacking);
         if lacking.is_power_of_two() {
             tracing::warn!(
@@ -128,7 +149,7 @@ async fn serve(
         return;
     };
     count(&shared.counters.accepted);
-    (shared.on_connection)(theirs, peer(&connection, local));
+    shared.host.on_connection(theirs, peer(&connection, local));
     let refused = || {
         count(&shared.counters.streams_refused);
     };
@@ -173,6 +194,14 @@ fn peer(connection: &Connection, local: SocketAddr) -> Peer {
 }
 
 impl Shared {
+    fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
+    }
+
     pub(super) fn metrics(&self) -> Metrics {
         self.counters
             .read(self.connections.taken(), self.handshakes.taken())

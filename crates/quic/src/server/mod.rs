@@ -8,15 +8,14 @@ mod tls;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, VarInt};
+use quinn::{Endpoint, ServerConfig, TokioRuntime, VarInt};
 use tokio::runtime::Runtime;
 
-pub use accept::Peer;
+pub use accept::{Host, Peer};
 pub use limits::Limits;
 pub use metrics::Metrics;
 
@@ -30,7 +29,10 @@ const CLIENT_STREAMS: u32 = 8;
 /// The listener ends the connection before its client does.
 const CODE_SHUTDOWN: VarInt = VarInt::from_u32(3);
 
-/// How long the last packets to the clients may take.
+/// What such a client is told.
+const CLOSED: &[u8] = b"listener closed";
+
+/// How long the last packets to the clients may take, and then the threads to let go of the ports.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Listens for MQTT over QUIC, with threads of its own.
@@ -75,12 +77,10 @@ pub enum ListenError {
 }
 
 impl QuicListener {
-    /// Listens on all the addresses; each new connection is given to `on_connection`.
+    /// Listens on all the addresses; each new connection is given to `host`.
     ///
     /// Of `tls` the certificates, the check of client certificates and the session tickets are used; the application
-    /// protocol is MQTT's and early data is off. `on_connection` gets a non-blocking stream socket which carries the
-    /// plain bytes of MQTT and whose end is the end of the connection. It is called in a thread of the listener and
-    /// must not block.
+    /// protocol is MQTT's and early data is off.
     ///
     /// # Errors
     /// An address that cannot be bound, TLS without version 1.3, no threads.
@@ -88,7 +88,7 @@ impl QuicListener {
         addresses: &[SocketAddr],
         tls: &rustls::ServerConfig,
         limits: Limits,
-        on_connection: impl Fn(UnixStream, Peer) + Send + Sync + 'static,
+        host: impl Host,
     ) -> Result<Self, ListenError> {
         let mut config = ServerConfig::with_crypto(Arc::new(tls::for_quic(tls)?));
         config.transport_config(Arc::new(transport::config(
@@ -98,9 +98,9 @@ impl QuicListener {
         // First packets are decided upon at once: hardly any wait.
         config.max_incoming(limits.handshakes_max);
         let shared = Arc::new(Shared {
-            limits,
+            limits: RwLock::new(limits),
             counters: Counters::default(),
-            on_connection: Box::new(on_connection),
+            host: Box::new(host),
             connections: Arc::default(),
             handshakes: Arc::default(),
             is_closing: AtomicBool::new(false),
@@ -130,9 +130,10 @@ impl QuicListener {
     fn listen(&mut self, address: SocketAddr, runtime: &Runtime) -> io::Result<()> {
         let socket = transport::udp_socket(address)?;
         let local = socket.local_addr()?;
+        transport::warn_of_small_buffer(&socket, local);
         let _guard = runtime.enter();
         let endpoint = Endpoint::new(
-            EndpointConfig::default(),
+            transport::endpoint(),
             Some(self.config().clone()),
             socket,
             Arc::new(TokioRuntime),
@@ -172,6 +173,12 @@ impl QuicListener {
         Ok(())
     }
 
+    /// Uses other limits for the connections from now on; threads and windows stay as they are.
+    pub fn set_limits(&self, limits: Limits) {
+        let current = self.shared.limits.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
     fn config(&self) -> MutexGuard<'_, ServerConfig> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,7 +189,8 @@ impl QuicListener {
     }
 
     /// Closes, waits until the sockets' owners have ended their connections, as long as `within` at most, and ends
-    /// what is left. Blocks for half a second more than that at most. Returns how many connections it had to end.
+    /// what is left. Blocks for a second more than that at most. Returns how many connections it had to end. The ports
+    /// are free then.
     pub fn drain(mut self, within: Duration) -> usize {
         self.shut_down(within)
     }
@@ -195,12 +203,14 @@ impl QuicListener {
         let left = runtime.block_on(async {
             let left = self.shared.connections.wait_until_empty(within).await;
             for endpoint in &self.endpoints {
-                endpoint.close(CODE_SHUTDOWN, b"server shutting down");
+                endpoint.close(CODE_SHUTDOWN, CLOSED);
             }
             self.shared.connections.wait_until_empty(FAREWELL).await;
             left
         });
-        runtime.shutdown_background();
+        // The tasks hold the sockets.
+        self.endpoints.clear();
+        runtime.shutdown_timeout(FAREWELL);
         left
     }
 }

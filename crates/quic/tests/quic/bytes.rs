@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::room::{NAME, PATIENCE, Room, read, wait_for};
-use thrum_quic::{DialOptions, Limits};
+use thrum_quic::{DialOptions, Limits, Peer};
 
 /// Bytes that differ from their neighbours, so that none can be lost, doubled or moved unseen.
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -140,7 +140,7 @@ fn ipv6_works_where_the_machine_has_it() {
         &addresses,
         &server,
         Limits::default(),
-        move |socket, peer| {
+        move |socket: UnixStream, peer: Peer| {
             sender.try_send((socket, peer)).ok();
         },
     );

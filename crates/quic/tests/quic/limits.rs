@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use crate::plain::Plain;
-use crate::room::{Room, failure};
+use crate::room::{Room, failure, read};
 use thrum_quic::{DialError, DialOptions, Limits};
 
 #[test]
@@ -20,6 +20,24 @@ fn connections_beyond_the_limit_are_refused_until_one_ends() {
     assert_eq!(failure(&mut third, &dialing), Some(DialError::Refused));
     drop((first, first_server));
     room.wait_for(|metrics| metrics.connections == 1 && metrics.refused == 1);
+    room.pair();
+}
+
+#[test]
+fn other_limits_hold_for_the_connections_from_then_on() {
+    let room = Room::new();
+    let (mut client, mut server, _) = room.pair();
+    let limits = Limits {
+        connections_max: 1,
+        ..Limits::default()
+    };
+    room.listener.set_limits(limits);
+    let (mut late, dialing) = room.dial();
+    assert_eq!(failure(&mut late, &dialing), Some(DialError::Refused));
+    assert_eq!(room.refused(), 1);
+    server.write_all(b"news").unwrap();
+    assert_eq!(read(&mut client, 4), b"news");
+    room.listener.set_limits(Limits::default());
     room.pair();
 }
 

@@ -2,12 +2,29 @@
 
 use std::io::Write as _;
 
+use thrum_quic::{DialOptions, Limits};
+
 use crate::room::{Room, read};
+
+const CLIENTS: u32 = 1_000;
 
 #[test]
 fn a_thousand_clients_are_served_at_the_same_time() {
-    const CLIENTS: u32 = 1_000;
-    let room = Room::new();
+    serves_all(&Room::new());
+}
+
+#[test]
+fn a_thousand_clients_that_have_to_prove_their_addresses_are_served_at_the_same_time() {
+    let limits = Limits {
+        handshakes_unproven_max: 0,
+        ..Limits::default()
+    };
+    let room = Room::with(limits, DialOptions::default());
+    serves_all(&room);
+    assert!(room.listener.metrics().retried >= u64::from(CLIENTS));
+}
+
+fn serves_all(room: &Room) {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (mut client, _) = room.dial();

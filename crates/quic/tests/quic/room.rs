@@ -4,7 +4,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -12,7 +13,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
-use thrum_quic::{DialError, DialOptions, Dialing, Limits, Peer, QuicDialer, QuicListener};
+use thrum_quic::{DialError, DialOptions, Dialing, Host, Limits, Peer, QuicDialer, QuicListener};
 
 /// No wait of a test is longer; none that passes comes near it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -112,6 +113,24 @@ pub(crate) struct Room {
     pub(crate) dialer: QuicDialer,
     pub(crate) authority: Authority,
     arrivals: Receiver<(UnixStream, Peer)>,
+    refused: Arc<AtomicU32>,
+}
+
+/// Hands arrivals to the test and counts refusals.
+struct Hall {
+    arrivals: SyncSender<(UnixStream, Peer)>,
+    refused: Arc<AtomicU32>,
+}
+
+impl Host for Hall {
+    fn on_connection(&self, socket: UnixStream, peer: Peer) {
+        // A room that is torn down takes nobody.
+        self.arrivals.try_send((socket, peer)).ok();
+    }
+
+    fn on_refusal(&self, _address: SocketAddr) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Room {
@@ -135,18 +154,25 @@ impl Room {
     ) -> Self {
         let (sender, arrivals) = sync_channel(10_000);
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let on_connection = move |socket: UnixStream, peer: Peer| {
-            // A room that is torn down takes nobody.
-            sender.try_send((socket, peer)).ok();
+        let refused = Arc::<AtomicU32>::default();
+        let hall = Hall {
+            arrivals: sender,
+            refused: Arc::clone(&refused),
         };
-        let listener = QuicListener::bind(&[any_port], server, limits, on_connection).unwrap();
+        let listener = QuicListener::bind(&[any_port], server, limits, hall).unwrap();
         let dialer = QuicDialer::new(client, options).unwrap();
         Self {
             listener,
             dialer,
             authority,
             arrivals,
+            refused,
         }
+    }
+
+    /// How many clients the listener's host was told of that were refused.
+    pub(crate) fn refused(&self) -> u32 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
