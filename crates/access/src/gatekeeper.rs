@@ -1,6 +1,7 @@
 //! Who decides what the broker cannot decide at once.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -31,6 +32,11 @@ pub trait Gatekeeper: Send + Sync + Debug {
 
     /// May the client do this? `None` if no authorizer has an opinion.
     fn authorize(&self, question: Question, reply: Reply<Option<bool>>);
+
+    /// What it has counted since the start, by the end of the topic below `$SYS/broker/auth/`.
+    fn figures(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 }
 
 /// A question to an authorizer of another system.

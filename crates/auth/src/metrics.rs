@@ -54,6 +54,32 @@ pub struct GatekeeperMetrics {
     pub pending: u64,
 }
 
+impl GatekeeperMetrics {
+    /// Each figure and its topic.
+    pub(crate) fn figures(&self) -> Vec<(String, u64)> {
+        let mut figures = vec![
+            ("admitted".to_owned(), self.admitted),
+            ("denied".to_owned(), self.denied),
+            ("overloaded".to_owned(), self.overloaded),
+            ("pending".to_owned(), self.pending),
+        ];
+        for BackendMetrics { name, counts } in &self.backends {
+            // What a name may hold and a level of a topic may not.
+            let name = name.replace(['/', '+', '#'], "_");
+            let counts = [
+                ("allowed", counts.allowed),
+                ("denied", counts.denied),
+                ("ignored", counts.ignored),
+                ("errors", counts.errors),
+                ("timeouts", counts.timeouts),
+                ("cache_hits", counts.cache_hits),
+            ];
+            figures.extend(counts.map(|(what, count)| (format!("backends/{name}/{what}"), count)));
+        }
+        figures
+    }
+}
+
 impl Counters {
     pub(crate) fn allowed(&self) {
         add(&self.allowed);
@@ -97,4 +123,34 @@ pub(crate) fn add(counter: &AtomicU64) {
 
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_backend_stand_below_its_name_whatever_that_is() {
+        let counters = Counters::default();
+        counters.allowed();
+        counters.error();
+        let metrics = GatekeeperMetrics {
+            backends: vec![BackendMetrics {
+                name: "a/+#".to_owned(),
+                counts: counters.snapshot(),
+            }],
+            pending: 3,
+            ..GatekeeperMetrics::default()
+        };
+        let figures = metrics.figures();
+        for expected in [
+            ("pending", 3),
+            ("backends/a___/allowed", 1),
+            ("backends/a___/errors", 1),
+            ("backends/a___/timeouts", 0),
+        ] {
+            let (topic, value) = expected;
+            assert!(figures.contains(&(topic.to_owned(), value)), "{figures:?}");
+        }
+    }
 }

@@ -132,6 +132,8 @@ struct Figures<'a> {
     /// Retained messages and their bytes.
     retained: (usize, usize),
     storage: Option<(Health, MetricsSnapshot)>,
+    /// What the gatekeeper has counted.
+    auth: Vec<(String, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,6 +195,9 @@ impl SysTopics {
         }
         if let Some((health, storage)) = &figures.storage {
             storage_values(*health, storage, &mut put);
+        }
+        for (topic, value) in &figures.auth {
+            put(&format!("auth/{topic}"), value.to_string());
         }
         let elapsed = now.since(self.sampled_at);
         self.sampled_at = now;
@@ -268,7 +273,11 @@ impl Worker {
     /// Publishes what changed, retained.
     pub(crate) fn publish_sys(&mut self) {
         let journal = self.local.journal.as_deref();
+        let gatekeeper = self.local.settings.access.access.gatekeeper.as_ref();
         let figures = Figures {
+            auth: gatekeeper
+                .map(|gatekeeper| gatekeeper.figures())
+                .unwrap_or_default(),
             metrics: &self.node.metrics,
             retained: self.node.retained.size(),
             storage: journal.map(|journal| (journal.health(), journal.metrics())),
@@ -298,6 +307,7 @@ mod tests {
             metrics,
             retained: (0, 0),
             storage: Some((Health::Healthy, MetricsSnapshot::default())),
+            auth: vec![("pending".to_owned(), 0)],
         }
     }
 

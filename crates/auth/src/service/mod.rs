@@ -263,6 +263,10 @@ impl Gatekeeper for AuthService {
         state.links.iter().any(|link| link.backend.is_authorizer())
     }
 
+    fn figures(&self) -> Vec<(String, u64)> {
+        self.metrics().figures()
+    }
+
     fn authorize(&self, question: Question, reply: Reply<Option<bool>>) {
         let once = Once::new(reply, || Some(false));
         let state = self.shared.state();
