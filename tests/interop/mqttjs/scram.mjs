@@ -22,7 +22,8 @@ class Exchange {
   constructor(secret) {
     this.first = new Promise((resolve) => (this.#said = resolve));
     const exchange = ({ request, response }) => this.#exchange(request, response);
-    this.done = new SCRAM({ username, password: secret }, null, quiet, exchange, DIGESTS.SHA256).authenticate();
+    const sasl = { username, password: secret };
+    this.done = new SCRAM(sasl, "broker", 0, quiet, exchange, DIGESTS.SHA256).authenticate();
     // Looked at once the broker has said its last word.
     this.done.catch(() => {});
   }
@@ -36,9 +37,9 @@ class Exchange {
 
   async #exchange(request, response) {
     // kafkajs puts a length of four bytes in front of each message.
-    const { buffer } = await request.encode();
+    const message = await request.encode();
     const answer = new Promise((resolve) => (this.#heard = resolve));
-    this.#said(buffer.subarray(4));
+    this.#said(message.subarray(4));
     const data = await answer;
     const length = Buffer.alloc(4);
     length.writeInt32BE(data.length);
