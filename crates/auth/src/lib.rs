@@ -13,7 +13,9 @@ mod clock;
 pub mod config;
 pub mod hash;
 mod metrics;
+mod panics;
 mod policy;
+mod rarely;
 mod scram;
 mod service;
 mod template;
@@ -21,6 +23,7 @@ pub mod users;
 mod watched;
 
 pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
+pub use panics::is_panic_caught;
 pub use policy::Policy;
 pub use scram::Credential;
 pub use service::{AuthService, ListenerSettings, OnChange, Settings, StartError};

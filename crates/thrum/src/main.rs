@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod logging;
 mod mqtt_client;
+mod panics;
 mod tls_args;
 mod tui;
 
@@ -18,6 +19,7 @@ use clap::Parser as _;
 use command::{Cli, Failure};
 
 fn main() -> ExitCode {
+    panics::end_the_program();
     let cli = Cli::parse();
     match command::run(cli.command) {
         Ok(code) => code,

@@ -40,23 +40,11 @@ pub fn without_panic(check: impl FnOnce()) {
 /// # Panics
 /// One is not.
 pub fn is_refused(settings: impl Fn(u16) -> Value, answers: &[&[u8]]) {
-    let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let listener = TcpListener::bind(loopback(0)).expect("a free port");
-    let port = listener.local_addr().expect("its address").port();
-    let said = Arc::clone(&answer);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().filter_map(Result::ok) {
-            let said = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            std::thread::spawn(move || babble(stream, &said));
-        }
-    });
+    let babbler = Babbler::start_polite();
     let random = (0..RANDOM).map(random_bytes);
     for said in answers.iter().map(|said| said.to_vec()).chain(random) {
-        answer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone_from(&said);
-        let door = Door::open(&settings(port));
+        babbler.say(&said);
+        let door = Door::open(&settings(babbler.port()));
         match door.knock(&Visitor::new("ann", "secret")) {
             Told::Out(ReasonCode::ServerUnavailable) => {}
             told => panic!("{said:?} is answered with {told:?}"),
@@ -64,14 +52,65 @@ pub fn is_refused(settings: impl Fn(u16) -> Value, answers: &[&[u8]]) {
     }
 }
 
+/// A server that says the same to everybody.
+#[derive(Debug)]
+pub struct Babbler {
+    port: u16,
+    /// Guards what it says.
+    answer: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Babbler {
+    /// Starts one that speaks first, and has nothing to say yet.
+    pub fn start() -> Self {
+        Self::start_with(babble)
+    }
+
+    /// Starts one that lets the client speak first.
+    pub fn start_polite() -> Self {
+        Self::start_with(|mut stream, said| {
+            let mut asked = [0; 1024];
+            // A client that has gone is told nothing.
+            stream.set_read_timeout(Some(ASKED_MAX)).unwrap_or_default();
+            stream.read(&mut asked).map(drop).unwrap_or_default();
+            babble(stream, said);
+        })
+    }
+
+    fn start_with(answer_one: fn(TcpStream, &[u8])) -> Self {
+        let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let listener = TcpListener::bind(loopback(0)).expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        let said = Arc::clone(&answer);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().filter_map(Result::ok) {
+                let said = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                std::thread::spawn(move || answer_one(stream, &said));
+            }
+        });
+        Self { port, answer }
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Says this from now on.
+    pub fn say(&self, said: &[u8]) {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.clear();
+        answer.extend(said);
+    }
+}
+
 fn babble(mut stream: TcpStream, said: &[u8]) {
-    // A client that has gone is told nothing.
     stream.set_read_timeout(Some(ASKED_MAX)).unwrap_or_default();
     let mut asked = [0; 1024];
-    stream.read(&mut asked).map(drop).unwrap_or_default();
     stream.write_all(said).unwrap_or_default();
     stream.shutdown(Shutdown::Write).unwrap_or_default();
-    stream.read(&mut asked).map(drop).unwrap_or_default();
+    // What is closed while something is unread takes back what was said.
+    while stream.read(&mut asked).is_ok_and(|count| count > 0) {}
 }
 
 /// The same bytes for the same seed.

@@ -28,6 +28,14 @@ pub trait Mortal {
     fn revive(&mut self);
 }
 
+/// A server that can be stopped in its tracks: it takes connections, and answers nothing.
+pub trait Freezable {
+    /// Stops it.
+    fn freeze(&mut self);
+    /// Lets it go on.
+    fn thaw(&mut self);
+}
+
 #[derive(Default)]
 struct Tally {
     admitted: AtomicU32,

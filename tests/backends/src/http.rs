@@ -7,12 +7,14 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use thrum_conformance::clock;
 
-use crate::death::Mortal;
+use crate::death::{Freezable, Mortal};
 use crate::process::{free_port, loopback};
 use crate::server::Tls;
 
@@ -34,11 +36,15 @@ pub type Response = (u16, String);
 
 type Answerer = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
+/// How often a service that is stopped looks whether it may go on.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// The service.
 pub struct HttpService {
     port: u16,
     answerer: Answerer,
     tls: Option<Arc<ServerConfig>>,
+    is_frozen: Arc<AtomicBool>,
     running: Option<Running>,
 }
 
@@ -79,10 +85,19 @@ impl HttpService {
     }
 
     fn start_with(answerer: Answerer, tls: Option<Arc<ServerConfig>>) -> Self {
+        let is_frozen = Arc::new(AtomicBool::new(false));
+        let frozen = Arc::clone(&is_frozen);
+        let thawed: Answerer = Arc::new(move |request| {
+            while frozen.load(Ordering::Relaxed) {
+                clock::sleep(LOOK_EVERY);
+            }
+            answerer(request)
+        });
         let mut service = Self {
             port: free_port(),
-            answerer,
+            answerer: thawed,
             tls,
+            is_frozen,
             running: None,
         };
         service.revive();
@@ -140,8 +155,19 @@ impl Mortal for HttpService {
     }
 }
 
+impl Freezable for HttpService {
+    fn freeze(&mut self) {
+        self.is_frozen.store(true, Ordering::Relaxed);
+    }
+
+    fn thaw(&mut self) {
+        self.is_frozen.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Drop for HttpService {
     fn drop(&mut self) {
+        self.thaw();
         self.kill();
     }
 }

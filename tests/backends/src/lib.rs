@@ -9,10 +9,17 @@
 
 pub mod babble;
 pub mod client;
+pub mod crowd;
 pub mod death;
+pub mod figures;
 pub mod folder;
 pub mod http;
+pub mod node;
 pub mod process;
+pub mod recital;
 pub mod server;
+pub mod siege;
 pub mod silence;
 pub mod sql;
+pub mod standing;
+pub mod token;

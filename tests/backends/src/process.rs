@@ -48,15 +48,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program; its output goes to the file.
+    /// Starts a server, as the user that servers run as; its output goes to the file.
     ///
     /// # Panics
     /// There is no shell.
     pub fn start<S: AsRef<OsStr>>(program: &[S], log: &Path) -> Self {
+        let mut command: Vec<&OsStr> = as_user().iter().map(OsStr::new).collect();
+        command.extend(program.iter().map(AsRef::as_ref));
+        Self::start_as_myself(&command, log)
+    }
+
+    /// Starts a program; its output goes to the file.
+    ///
+    /// # Panics
+    /// There is no shell.
+    pub fn start_as_myself<S: AsRef<OsStr>>(program: &[S], log: &Path) -> Self {
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(log)
-            .args(as_user())
             .args(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -118,20 +127,47 @@ impl Process {
         }
     }
 
-    /// Stops it in its tracks: connections stay open, nothing is answered.
+    /// Stops it and all that it started in their tracks: connections stay open, nothing is answered.
     ///
     /// # Panics
     /// It is gone.
     pub fn freeze(&self) {
+        // One that is stopped starts nothing, so that none is missed.
         kill_process(self.pid, Signal::STOP).expect("a running server");
+        self.signal_children(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Lets them go on.
     ///
     /// # Panics
     /// It is gone.
     pub fn thaw(&self) {
+        self.signal_children(Signal::CONT);
         kill_process(self.pid, Signal::CONT).expect("a stopped server");
+    }
+
+    fn signal_children(&self, signal: Signal) {
+        let processes = fs::read_dir("/proc").into_iter().flatten();
+        let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        for child in numbers.filter_map(Pid::from_raw) {
+            if parent_of(child) == Some(self.pid) {
+                // It may have ended by itself.
+                kill_process(child, signal).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Resident memory in bytes.
+    ///
+    /// # Panics
+    /// It is gone.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.pid.as_raw_nonzero());
+        let status = fs::read_to_string(status).expect("a running process");
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        1024 * kibibytes.unwrap_or(0_u64)
     }
 
     /// Whether any thread of it still runs.
@@ -141,6 +177,11 @@ impl Process {
             let after_name = status.rsplit(')').next().unwrap_or_default();
             !after_name.starts_with(" Z") && !after_name.starts_with(" X")
         })
+    }
+
+    /// Its output.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
     /// The end of its output.
@@ -156,6 +197,12 @@ impl Drop for Process {
         drop(self.keeper.stdin.take());
         self.keeper.wait().map(drop).unwrap_or_default();
     }
+}
+
+fn parent_of(process: Pid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
+    let mut after_name = status.rsplit(')').next()?.split_whitespace();
+    Pid::from_raw(after_name.nth(1)?.parse().ok()?)
 }
 
 /// Runs a program to its end, as the user that servers run as.

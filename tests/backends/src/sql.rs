@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use thrum_codec::{QoS, ReasonCode};
 
 use crate::client::{Door, Told, Visitor, may_publish, resolved};
+use crate::folder::Folder;
+use crate::process::run_as_myself;
 
 /// bcrypt of `secret`.
 pub const BCRYPT: &str = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW";
@@ -58,6 +60,19 @@ pub fn tables() -> String {
          INSERT INTO mqtt_acl VALUES (3, 'ann', 'allow', 'subscribe', 'down/%c/+', '', NULL);
          INSERT INTO mqtt_acl VALUES (4, 'bob', 'allow', 'perhaps', 'x', NULL, NULL);"
     )
+}
+
+/// A file of SQLite with these tables; its path.
+///
+/// # Panics
+/// There is no Python with SQLite.
+pub fn sqlite_file(folder: &Folder) -> String {
+    let script =
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
+    let statements = folder.write("tables.sql", &tables()).display().to_string();
+    let file = folder.file("users.db");
+    run_as_myself(&["python3", "-c", script, &file, &statements]);
+    file
 }
 
 /// Settings of the backend `db`.

@@ -11,7 +11,7 @@ use thrum_codec::{QoS, ReasonCode};
 
 const DENIED: ReasonCode = ReasonCode::BadUserNameOrPassword;
 
-fn fill(server: &mut Redis) {
+fn fill(server: &Redis) {
     let user = |name| format!("mqtt_user:{name}");
     server.execute(&[
         "HSET",
@@ -75,8 +75,8 @@ fn settings(server: &Redis, folder: &Folder) -> Value {
 
 #[test]
 fn users_and_rules_are_read_from_redis() {
-    let (mut server, folder) = (Redis::start(), Folder::new("redis-secret"));
-    fill(&mut server);
+    let (server, folder) = (Redis::start(), Folder::new("redis-secret"));
+    fill(&server);
     let mut settings = settings(&server, &folder);
     let door = Door::open(&settings);
     let ann = door.admits("ann", "secret");
@@ -142,8 +142,8 @@ fn users_and_rules_are_read_from_redis() {
 
 #[test]
 fn names_are_parts_of_keys_and_nothing_else() {
-    let (mut server, folder) = (Redis::start(), Folder::new("redis-names"));
-    fill(&mut server);
+    let (server, folder) = (Redis::start(), Folder::new("redis-names"));
+    fill(&server);
     let door = Door::open(&settings(&server, &folder));
     for name in [
         "ann password_hash",
@@ -171,15 +171,15 @@ fn names_are_parts_of_keys_and_nothing_else() {
 #[test]
 fn a_server_that_dies_and_comes_back_needs_no_restart_of_ours() {
     let (mut server, folder) = (Redis::start(), Folder::new("redis-death"));
-    fill(&mut server);
+    fill(&server);
     let door = Door::open(&settings(&server, &folder));
     death::is_survived(&door, "db", &Visitor::new("ann", "secret"), &mut server);
 }
 
 #[test]
 fn a_wrong_password_of_ours_is_an_error_and_not_an_admission() {
-    let (mut server, folder) = (Redis::start(), Folder::new("redis-wrong"));
-    fill(&mut server);
+    let (server, folder) = (Redis::start(), Folder::new("redis-wrong"));
+    fill(&server);
     let mut settings = settings(&server, &folder);
     settings["redis"]["db"]["password_file"] = json!(secret_file(&folder, "wrong", "wrong"));
     Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
@@ -199,8 +199,8 @@ fn a_silent_server_and_a_crowd_are_bounded() {
 #[test]
 fn tls_is_checked_against_the_given_authority() {
     let (right, wrong) = (Tls::new(), Tls::new());
-    let (mut server, port) = Redis::start_tls(&right.certificate, &right.key);
-    fill(&mut server);
+    let (server, port) = Redis::start_tls(&right.certificate, &right.key);
+    fill(&server);
     let folder = Folder::new("redis-tls-secret");
     let mut settings = settings(&server, &folder);
     settings["redis"]["db"]["url"] = json!(format!("rediss://localhost:{port}/0"));

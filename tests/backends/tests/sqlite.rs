@@ -5,7 +5,6 @@ use std::path::Path;
 use serde_json::Value;
 use thrum_backends::client::Door;
 use thrum_backends::folder::Folder;
-use thrum_backends::process::run_as_myself;
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
 
@@ -13,22 +12,10 @@ fn settings(file: &str) -> Value {
     sql::settings(&format!("sqlite://{file}"), Path::new(""))
 }
 
-fn make(folder: &Folder) -> String {
-    let script =
-        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
-    let statements = folder
-        .write("tables.sql", &sql::tables())
-        .display()
-        .to_string();
-    let file = folder.file("users.db");
-    run_as_myself(&["python3", "-c", script, &file, &statements]);
-    file
-}
-
 #[test]
 fn users_rules_and_hashes_are_read_from_sqlite() {
     let folder = Folder::new("sqlite");
-    let settings = settings(&make(&folder));
+    let settings = settings(&sql::sqlite_file(&folder));
     sql::knows_users(&settings);
     sql::knows_rules(&settings);
     sql::knows_salts(&settings);
@@ -44,7 +31,7 @@ fn a_file_that_is_missing_lets_nobody_in_and_is_used_when_it_is_there() {
         !folder.path().join("users.db").exists(),
         "a database is never made"
     );
-    make(&folder);
+    sql::sqlite_file(&folder);
     thrum_backends::death::comes_back(
         &door,
         &thrum_backends::client::Visitor::new("ann", "secret"),

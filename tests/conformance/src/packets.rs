@@ -91,6 +91,10 @@ pub struct Connect {
     pub properties: Vec<u8>,
     /// Will, if any.
     pub will: Option<Will>,
+    /// User name, if any.
+    pub username: Option<String>,
+    /// Password, if any.
+    pub password: Option<Vec<u8>>,
 }
 
 /// The parts of a will.
@@ -118,6 +122,8 @@ impl Connect {
             keep_alive: 0,
             properties: Vec::new(),
             will: None,
+            username: None,
+            password: None,
         }
     }
 
@@ -160,12 +166,24 @@ impl Connect {
         self
     }
 
+    /// User name and password.
+    #[must_use]
+    pub fn credentials(mut self, username: &str, password: &str) -> Self {
+        self.username = Some(username.to_owned());
+        self.password = Some(password.as_bytes().to_vec());
+        self
+    }
+
     /// The packet.
     pub fn bytes(&self) -> Vec<u8> {
         let will_flags = self.will.as_ref().map_or(0, |will| {
             0x04 | (will.qos << 3) | if will.retain { 0x20 } else { 0 }
         });
-        let flags = will_flags | if self.clean { 0x02 } else { 0 };
+        let set = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = will_flags
+            | set(self.clean, 0x02)
+            | set(self.password.is_some(), 0x40)
+            | set(self.username.is_some(), 0x80);
         let mut body = join(&[
             &self.version.protocol(),
             &[flags],
@@ -178,6 +196,8 @@ impl Connect {
             body.extend(text(&will.topic));
             body.extend(binary(&will.payload));
         }
+        body.extend(self.username.iter().flat_map(|username| text(username)));
+        body.extend(self.password.iter().flat_map(|password| binary(password)));
         frame(first::CONNECT, &body)
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::BackendError;
+use crate::panics;
 
 /// Wait before the first new attempt to reach a system that is down.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -52,7 +53,7 @@ impl Gate {
     /// Runs the request if there is room for it and the system is not known to be down.
     ///
     /// # Errors
-    /// Those of the request; overloaded; timed out; unreachable without having tried.
+    /// Those of the request; panicked; overloaded; timed out; unreachable without having tried.
     pub(crate) async fn pass<T>(
         &self,
         request: impl Future<Output = Result<T, BackendError>>,
@@ -61,11 +62,15 @@ impl Gate {
             return Err(BackendError::Overloaded);
         };
         let round = self.breaker(|breaker| breaker.admit(Instant::now()))?;
-        let result = timeout(self.time_max, request)
+        let result = timeout(self.time_max, panics::caught(request))
             .await
             .unwrap_or(Err(BackendError::TimedOut));
         self.breaker(|breaker| match &result {
             Err(BackendError::Unreachable(reason)) => breaker.failed(round, Instant::now(), reason),
+            // Who answers so that a library fails over it is left alone like one who does not answer.
+            Err(error @ BackendError::Panicked(_)) => {
+                breaker.failed(round, Instant::now(), &error.to_string());
+            }
             Err(BackendError::TimedOut | BackendError::Overloaded) => {}
             Ok(_) | Err(BackendError::BadAnswer(_)) => breaker.reached(),
         });
@@ -169,6 +174,18 @@ mod tests {
             .windows(2)
             .map(|pair| pair[1].saturating_sub(pair[0]));
         assert!(gaps.max() <= Some(PAUSE_MAX + Duration::from_millis(10)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_system_whose_answers_make_a_library_panic_is_asked_once_in_a_while() {
+        let gate = Gate::new(8, Duration::from_secs(5));
+        let panics =
+            async || -> Result<(), BackendError> { panic!("a library that read nonsense") };
+        let first = gate.pass(panics()).await;
+        assert!(matches!(first, Err(BackendError::Panicked(_))));
+        assert!(!asked(&gate).await);
+        tokio::time::advance(PAUSE_MIN).await;
+        assert!(asked(&gate).await);
     }
 
     #[tokio::test(start_paused = true)]

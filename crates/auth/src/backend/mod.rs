@@ -22,6 +22,8 @@ use std::pin::Pin;
 use thiserror::Error;
 use thrum_access::{Identity, Login, Question, Rules};
 
+use crate::panics::Panicked;
+
 pub(crate) use build::{Built, build};
 pub use http::{ContentType, HttpConfig, HttpMethod};
 pub use ldap::{LdapConfig, LdapMethod};
@@ -130,4 +132,7 @@ pub(crate) enum BackendError {
     /// Too many requests are waiting.
     #[error("too many requests are waiting")]
     Overloaded,
+    /// The library that speaks to the other system panicked over what it read.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
 }

@@ -81,8 +81,8 @@ impl<C: Connect> Pool<C> {
         request: &R,
     ) -> Result<R::Answer, BackendError> {
         let result = self.gate.pass(self.ask_in_turn(request)).await;
-        if let Err(BackendError::TimedOut) = result {
-            // Perhaps the other side is gone without a word, and all connections lead nowhere.
+        if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
+            // Perhaps the other side is gone without a word, or not who it was: all connections lead nowhere.
             self.forget_idle();
         }
         result

@@ -159,9 +159,10 @@ pub(super) fn unknown(login: &Login) -> Denial {
 fn failed(backend: &str, error: &BackendError) -> Denial {
     match error {
         BackendError::Overloaded => busy(format!("{backend}: {error}").into()),
-        BackendError::TimedOut | BackendError::Unreachable(_) | BackendError::BadAnswer(_) => {
-            unavailable(Some(backend), &error.to_string())
-        }
+        BackendError::TimedOut
+        | BackendError::Unreachable(_)
+        | BackendError::BadAnswer(_)
+        | BackendError::Panicked(_) => unavailable(Some(backend), &error.to_string()),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum Says {
     Overloaded,
     /// Nothing, ever.
     Nothing,
+    /// Nothing: its library panics.
+    Panic,
 }
 
 impl Fake {
@@ -28,14 +30,11 @@ impl Fake {
         Self { name, says }
     }
 
-    pub(crate) const fn ignoring(name: &'static str) -> Self {
-        Self::new(name, Says::Ignore)
-    }
-
     async fn error<T>(&self) -> Result<T, BackendError> {
         match self.says {
             Says::Overloaded => Err(BackendError::Overloaded),
             Says::Nothing => std::future::pending().await,
+            Says::Panic => panic!("a library that read nonsense"),
             Says::Allow | Says::Deny | Says::Ignore | Says::Unreachable => {
                 Err(BackendError::Unreachable("connection refused".to_owned()))
             }
@@ -57,7 +56,9 @@ impl Backend for Fake {
                 }))),
                 Says::Deny => Ok(Verdict::Deny("wrong password".into())),
                 Says::Ignore => Ok(Verdict::Ignore),
-                Says::Unreachable | Says::Overloaded | Says::Nothing => self.error().await,
+                Says::Unreachable | Says::Overloaded | Says::Nothing | Says::Panic => {
+                    self.error().await
+                }
             }
         })
     }
@@ -67,7 +68,9 @@ impl Backend for Fake {
             match self.says {
                 Says::Allow => Ok(Some(Rules::default())),
                 Says::Deny | Says::Ignore => Ok(None),
-                Says::Unreachable | Says::Overloaded | Says::Nothing => self.error().await,
+                Says::Unreachable | Says::Overloaded | Says::Nothing | Says::Panic => {
+                    self.error().await
+                }
             }
         })
     }
@@ -82,7 +85,9 @@ impl Backend for Fake {
                 Says::Allow => Ok(Some(true)),
                 Says::Deny => Ok(Some(false)),
                 Says::Ignore => Ok(None),
-                Says::Unreachable | Says::Overloaded | Says::Nothing => self.error().await,
+                Says::Unreachable | Says::Overloaded | Says::Nothing | Says::Panic => {
+                    self.error().await
+                }
             }
         })
     }

@@ -27,6 +27,7 @@ use tracing::{info, warn};
 use crate::config::USERS;
 use crate::hash::{Hasher, Verified};
 use crate::metrics::{BackendMetrics, Counters, GatekeeperMetrics, add, read};
+use crate::panics;
 use crate::policy::Policy;
 use chain::{Admitted, Chain, busy, unavailable, unknown};
 use reply::{Once, Pending};
@@ -93,6 +94,7 @@ impl AuthService {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("auth")
+            .on_thread_start(panics::catch_on_this_thread)
             .enable_all()
             .build()?;
         let counters = Mutex::default();
@@ -345,7 +347,7 @@ async fn look_at_files(shared: Arc<Shared>) {
     loop {
         looks.tick().await;
         let shared = Arc::clone(&shared);
-        let looked = tokio::task::spawn_blocking(move || shared.look()).await;
+        let looked = tokio::task::spawn_blocking(move || panics::own(|| shared.look())).await;
         if looked.is_err() {
             // The runtime ends.
             return;

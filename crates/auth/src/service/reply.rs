@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thrum_access::Reply;
 
+use crate::panics;
+
 /// Gives one answer; if it is dropped before, that it was lost.
 pub(super) struct Once<T> {
     reply: Option<Reply<T>>,
@@ -22,7 +24,7 @@ impl<T> Once<T> {
 
     pub(super) fn answer(mut self, answer: T) {
         if let Some(reply) = self.reply.take() {
-            reply(answer);
+            panics::own(|| reply(answer));
         }
     }
 }
@@ -30,7 +32,7 @@ impl<T> Once<T> {
 impl<T> Drop for Once<T> {
     fn drop(&mut self) {
         if let Some(reply) = self.reply.take() {
-            reply((self.lost)());
+            panics::own(|| reply((self.lost)()));
         }
     }
 }

@@ -79,8 +79,25 @@ async fn a_backend_without_answer_denies_and_the_next_one_is_not_asked() {
 }
 
 #[tokio::test]
+async fn a_backend_whose_library_panics_has_no_answer() {
+    use Says::{Allow, Ignore, Panic};
+    let chain = chain(&[Ignore, Panic, Allow]);
+    for failures in 1..3 {
+        let login = login(Some("alice"), Some("secret"));
+        let denial = chain.login(&login).await.unwrap_err();
+        assert_eq!(denial.reason, ReasonCode::ServerUnavailable);
+        assert_eq!(chain.links[1].counts().errors, failures);
+    }
+    let refreshed = chain.links[1].refresh(&Identity::default()).await;
+    assert!(matches!(
+        refreshed,
+        Err(crate::backend::BackendError::Panicked(_))
+    ));
+}
+
+#[tokio::test]
 async fn a_service_that_cannot_answer_allows_nothing() {
-    use Says::{Allow, Deny, Ignore, Nothing, Unreachable};
+    use Says::{Allow, Deny, Ignore, Nothing, Panic, Unreachable};
     let question = Question {
         identity: Arc::default(),
         is_publish: true,
@@ -94,6 +111,7 @@ async fn a_service_that_cannot_answer_allows_nothing() {
         (&[Ignore], None),
         (&[Unreachable, Allow], Some(false)),
         (&[Nothing, Allow], Some(false)),
+        (&[Panic, Allow], Some(false)),
     ] {
         assert_eq!(chain(says).authorize(&question).await, expected, "{says:?}");
     }

@@ -251,7 +251,12 @@ impl Worker {
             let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(client_id, reason = %denial.detail, "disconnected: no longer admitted");
         }
-        self.turn_away(slot, denial.reason, denial.what);
+        let reason = match denial.reason {
+            // A reason of CONNACK, which DISCONNECT does not have.
+            ReasonCode::BadUserNameOrPassword => ReasonCode::NotAuthorized,
+            other => other,
+        };
+        self.turn_away(slot, reason, denial.what);
     }
 
     /// A connected client has to go.

@@ -1,6 +1,6 @@
 //! MariaDB.
 
-use crate::death::Mortal;
+use crate::death::{Freezable, Mortal};
 use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::PASSWORD;
@@ -111,5 +111,15 @@ impl Mortal for MariaDb {
         let process = Process::start(&server, &self.folder.path().join("log"));
         process.wait_for_port(self.port);
         self.process = Some(process);
+    }
+}
+
+impl Freezable for MariaDb {
+    fn freeze(&mut self) {
+        self.process.iter().for_each(Process::freeze);
+    }
+
+    fn thaw(&mut self) {
+        self.process.iter().for_each(Process::thaw);
     }
 }

@@ -1,6 +1,6 @@
 //! OpenLDAP's slapd.
 
-use crate::death::Mortal;
+use crate::death::{Freezable, Mortal};
 use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::Tls;
@@ -95,6 +95,16 @@ impl Mortal for OpenLdap {
         let process = Process::start(&server, &self.folder.path().join("log"));
         process.wait_for_port(self.port);
         self.process = Some(process);
+    }
+}
+
+impl Freezable for OpenLdap {
+    fn freeze(&mut self) {
+        self.process.iter().for_each(Process::freeze);
+    }
+
+    fn thaw(&mut self) {
+        self.process.iter().for_each(Process::thaw);
     }
 }
 

@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use crate::death::Mortal;
+use crate::death::{Freezable, Mortal};
 use crate::folder::Folder;
 use crate::process::{Process, START_MAX, free_port, give_to_user, run};
 use crate::server::PASSWORD;
@@ -131,6 +131,9 @@ impl Postgres {
             "shared_buffers=16MB",
             "-c",
             "max_connections=40",
+            "-c",
+            // In its folder: what a killed server leaves elsewhere stays there.
+            "dynamic_shared_memory_type=mmap",
         ];
         Process::start(&program, &self.folder.path().join("log"))
     }
@@ -163,6 +166,16 @@ impl Mortal for Postgres {
             );
             clock::sleep(POLL_EVERY);
         }
+    }
+}
+
+impl Freezable for Postgres {
+    fn freeze(&mut self) {
+        self.process.iter().for_each(Process::freeze);
+    }
+
+    fn thaw(&mut self) {
+        self.process.iter().for_each(Process::thaw);
     }
 }
 

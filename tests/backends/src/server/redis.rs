@@ -4,20 +4,19 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::death::Mortal;
+use crate::death::{Freezable, Mortal};
 use crate::folder::Folder;
 use crate::process::{Process, free_port, loopback, program};
 use crate::server::PASSWORD;
 
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// A server that keeps everything in memory: what it holds is put in again after each start.
+/// A server that finds what it held in a file, before it answers anybody, when it is started again.
 #[derive(Debug)]
 pub struct Redis {
     process: Option<Process>,
     port: u16,
     tls: Vec<String>,
-    commands: Vec<Vec<String>>,
     folder: Folder,
 }
 
@@ -67,7 +66,6 @@ impl Redis {
             process: None,
             port: free_port(),
             tls,
-            commands: Vec::new(),
             folder: Folder::new("redis"),
         };
         server.revive();
@@ -79,24 +77,17 @@ impl Redis {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
 
-    /// Runs a command now and after each start.
+    /// Runs a command.
     ///
     /// # Panics
     /// It fails.
-    pub fn execute(&mut self, command: &[&str]) {
-        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        self.send(&command);
-        self.commands.push(command);
-    }
-
-    fn send(&self, command: &[String]) {
+    pub fn execute(&self, command: &[&str]) {
         let mut stream = TcpStream::connect(loopback(self.port)).expect("a connection");
         stream
             .set_read_timeout(Some(ANSWER_MAX))
             .expect("a time limit");
         let mut request = Vec::new();
-        let auth = ["AUTH".to_owned(), PASSWORD.to_owned()];
-        for words in [&auth[..], command] {
+        for words in [&["AUTH", PASSWORD][..], command] {
             write!(request, "*{}\r\n", words.len()).expect("memory");
             for word in words {
                 write!(request, "${}\r\n{word}\r\n", word.len()).expect("memory");
@@ -135,6 +126,10 @@ impl Mortal for Redis {
             &folder,
             "--save",
             "",
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "no",
             "--requirepass",
             PASSWORD,
         ];
@@ -144,8 +139,15 @@ impl Mortal for Redis {
         let process = Process::start(&server, &self.folder.path().join("log"));
         process.wait_for_port(self.port);
         self.process = Some(process);
-        for command in &self.commands {
-            self.send(command);
-        }
+    }
+}
+
+impl Freezable for Redis {
+    fn freeze(&mut self) {
+        self.process.iter().for_each(Process::freeze);
+    }
+
+    fn thaw(&mut self) {
+        self.process.iter().for_each(Process::thaw);
     }
 }

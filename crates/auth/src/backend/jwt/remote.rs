@@ -15,6 +15,7 @@ use super::source::{KEYS_BYTES_MAX, read};
 use crate::backend::BackendError;
 use crate::clock;
 use crate::config::JwtConfig;
+use crate::panics;
 
 /// Time between two fetches for unknown keys: whoever makes up tokens must not make the broker ask all the time.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -115,7 +116,7 @@ impl Remote {
                 Some(error) => Err(BackendError::Unreachable(error.clone())),
             };
         }
-        let error = self.fetch().await.err();
+        let error = panics::caught(self.fetch()).await.err();
         *last = Some(Fetched {
             at: clock::uptime(),
             error: error.clone(),

@@ -152,8 +152,8 @@ impl Redis {
         let mut asked = redis::cmd(command.verb.name());
         asked.arg(key).arg(&command.fields);
         let result = self.gate.pass(self.line.ask(&asked)).await;
-        if let Err(BackendError::TimedOut) = result {
-            // Perhaps the other side is gone without a word, and the connection leads nowhere.
+        if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
+            // Perhaps the other side is gone without a word, or not who it was: the connection leads nowhere.
             self.line.forget();
         }
         result

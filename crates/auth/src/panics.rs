@@ -1,0 +1,103 @@
+//! Panics: those of the libraries that read what other systems say cost one answer, all others end the program.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo};
+
+use futures_util::FutureExt as _;
+use thiserror::Error;
+use tracing::error;
+
+use crate::clock;
+use crate::rarely::Rarely;
+
+thread_local! {
+    /// Whether a panic of this thread is caught.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A library panicked over what it read.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("bad answer: the library that reads it failed, the log says where")]
+pub(crate) struct Panicked;
+
+impl From<Panicked> for String {
+    fn from(panicked: Panicked) -> Self {
+        panicked.to_string()
+    }
+}
+
+/// Whether a panic of this thread, now, is caught by the service: it then costs one answer, which is a denial. For the
+/// panic hook of a program that is to end by any other panic; one that is caught is written to the log instead.
+///
+/// The threads of the service run the libraries that speak to other systems, and these trust what they read.
+pub fn is_panic_caught(panic: &PanicHookInfo<'_>) -> bool {
+    static WARNINGS: Rarely = Rarely::new();
+    let is_caught = IS_CAUGHT.get();
+    if is_caught && let Some(silent) = WARNINGS.now(clock::uptime().as_secs()) {
+        let place = panic.location().map(tracing::field::display);
+        let what = panic.payload_as_str().unwrap_or_default();
+        error!(
+            what,
+            place,
+            silent,
+            "a library failed over what another system said: who waits for that is denied"
+        );
+    }
+    is_caught
+}
+
+/// The calling thread belongs to the runtime, which catches what its tasks throw.
+pub(crate) fn catch_on_this_thread() {
+    IS_CAUGHT.set(true);
+}
+
+/// Runs what is our own on whatever thread: a panic in it ends the program, because nobody knows what it left behind.
+pub(crate) fn own<T>(work: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_CAUGHT.set(self.0);
+        }
+    }
+    let _before = Before(IS_CAUGHT.replace(false));
+    work()
+}
+
+/// Waits for what may panic; that is an error, and all it used is dropped at once.
+pub(crate) async fn caught<T, E: From<Panicked>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(Panicked.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_our_own_is_caught_on_a_thread_of_the_service() {
+        let thread = std::thread::spawn(|| {
+            let before = IS_CAUGHT.get();
+            catch_on_this_thread();
+            let within = own(|| IS_CAUGHT.get());
+            (before, within, IS_CAUGHT.get())
+        });
+        assert_eq!(thread.join().unwrap(), (false, false, true));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_and_drops_what_was_used() {
+        let used = Arc::new(());
+        let held = Arc::clone(&used);
+        let request = async move {
+            tokio::task::yield_now().await;
+            panic!("the library, which held {held:?}")
+        };
+        let found: Result<(), String> = caught(request).await;
+        assert_eq!(found, Err(Panicked.into()));
+        assert_eq!(Arc::strong_count(&used), 1);
+    }
+}

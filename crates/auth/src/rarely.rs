@@ -1,0 +1,53 @@
+//! Warnings about what happens again and again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Seconds between two warnings: what is down fails for every client.
+const PAUSE_SECS: u64 = 10;
+
+/// Lets a warning through now and then.
+#[derive(Debug)]
+pub(crate) struct Rarely {
+    /// Second of [`clock::uptime`](crate::clock::uptime) from which there may be a warning again.
+    quiet_until: AtomicU64,
+    /// What was not said since the last one.
+    silent: AtomicU64,
+}
+
+impl Rarely {
+    /// The first warning goes through.
+    pub(crate) const fn new() -> Self {
+        Self {
+            quiet_until: AtomicU64::new(0),
+            silent: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether there may be a warning now, and how many were left out before it.
+    pub(crate) fn now(&self, now: u64) -> Option<u64> {
+        let next = self.quiet_until.load(Ordering::Relaxed);
+        let is_first = now >= next
+            && self
+                .quiet_until
+                .compare_exchange(next, now + PAUSE_SECS, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_first {
+            return Some(self.silent.swap(0, Ordering::Relaxed));
+        }
+        self.silent.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_all_the_time_is_warned_about_now_and_then() {
+        let rarely = Rarely::new();
+        let said: Vec<_> = (0..100).filter_map(|second| rarely.now(second)).collect();
+        assert_eq!(said, [0, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
+        assert_eq!(rarely.now(99), None);
+    }
+}
