@@ -88,9 +88,7 @@ async fn a_backend_whose_library_panics_has_no_answer() {
         assert_eq!(denial.reason, ReasonCode::ServerUnavailable);
         assert_eq!(chain.links[1].counts().errors, failures);
     }
-    let refreshed = chain.links[1]
-        .refresh(&Identity::default())
-        .await;
+    let refreshed = chain.links[1].refresh(&Identity::default()).await;
     assert!(matches!(
         refreshed,
         Err(crate::backend::BackendError::Panicked(_))
