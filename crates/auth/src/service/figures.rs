@@ -57,7 +57,7 @@ fn level(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::fake::Fake;
+    use crate::service::fake::{Fake, Says};
 
     fn told(links: &[Arc<Link>]) -> Vec<(String, u64)> {
         let mut told = Vec::new();
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_name_is_one_level_of_a_topic() {
         let counters = Arc::default();
-        let link = Link::new(Arc::new(Fake::ignoring("a/+#")), counters);
+        let link = Link::new(Arc::new(Fake::new("a/+#", Says::Ignore)), counters);
         link.decided(true);
         let told = told(&[Arc::new(link)]);
         let topic = "authentication/backends/a___/allowed".to_owned();
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_guide_lists_every_figure() {
         let guide = include_str!("../../../../docs/guide/sys-topics.md");
-        let link = Link::new(Arc::new(Fake::ignoring("NAME")), Arc::default());
+        let link = Link::new(Arc::new(Fake::new("NAME", Says::Ignore)), Arc::default());
         let told = told(&[Arc::new(link)]);
         let topics = told.into_iter().map(|(topic, _)| topic);
         let decisions =
