@@ -127,7 +127,7 @@ fn quic_server(broker: SocketAddr) -> QuicListener {
         &[any_port],
         &tls(),
         Limits::default(),
-        move |mut client, _| {
+        move |mut client: UnixStream, _| {
             std::thread::spawn(move || {
                 client.set_nonblocking(false).unwrap();
                 client.set_read_timeout(Some(LOOK)).unwrap();
