@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, available_parallelism};
@@ -13,6 +14,7 @@ use super::Verified;
 use crate::backend::BackendError;
 use crate::clock;
 use crate::metrics::Counters;
+use crate::panics::{self, Panicked};
 
 /// Most passwords that wait for a thread: about 5 s of work for one, after which a client would have gone.
 const QUEUE_MAX: usize = 256;
@@ -119,7 +121,7 @@ impl Hasher {
                 return Err(BackendError::Overloaded);
             }
         }
-        result.await.map_err(|_| BackendError::Overloaded)
+        result.await.map_err(|_| Panicked.into())
     }
 }
 
@@ -131,11 +133,13 @@ impl fmt::Debug for Pool {
 
 /// Ends when the last sender is gone.
 fn work(queue: &Mutex<Receiver<Job>>) {
+    panics::catch_on_this_thread();
     loop {
         // The lock guards whose turn it is to take the next job; the job itself runs without it.
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {
-            Ok(job) => job(),
+            // A library that panics over a hash which another system gave has dropped what it was to answer with.
+            Ok(job) => catch_unwind(AssertUnwindSafe(job)).unwrap_or_default(),
             Err(_) => return,
         }
     }
@@ -171,6 +175,20 @@ mod tests {
             .await
             .unwrap_err();
         assert!(matches!(found, BackendError::BadAnswer(_)), "{found}");
+    }
+
+    #[tokio::test]
+    async fn a_library_that_panics_over_a_hash_costs_one_answer() {
+        let hasher = hasher();
+        for _ in 0..available_parallelism().unwrap().get() {
+            let failed = hasher.run(|| panic!("a library over a hash")).await;
+            let failed: Result<(), _> = failed;
+            assert!(
+                matches!(failed, Err(BackendError::Panicked(_))),
+                "{failed:?}"
+            );
+        }
+        assert_eq!(hasher.run(|| 7).await.unwrap(), 7);
     }
 
     async fn wait(
