@@ -139,8 +139,33 @@ impl Start<'_> {
         format!("state is kept in {}{safe}", data_dir.display())
     }
 
-    /// Options that lead a client on this machine here; nothing where its defaults do.
+    /// Options that lead a client on this machine here; nothing where its defaults do. None if it would need certificates.
     fn target(&self) -> Option<String> {
+        self.tcp()
+            .or_else(|| self.unix())
+            .or_else(|| self.websocket())
+    }
+
+    fn unix(&self) -> Option<String> {
+        let plain = self.addresses.iter().filter(|one| one.scheme == "mqtt");
+        let mut paths = plain.filter_map(|one| match &one.address {
+            Bind::Unix(path) => Some(path),
+            Bind::Address(_) => None,
+        });
+        Some(format!(" --unix {}", paths.next()?.display()))
+    }
+
+    fn websocket(&self) -> Option<String> {
+        let mut plain = self.addresses.iter().filter(|one| one.scheme == "ws");
+        let (address, path) = plain.find_map(|one| Some((one.socket_address()?, &one.path)))?;
+        let port = address.port();
+        Some(match address.ip() {
+            ip if ip.is_unspecified() => format!(" -L ws://localhost:{port}{path}"),
+            _ => format!(" -L ws://{address}{path}"),
+        })
+    }
+
+    fn tcp(&self) -> Option<String> {
         let reach = |address: &SocketAddr| match address.ip() {
             ip if ip.is_loopback() || ip.is_unspecified() => 0,
             _ => 1,
@@ -167,7 +192,7 @@ impl Start<'_> {
 
 #[cfg(test)]
 mod tests {
-    use thrum_broker::config::ListenerConfig;
+    use thrum_broker::config::{ListenerConfig, Transport};
 
     use super::*;
 
@@ -217,6 +242,35 @@ thrum VERSION ready in 12 ms
              thrum pub -h 10.0.0.5 -p 2883 -t hello -m world
 ",
         );
+    }
+
+    #[test]
+    fn commands_to_try_go_over_what_there_is() {
+        let listening = |transport, bind| {
+            let config = ListenerConfig {
+                transport,
+                ..ListenerConfig::default()
+            };
+            Listening::new("one", &config, &bind)
+        };
+        let web = |address: &str| {
+            let address = Bind::Address(address.parse().unwrap());
+            listening(Transport::WebSocket, address)
+        };
+        let unix = listening(Transport::Tcp, Bind::Unix("/run/thrum.sock".into()));
+        for (addresses, target) in [
+            (vec![web("0.0.0.0:8083")], " -L ws://localhost:8083/mqtt"),
+            (vec![web("[::1]:8083")], " -L ws://[::1]:8083/mqtt"),
+            (vec![web("[::1]:8083"), unix], " --unix /run/thrum.sock"),
+        ] {
+            let start = Start {
+                config: &Config::default(),
+                addresses: &addresses,
+                has_users: false,
+                dev: false,
+            };
+            assert_eq!(start.target().as_deref(), Some(target));
+        }
     }
 
     #[test]
