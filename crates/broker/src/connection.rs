@@ -12,6 +12,7 @@ use thrum_protocol::Output;
 
 use crate::durable::HeldOutput;
 use crate::layered::Layered;
+use crate::partial::Partial;
 use crate::peer::Peer;
 use crate::protection::Meter;
 use crate::socket::Socket;
@@ -65,7 +66,7 @@ pub(crate) struct Connection {
     /// Output of earlier turns that waits for the disk; `out` stands behind it.
     pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
-    pub(crate) partial: Vec<u8>,
+    pub(crate) partial: Partial,
     /// What it may send; none if nothing is limited.
     pub(crate) meter: Option<Box<Meter>>,
     /// Told apart from an earlier connection in the same slot.
@@ -108,7 +109,7 @@ impl Connection {
             layered: None,
             out: Output::new(),
             held: None,
-            partial: Vec::new(),
+            partial: Partial::default(),
             meter: None,
             serial,
             gate,

@@ -27,6 +27,7 @@ mod listener;
 mod mailbox;
 mod metrics;
 mod node;
+mod partial;
 mod peer;
 pub mod protection;
 mod publish;

@@ -170,7 +170,7 @@ impl Worker {
     ) -> u32 {
         let connection = &mut self.local.connections[key as usize];
         connection.phase = Phase::Admission;
-        connection.partial = rest.to_vec();
+        connection.partial.put(rest.to_vec());
         let serial = connection.serial;
         let deadline = self.local.now.plus(ANSWER_TIME_MAX);
         let pending = Pending {
@@ -225,7 +225,7 @@ impl Worker {
 
     /// Lets a client in that had to wait, and then handles what came behind its CONNECT.
     pub(super) fn after_wait(&mut self, key: u32, enter: impl FnOnce(&mut Self, &[u8]) -> Next) {
-        let partial = std::mem::take(&mut self.local.connections[key as usize].partial);
+        let partial = self.local.connections[key as usize].partial.take();
         let next = enter(self, &partial);
         self.local.end_unit();
         if next == Next::Frame {

@@ -94,16 +94,20 @@ impl Worker {
     /// What a trusted proxy says before its client's bytes.
     fn header_arrived(&mut self, key: u32, bytes: &mut [u8]) {
         let connection = &mut self.local.connections[key as usize];
-        connection.partial.extend_from_slice(bytes);
-        let (header, len) = match proxy_protocol::parse(&connection.partial) {
+        let mut arrived = connection.partial.take();
+        arrived.extend_from_slice(bytes);
+        let (header, len) = match proxy_protocol::parse(&arrived) {
             Ok(Some(found)) => found,
-            Ok(None) => return,
+            Ok(None) => {
+                connection.partial.put(arrived);
+                return;
+            }
             Err(error) => {
                 self.header_refused(key, &error);
                 return;
             }
         };
-        let mut rest = std::mem::take(&mut connection.partial).split_off(len);
+        let mut rest = arrived.split_off(len);
         connection.phase = Phase::Handshake;
         if let Header::Proxied(proxied) = header {
             connection.peer = proxied.source.map_or(connection.peer, Peer::Address);

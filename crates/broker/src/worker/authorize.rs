@@ -175,7 +175,7 @@ impl Worker {
             return;
         }
         connection.is_deciding = false;
-        let partial = std::mem::take(&mut connection.partial);
+        let partial = connection.partial.take();
         let slot = connection.session();
         let policy = &self.local.settings.access.access.policy;
         if let Some(access) =

@@ -29,7 +29,7 @@ impl Worker {
             return;
         }
         connection.phase = Phase::Challenged;
-        let partial = std::mem::take(&mut connection.partial);
+        let partial = connection.partial.take();
         let serial = connection.serial;
         let deadline = self.local.now.plus(self.local.settings.connect_timeout);
         self.timers

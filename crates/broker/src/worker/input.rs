@@ -147,15 +147,16 @@ impl Worker {
         if connection.partial.is_empty() {
             let (used, next) = self.frames(key, bytes);
             if next != Next::Stop && used < bytes.len() {
-                self.local.connections[key as usize].partial = bytes[used..].to_vec();
+                let rest = bytes[used..].to_vec();
+                self.local.connections[key as usize].partial.put(rest);
             }
         } else {
-            let mut partial = std::mem::take(&mut connection.partial);
+            let mut partial = connection.partial.take();
             partial.extend_from_slice(bytes);
             let (used, next) = self.frames(key, &partial);
             if next != Next::Stop && used < partial.len() {
                 partial.drain(..used);
-                self.local.connections[key as usize].partial = partial;
+                self.local.connections[key as usize].partial.put(partial);
             }
         }
         self.after_input(key);

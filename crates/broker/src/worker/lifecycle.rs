@@ -11,6 +11,7 @@ use super::local::AWAY;
 use super::{Client, Target, Worker};
 use crate::connection::Phase;
 use crate::metrics::Counter;
+use crate::partial::Partial;
 
 /// How long a connection that we ended is read, so that the peer sees our last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -174,7 +175,7 @@ impl Worker {
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        connection.partial = Vec::new();
+        connection.partial = Partial::default();
         connection.paused = false;
         connection.muted = false;
         connection.is_paced = false;

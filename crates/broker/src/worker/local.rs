@@ -409,7 +409,7 @@ mod tests {
             size_of::<Client>()
         );
         assert!(
-            size_of::<Connection>() <= 144,
+            size_of::<Connection>() <= 128,
             "a connection takes {} bytes",
             size_of::<Connection>()
         );
