@@ -356,7 +356,11 @@ fn a_store_that_was_never_made_is_not_set_up() {
 #[test]
 fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
     let service = Service::start("bad", |store| drop(store.set_user("alice", alice())));
-    std::fs::write(service.settings.users_file().unwrap(), "damaged\n").unwrap();
+    // In one step: the service looks by itself too, and half of it would be an empty store.
+    let file = service.settings.users_file().unwrap();
+    let damaged = file.with_extension("damaged");
+    std::fs::write(&damaged, "damaged\n").unwrap();
+    std::fs::rename(&damaged, &file).unwrap();
     service.service.shared.look();
     service.admit(login(Some("alice"), Some("secret")));
     let error = service.service.reload(&service.settings).unwrap_err();
