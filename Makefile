@@ -43,7 +43,8 @@ test: setup check build counts ## every check and every test
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast
 
 .PHONY: night
-night: ## a night of simulated crashes of the whole node; SEEDS=from..to
+night: build ## a night of storms (LIVES=500) and of simulated crashes of the whole node; SEEDS=from..to
+	THRUM_BIN=$(THRUM) THRUM_CRASH_KILLS=$(or $(LIVES),500) cargo test --release -p thrum-crash --test storm --test faults
 	THRUM_SIM_SEEDS=$(or $(SEEDS),1000..1000000) cargo test --release -p thrum-broker --lib simulation
 
 .PHONY: million

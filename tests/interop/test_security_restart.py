@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.guarded import SUCCESS
+from clients.guarded import CLIENT_IDENTIFIER_NOT_VALID, SUCCESS
 from secured import until
 
 MQTT = '[listeners]\nmqtt = { bind = "127.0.0.1:0" }\n'
@@ -64,12 +64,11 @@ def test_a_session_from_the_disk_is_not_given_to_another_user(broker, guest, roo
     # The second start knows it from what the first one wrote down again.
     restart(broker)
     restart(broker)
-    bob = guest(broker.port(), "a1", "bob", session_seconds=HOUR).join()
-    assert bob.subscribe("last") == GRANTED_QOS_1
-    publisher = root()
-    publisher.publish("kept/2")
-    publisher.publish("last")
-    assert bob.topics_until("last") == []
+    bob = guest(broker.port(), "a1", "bob", session_seconds=HOUR)
+    assert bob.connect() == CLIENT_IDENTIFIER_NOT_VALID
+    client = alice(broker, guest).join()
+    root().publish("last")
+    assert client.topics_until("last") == ["kept/1"]
 
 
 def test_what_waits_in_a_session_from_the_disk_follows_the_rules_of_its_return(

@@ -19,6 +19,9 @@ pub struct Login {
     pub identity: Identity,
     /// The user name is the certificate's: nobody needs to ask for a password.
     pub is_username_verified: bool,
+    /// The user has logged in from that address before, with a password, a token or a key that was right. To be treated
+    /// better than strangers while there is too much to do, and not for anything else.
+    pub is_known_there: bool,
     /// Password or token.
     pub password: Option<Secret>,
     /// Protocol version.

@@ -43,7 +43,7 @@ pub fn machine() -> Machine {
         kernel: setting("/proc/sys/kernel/osrelease").unwrap_or_default(),
         os: os_name(&release).unwrap_or_default(),
         cpu: value_of(&cpu, "model name").unwrap_or_default(),
-        cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        cores: cores(),
         memory_bytes: memory_bytes(&memory).unwrap_or(0),
         open_files_max: open_files.unwrap_or(u64::MAX),
         settings: settings(&cpu, setting),
@@ -52,6 +52,11 @@ pub fn machine() -> Machine {
             setting(CLOCK_SOURCE_PATH).as_deref(),
         ),
     }
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn setting(path: &str) -> Option<String> {

@@ -5,8 +5,10 @@
 //! which a payload that others get too stands where it is.
 
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 
 use rustix::io::Errno;
+use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
 use thrum_protocol::Output;
 
@@ -15,28 +17,52 @@ use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
 use crate::protection::Meter;
+use crate::read_gate::ReadGate;
 use crate::socket::Socket;
+use crate::worker::Pending;
 
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
 /// a socket; the list takes 1 KiB of the stack.
 const PIECES_MAX: usize = 64;
 
-/// How far a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a connection is, with what belongs to that phase alone and ends with it.
+#[derive(Debug)]
 pub(crate) enum Phase {
     /// Waits for the header of a proxy.
     Proxy,
-    /// Waits for CONNECT.
-    Handshake,
-    /// The gatekeeper has been asked; nothing is read until it answers.
-    Admission,
-    /// Enhanced authentication: the client has to take a step.
-    Challenged,
+    /// Waits for CONNECT; with a certificate that was verified outside the layers, by a proxy or by QUIC.
+    Handshake(Option<Arc<Certificate>>),
+    /// The gatekeeper has been asked; nothing is read until it answers. Nothing is kept while its answer is handled.
+    Admission(Option<Box<Pending>>),
+    /// Enhanced authentication: the client has to take a step. Nothing is kept while that is handled.
+    Challenged(Option<Box<Pending>>),
     /// Belongs to the session in this slot.
-    Established { session: u32 },
-    /// Everything is said; what the peer still sends is read and thrown away for a moment, so that
-    /// its last words from us are not lost to a reset.
-    Draining,
+    Established {
+        session: u32,
+        /// Its client was asked for a step of re-authentication.
+        exchange: Option<Box<Exchange>>,
+    },
+    /// Its session is told; what was written for the client is still sent, for a moment.
+    Draining(Closing),
+}
+
+/// What becomes of a connection that ends, once everything that was written for it has been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// The client has said that it goes: the socket is closed.
+    Close,
+    /// The client is told that nothing follows. What it still sends is read and thrown away for a moment, so that our
+    /// last packet is not lost to a reset.
+    Shutdown,
+    /// It has been told.
+    Told,
+}
+
+/// A connection, and not another one in the same slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionRef {
+    pub(crate) key: u32,
+    pub(crate) serial: u32,
 }
 
 /// What a read brought.
@@ -61,8 +87,11 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// TLS and WebSocket; none over a plain stream.
     pub(crate) layered: Option<Box<Layered>>,
-    /// Output of this turn, and what the socket would not take of earlier ones.
+    /// What the socket would not take of earlier turns, and behind it the output of this turn.
     pub(crate) out: Output,
+    /// Bytes at the front of `out` that earlier turns left: they rest on nothing, and end with a packet. 32 bits keep
+    /// the connection small; the limits of the output are far below.
+    left: u32,
     /// Output of earlier turns that waits for the disk; `out` stands behind it.
     pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
@@ -85,14 +114,8 @@ pub(crate) struct Connection {
     pub(crate) blocked: bool,
     /// Over the soft limit of output; the session queues meanwhile.
     pub(crate) congested: bool,
-    /// Not read for now, because what it publishes has nowhere to go.
-    pub(crate) paused: bool,
-    /// Not read for now, because it does not read our answers.
-    pub(crate) muted: bool,
-    /// Not read for now, because the gatekeeper has to decide about its next packet.
-    pub(crate) is_deciding: bool,
-    /// Not read for now, because it has sent all that a rate lets it.
-    pub(crate) is_paced: bool,
+    /// Why it is not read for now, and what it has for us.
+    pub(crate) reading: ReadGate,
     /// Its client showed credentials, and there was nobody to verify them.
     pub(crate) is_unverified: bool,
     /// TLS, WebSocket or the header of a proxy are not done.
@@ -108,22 +131,20 @@ impl Connection {
             peer,
             layered: None,
             out: Output::new(),
+            left: 0,
             held: None,
             partial: Partial::default(),
             meter: None,
             serial,
             gate,
-            phase: Phase::Handshake,
+            phase: Phase::Handshake(None),
             version: Version::V311,
             dirty: false,
             depends: false,
             watches_output: false,
             blocked: false,
             congested: false,
-            paused: false,
-            muted: false,
-            is_deciding: false,
-            is_paced: false,
+            reading: ReadGate::default(),
             is_unverified: false,
             is_shaking: false,
             progressed: false,
@@ -133,23 +154,50 @@ impl Connection {
     /// The session of an established connection.
     pub(crate) fn session(&self) -> Option<u32> {
         match self.phase {
-            Phase::Established { session } => Some(session),
+            Phase::Established { session, .. } => Some(session),
             Phase::Proxy
-            | Phase::Handshake
-            | Phase::Admission
-            | Phase::Challenged
-            | Phase::Draining => None,
+            | Phase::Handshake(_)
+            | Phase::Admission(_)
+            | Phase::Challenged(_)
+            | Phase::Draining(_) => None,
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        matches!(self.phase, Phase::Draining(_))
+    }
+
+    pub(crate) fn awaits_connect(&self) -> bool {
+        matches!(self.phase, Phase::Handshake(_))
+    }
+
+    /// The gatekeeper has been asked about a client that has no session yet.
+    pub(crate) fn awaits_admission(&self) -> bool {
+        matches!(self.phase, Phase::Admission(_))
+    }
+
+    /// The client that has no session yet.
+    pub(crate) fn pending(&self) -> Option<&Pending> {
+        match &self.phase {
+            Phase::Admission(pending) | Phase::Challenged(pending) => pending.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Takes out the client that has no session yet, since what it waited for is there.
+    pub(crate) fn take_pending(&mut self) -> Option<Pending> {
+        match &mut self.phase {
+            Phase::Admission(pending) | Phase::Challenged(pending) => {
+                pending.take().map(|pending| *pending)
+            }
+            _ => None,
         }
     }
 
     /// It is not read for now.
     #[inline]
     pub(crate) fn is_unread(&self) -> bool {
-        self.paused
-            || self.muted
-            || self.is_deciding
-            || self.is_paced
-            || self.phase == Phase::Admission
+        !self.reading.is_open() || self.awaits_admission()
     }
 
     /// One read. A short one means that the socket is empty, so no second call is made to learn that.
@@ -166,6 +214,13 @@ impl Connection {
         }
     }
 
+    /// Something waits that may be sent now: none of it rests on changes that are not handed in yet, and the socket has
+    /// room. What rests on changes that have been is held, which [`Connection::write`] leaves alone.
+    #[inline]
+    pub(crate) fn may_write(&self) -> bool {
+        !self.blocked && !self.depends && self.waiting() > 0
+    }
+
     /// Writes until the socket takes no more or nothing waits, which is one system call unless many large payloads
     /// wait; returns the bytes the socket took. `scratch` is memory for layers to encrypt into.
     pub(crate) fn write(&mut self, scratch: &mut Vec<u8>) -> io::Result<usize> {
@@ -180,6 +235,7 @@ impl Connection {
             let sent = layered.write(&self.socket, out, scratch)?;
             self.blocked = sent.blocked;
             self.progressed |= sent.bytes > 0;
+            self.note_left();
             return Ok(sent.bytes);
         }
         while !out.is_empty() && !self.blocked {
@@ -195,7 +251,14 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.note_left();
         Ok(written)
+    }
+
+    /// Remembers where the output of the next turn begins.
+    #[inline]
+    fn note_left(&mut self) {
+        self.left = u32::try_from(self.out.len()).unwrap_or(u32::MAX);
     }
 
     /// The output of this turn stands behind what waits; if nothing does, it is written with what was released.
@@ -215,10 +278,22 @@ impl Connection {
         self.out.len() + self.held.as_ref().map_or(0, |held| held.len()) + layered
     }
 
-    /// Holds back the output of a turn.
+    /// Holds back the output of a turn. What earlier turns left may still be sent, and a packet of it may be half sent.
     pub(crate) fn hold(&mut self, turn: u64) {
-        let out = std::mem::take(&mut self.out);
-        self.held.get_or_insert_default().hold(turn, out);
+        let out = self.take_new();
+        let left = std::mem::take(&mut self.out);
+        self.left = 0;
+        let held = self.held.get_or_insert_default();
+        held.ready.append(left);
+        held.hold(turn, out);
+    }
+
+    /// Takes out what is of this turn.
+    fn take_new(&mut self) -> Output {
+        match self.left {
+            0 => std::mem::take(&mut self.out),
+            left => self.out.split_off(left as usize),
+        }
     }
 
     /// What turns up to this one produced may be written.
@@ -228,18 +303,32 @@ impl Connection {
         }
     }
 
-    /// Throws away what may not be written yet, since the connection ends; what is left is whole packets behind what the
-    /// socket took. False if not even that can be said: then nothing may be written any more.
-    pub(crate) fn drop_held(&mut self) -> bool {
+    /// Throws away what may not be written yet, since the connection ends. What is left ends with a whole packet, of which
+    /// the socket may have taken a part.
+    pub(crate) fn drop_held(&mut self) {
         let depends = std::mem::take(&mut self.depends);
         if let Some(held) = self.held.take() {
             self.out = held.ready;
-            return true;
+            self.note_left();
+        } else if depends {
+            drop(self.take_new());
         }
-        if depends {
-            self.out.clear();
+    }
+
+    /// Nobody reads what waits for the socket.
+    pub(crate) fn discard_output(&mut self) {
+        self.out.clear();
+        self.left = 0;
+    }
+
+    /// Everything that was written for the client has been sent. The end of the layers comes behind it: false if that
+    /// has to be sent now.
+    pub(crate) fn is_written_out(&mut self) -> bool {
+        if self.depends || self.waiting() > 0 {
+            return false;
         }
-        !(depends && self.blocked)
+        self.finish_layers();
+        self.waiting() == 0
     }
 
     /// What waits is the last that the layers take.

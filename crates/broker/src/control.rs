@@ -70,7 +70,7 @@ pub struct Settling {
 
 impl Settling {
     /// What was sent to the workers before is in force on each that answers.
-    fn begin(node: &Node) -> Self {
+    pub(crate) fn begin(node: &Node) -> Self {
         let workers = node.workers();
         // Room for all, so that no worker waits.
         let (sender, answers) = sync_channel(workers);

@@ -1,7 +1,10 @@
-//! Bounded queue into a worker: filled in batches by the other workers, emptied once per turn.
+//! Bounded queue into a worker: filled in batches by the other workers, emptied by the worker, a portion in each turn.
 //!
-//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers
-//! that feed the full mailbox, so the overrun is at most one read buffer per connection.
+//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers that feed the full
+//! mailbox, each after the one message at hand, until the mailbox is half empty. So it holds its capacity, what the other
+//! workers had under way when it became full (each at most the capacity once more, as none sees the mail of another's
+//! turn), and one message of each connection that feeds it. Wills and messages of shared groups that look for another
+//! member have no publisher to stop; they come with the end of a session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -19,6 +22,7 @@ use crate::listener::Change;
 use crate::node::WorkerId;
 use crate::peer::Peer;
 use crate::protection::Changes;
+use crate::queue_room::{Promise, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::worker::{Admitted, Answered, Decided};
@@ -27,10 +31,13 @@ use crate::worker::{Admitted, Answered, Decided};
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// Deliver to every matching subscription of the worker.
-    /// The place on the disk is left, if there is one, when its sessions have the message.
-    Publish(Arc<Message>, Option<Origin>),
+    Publish(PublishDelivery),
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
+    /// There is room that publishers of the receiver wait for.
+    Room(Shortage),
+    /// Somebody found the queue of this session full.
+    Full(SessionRef),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
     /// A connection that came in where no worker listens.
@@ -53,7 +60,17 @@ pub(crate) enum Mail {
     Stop,
 }
 
-/// A message for one member of a shared group.
+/// A message for the subscriptions of one worker.
+#[derive(Debug)]
+pub(crate) struct PublishDelivery {
+    pub(crate) message: Arc<Message>,
+    /// The place on the disk that it leaves when its sessions have the message.
+    pub(crate) origin: Option<Origin>,
+    /// Room in the queues of sessions that are nearly full.
+    pub(crate) promises: Vec<Promise>,
+}
+
+/// A message for one member of a shared group, whose publisher was told that it is taken.
 #[derive(Debug)]
 pub(crate) struct SharedDelivery {
     pub(crate) to: SessionRef,
@@ -64,6 +81,8 @@ pub(crate) struct SharedDelivery {
     pub(crate) identifier: Option<u32>,
     /// The place on the disk that it leaves.
     pub(crate) origin: Option<Origin>,
+    /// Room in the member's queue, if that is nearly full.
+    pub(crate) promise: Option<Promise>,
 }
 
 /// A connection that came in where no worker listens.
@@ -71,6 +90,7 @@ pub(crate) struct SharedDelivery {
 pub(crate) struct Arrived {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
+    /// Held for it ([`Gate::hold`](crate::listener::Gate::hold)).
     pub(crate) gate: u16,
     /// The client's, verified.
     pub(crate) certificate: Option<Arc<Certificate>>,
@@ -91,12 +111,14 @@ pub(crate) struct Handover {
 
 impl Mail {
     /// Bytes of the message that it holds.
-    fn bytes_len(&self) -> usize {
+    pub(crate) fn bytes_len(&self) -> usize {
         match self {
-            Self::Publish(message, _) => message.bytes_len(),
+            Self::Publish(delivery) => delivery.message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Answered(_)
+            Self::Room(_)
+            | Self::Full(_)
+            | Self::Answered(_)
             | Self::Decided(_)
             | Self::Arrived(_)
             | Self::Listen(_)
@@ -106,6 +128,28 @@ impl Mail {
             | Self::StopWills
             | Self::Stop => 0,
         }
+    }
+}
+
+/// What a mailbox has left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// A piece of mail goes in.
+    #[inline]
+    pub(crate) fn take(&mut self, mail: &Mail) {
+        self.messages = self.messages.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(mail.bytes_len());
+    }
+
+    /// One more piece is too many.
+    #[inline]
+    pub(crate) fn is_used_up(self) -> bool {
+        self.messages == 0 || self.bytes == 0
     }
 }
 
@@ -147,8 +191,8 @@ impl Mailbox {
         let was_empty = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let was_empty = queue.is_empty();
+            self.waiting.fetch_add(batch.len(), Ordering::Release);
             queue.append(batch);
-            self.waiting.store(queue.len(), Ordering::Release);
             self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
             was_empty
         };
@@ -169,8 +213,8 @@ impl Mailbox {
         self.push_all(&mut vec![mail]);
     }
 
-    /// Swaps the queue for an empty one. A turn without mail writes nothing that the senders read; mail
-    /// that comes at this moment wakes the worker again.
+    /// Swaps the queue for an empty one. What was taken counts as waiting until it is handled. A turn without mail
+    /// writes nothing that the senders read; mail that comes at this moment wakes the worker again.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
         debug_assert!(
             into.is_empty(),
@@ -181,19 +225,43 @@ impl Mailbox {
         }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *queue, into);
-        self.waiting.store(0, Ordering::Relaxed);
-        self.waiting_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Whether anything waits. Certain for what was pushed before a lock was given back that the asker has taken since.
+    /// So much of what was taken has been handled.
+    pub(crate) fn handled(&self, messages: usize, bytes: usize) {
+        self.waiting.fetch_sub(messages, Ordering::Relaxed);
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether anything waits, or is being handled. Certain for what was pushed before a lock was given back that the asker has taken since.
     pub(crate) fn has_mail(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// At or over its limit: read less from the publishers that feed it.
+    /// What it has left.
+    pub(crate) fn room(&self) -> Room {
+        let (messages, bytes) = self.waiting();
+        Room {
+            messages: self.capacity.messages.saturating_sub(messages),
+            bytes: self.capacity.bytes.saturating_sub(bytes),
+        }
+    }
+
+    /// At or over its limit: the publishers that feed it are not read.
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) >= self.capacity.messages
-            || self.waiting_bytes.load(Ordering::Relaxed) >= self.capacity.bytes
+        self.room().is_used_up()
+    }
+
+    /// Over half of its limit: publishers that wait for it wait on.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let (messages, bytes) = self.waiting();
+        messages > self.capacity.messages / 2 || bytes > self.capacity.bytes / 2
+    }
+
+    /// Messages and bytes that wait.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let messages = self.waiting.load(Ordering::Relaxed);
+        (messages, self.waiting_bytes.load(Ordering::Relaxed))
     }
 }
 
@@ -220,8 +288,29 @@ mod tests {
             assert!(mailbox.is_full());
             mailbox.take(&mut taken);
             assert!(matches!(taken[..], [Mail::StopWills, Mail::Stop]));
+            assert!(mailbox.is_full(), "it is not handled yet");
+            mailbox.handled(taken.len(), 0);
             assert!(!mailbox.is_full());
             taken.clear();
         }
+    }
+
+    #[test]
+    fn a_mailbox_is_crowded_above_half_of_either_limit() {
+        let poll = Poll::new().unwrap();
+        let waker = Waker::new(poll.registry(), Token(0)).unwrap();
+        let capacity = Capacity {
+            messages: 4,
+            bytes: 1_000,
+        };
+        let mailbox = Mailbox::new(waker, capacity);
+        let found = [false; 4].map(|_| {
+            mailbox.push(Mail::Stop);
+            (mailbox.is_crowded(), mailbox.is_full())
+        });
+        assert_eq!(
+            found,
+            [(false, false), (false, false), (true, false), (true, true)]
+        );
     }
 }

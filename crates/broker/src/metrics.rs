@@ -31,6 +31,8 @@ pub(crate) enum Counter {
     ClientsConnected,
     /// Gauge: sessions.
     Sessions,
+    /// Gauge: sessions that outlive their connection, as it stood when the client connected.
+    SessionsPersistent,
     /// Gauge: sessions that ended by expiry since the start (a count).
     SessionsExpired,
     /// Gauge: subscriptions, shared ones included.
@@ -40,13 +42,28 @@ pub(crate) enum Counter {
     /// Messages that had to wait in a session's queue: its window was full, its output congested, or it was away.
     Queued,
     LimitPacket,
+    LimitPayload,
     LimitClientId,
     LimitTopic,
+    LimitSessions,
+    LimitUserSessions,
+    LimitAddressSessions,
+    /// Filters of a packet that had too many.
+    LimitPacketFilters,
     LimitSubscriptions,
+    LimitSharedSubscriptions,
+    LimitSubscriptionBytes,
+    /// Messages sent several times, as more subscription identifiers belong to them than one may have.
+    LimitMessageIdentifiers,
     LimitReceiveMaximum,
     LimitTopicAlias,
     LimitOutput,
     LimitMemory,
+    /// PUBLISH packets that waited for room as long as they may.
+    LimitQueueHold,
+    /// Clients refused, and filters refused, because memory was short.
+    LimitMemorySessions,
+    LimitMemorySubscriptions,
     /// Pauses of a connection because of a rate, by the limit that made it wait longest.
     LimitClientMessages,
     LimitClientBytes,
@@ -94,6 +111,7 @@ pub(crate) enum Counter {
     DroppedExpired,
     DroppedOutsideMount,
     DroppedNotAllowed,
+    DroppedMemoryShort,
     DroppedNoSharedMember,
     RetainedRefused,
     /// What was refused because the disk is full or cannot be written.
@@ -104,6 +122,10 @@ pub(crate) enum Counter {
     LayersFailed,
     /// Connections without a proper header of a trusted proxy.
     ProxyRefused,
+    /// Clients whose identifier had a session of another user.
+    ClientIdsOfOthers,
+    /// Clients whose identifier is not one that their user may have.
+    ClientIdsNotOfUser,
     /// Clients that were connected when they were no longer admitted.
     ClientsTurnedAway,
     /// Questions to the gatekeeper about topics.
@@ -111,20 +133,37 @@ pub(crate) enum Counter {
     /// Publishes decided by what it had said before.
     DecisionsRemembered,
     PublishDenied,
+    /// Lines of the log about clients that came or went when there were too many of them.
+    ClientLinesLeftOut,
     SubscribeDenied,
     /// Wills that were refused with their CONNECT, or not published when they were due.
     WillsDenied,
     /// Subscriptions that ended because the rules changed.
     SubscriptionsRevoked,
     SharedRedispatched,
+    /// PUBLISH packets that waited for room in a queue.
+    PublishesHeld,
+    /// Gauge: publishers that wait for room in a queue.
+    PublishersHeld,
+    /// Gauge: bytes of their PUBLISH packets.
+    BytesHeld,
     PublishersPaused,
     MailboxFull,
+    /// Times that a worker forgot the routes of all topics, as they took too much memory.
+    RoutesForgotten,
     Writes,
     Reads,
     Turns,
+    /// Times that a connection had used up its portion of a turn before its packets were handled.
+    PortionsUsedUp,
+    /// Turns that left something for the next one.
+    ReadersPutOff,
+    MailPutOff,
+    TimersPutOff,
+    WritesPutOff,
 }
 
-const COUNTERS: usize = Counter::Turns as usize + 1;
+const COUNTERS: usize = Counter::WritesPutOff as usize + 1;
 
 /// The row of one worker; on cache lines of its own.
 #[derive(Debug)]

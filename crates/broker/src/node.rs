@@ -1,7 +1,7 @@
 //! What the workers of one node share, and the handle that starts and stops them.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,12 +19,14 @@ use crate::control::{AccessHandle, Control, Settling};
 use crate::durable::{Journal, MessageIds, Part, divide};
 use crate::extension::Access;
 use crate::interest::Interest;
-use crate::listener::{CertificateWatch, Gates, Listening, Plan, Standing, StartError};
+use crate::listener::{CertificateWatch, Change, Gates, Listening, Plan, Standing, StartError};
 use crate::mailbox::{Capacity, Mail, Mailbox};
+use crate::memory::NodeMemory;
 use crate::metrics::{Counter, Metrics};
-use crate::protection::{BanKeeper, Protection};
+use crate::protection::{BanKeeper, LoginKeeper, Protection, SharedBucket};
 use crate::registry::Registry;
 use crate::retained::RetainedStore;
+use crate::session_counts::SessionCounts;
 use crate::settings::Settings;
 use crate::storage::{self, StorageError};
 use crate::worker::{self, Worker};
@@ -32,8 +34,8 @@ use crate::worker::{self, Worker};
 /// Most workers of a node: a route keeps them in one 64-bit set.
 pub(crate) const WORKERS_MAX: usize = 64;
 
-/// How long a stop waits for the wills to reach the subscribers of other workers.
-const WILLS_GRACE: Duration = Duration::from_millis(50);
+/// How long a stop waits until all wills are with the workers of their subscribers: mostly some milliseconds.
+const WILLS_GRACE: Duration = Duration::from_secs(5);
 
 /// Number of a worker thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,12 +71,20 @@ pub(crate) struct Node {
     pub(crate) registry: Registry,
     pub(crate) retained: RetainedStore,
     pub(crate) metrics: Metrics,
-    pub(crate) gates: Gates,
+    pub(crate) gates: Arc<Gates>,
     pub(crate) protection: Protection,
+    pub(crate) session_counts: SessionCounts,
+    /// What is left of `limits.connect_rate`, for all workers and all listeners.
+    pub(crate) connects: CachePadded<SharedBucket>,
+    /// Set of the workers that let new connections wait, since they have too much to do.
+    deferring: AtomicU64,
     /// Each on cache lines of its own.
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
-    /// Resident memory is over its limit: publishers are read less.
-    pub(crate) pressure: AtomicBool,
+    /// On cache lines of its own, as it is written while others read.
+    pub(crate) memory: CachePadded<NodeMemory>,
+    /// Sessions that may hold publishers: nearly full, and a member of a shared group or with the policy for it. Read for
+    /// each message with QoS 1 and 2.
+    pub(crate) holding: CachePadded<AtomicUsize>,
     /// Workers whose part of what was found at the start is with the storage thread.
     pub(crate) taken_over: AtomicUsize,
     /// Written for each connection: apart from what is read for each message.
@@ -96,10 +106,14 @@ impl Node {
             registry: Registry::new(),
             retained: RetainedStore::new(settings.retained, workers),
             metrics: Metrics::new(workers),
-            gates: Gates::default(),
+            gates: Arc::new(Gates::new(workers)),
             protection: Protection::default(),
+            session_counts: SessionCounts::default(),
+            connects: CachePadded::default(),
+            deferring: AtomicU64::new(0),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
-            pressure: AtomicBool::new(false),
+            memory: CachePadded::new(NodeMemory::new()),
+            holding: CachePadded::default(),
             taken_over: AtomicUsize::new(0),
             session_ids: CachePadded::new(AtomicU64::new(1)),
             identity: RandomState::new().hash_one("node"),
@@ -124,6 +138,26 @@ impl Node {
     pub(crate) fn next_session_id(&self, worker: WorkerId) -> u64 {
         let count = self.session_ids.fetch_add(1, Ordering::Relaxed);
         count * WORKERS_MAX as u64 + worker.index() as u64
+    }
+
+    /// The worker lets new connections wait from now on, or takes them again.
+    pub(crate) fn set_defers_connections(&self, worker: WorkerId, defers: bool) {
+        if defers {
+            self.deferring.fetch_or(worker.bit(), Ordering::Relaxed);
+        } else {
+            self.deferring.fetch_and(!worker.bit(), Ordering::Relaxed);
+        }
+    }
+
+    /// The worker lets new connections wait.
+    pub(crate) fn defers_connections(&self, worker: WorkerId) -> bool {
+        self.deferring.load(Ordering::Relaxed) & worker.bit() != 0
+    }
+
+    /// No worker takes new connections now.
+    pub(crate) fn all_defer_connections(&self) -> bool {
+        let deferring = self.deferring.load(Ordering::Relaxed);
+        deferring.count_ones() as usize == self.workers()
     }
 
     /// Sockets of clients, in their handshake or beyond it.
@@ -197,6 +231,7 @@ pub struct Broker {
     threads: Vec<JoinHandle<()>>,
     committer: Option<Committer>,
     ban_keeper: Option<BanKeeper>,
+    login_keeper: Option<LoginKeeper>,
 }
 
 impl Broker {
@@ -213,8 +248,13 @@ impl Broker {
         });
         let settings = Arc::new(Settings::new(&config, &access));
         let opened = storage::open(&config)?;
-        let node = Arc::new(Node::new(count, &settings, config.shared.strategy));
+        let mut node = Node::new(count, &settings, config.shared.strategy);
+        if let Some((_, recovered)) = &opened {
+            node.clock = node.clock.going_on(recovered);
+        }
+        let node = Arc::new(node);
         let ban_keeper = keep_bans(&config, &node)?;
+        let login_keeper = keep_logins(&config, &node);
         let mut broker = Self {
             control: Arc::new(Control::new(Arc::clone(&node), config.clone(), access)),
             node,
@@ -224,6 +264,7 @@ impl Broker {
             threads: Vec::with_capacity(count),
             committer: None,
             ban_keeper,
+            login_keeper,
         };
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
@@ -294,24 +335,45 @@ impl Broker {
 
     /// Opens and closes ports until they are those of the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
+        self.sweep_gates();
         let workers = self.node.workers();
         let files = CertificateWatch::files_of(config);
         let plan = Plan::new(config, &self.standing, &self.node)?;
         let changes = plan.carry_out(&mut self.standing, workers);
-        let now = self.node.clock.now();
+        let now = self.node.clock.wall_now();
         self.certificates.have_been_read(files, &self.standing, now);
+        self.send_changes(changes);
+        Ok(())
+    }
+
+    /// To each worker its own.
+    fn send_changes(&self, changes: Vec<Vec<Change>>) {
+        self.node.gates.count_sent();
         for (number, changes) in changes.into_iter().enumerate() {
             let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
             self.node.mailbox(worker).push(Mail::Listen(changes));
         }
-        Ok(())
+    }
+
+    /// Gives back the gates of listeners that were changed or closed, and have no clients left.
+    fn sweep_gates(&self) {
+        let forgotten = self.node.gates.sweep();
+        if !forgotten.is_empty() {
+            let workers = 0..self.node.workers();
+            self.send_changes(
+                workers
+                    .map(|_| vec![Change::Forget(forgotten.clone())])
+                    .collect(),
+            );
+        }
     }
 
     /// Looks whether files of TLS have changed: those of a listener are then read again, for its next connections. Warns
     /// of certificates that come to their end. To be called now and then; costs some looks at the file system.
     pub fn look_at_certificates(&mut self) {
+        self.sweep_gates();
         let config = self.control.config();
-        let now = self.node.clock.now();
+        let now = self.node.clock.wall_now();
         self.certificates.look(&config, &self.standing, now);
     }
 
@@ -345,7 +407,10 @@ impl Broker {
         if config.node.data_dir != self.started.node.data_dir {
             waiting.push("node.data_dir".to_owned());
         }
-        if config.storage != self.started.storage {
+        let (mut storage, old_storage) = (config.storage, self.started.storage);
+        // Holds for those who connect from now on.
+        storage.wills = old_storage.wills;
+        if storage != old_storage {
             waiting.push("storage".to_owned());
         }
         if config.protection.bans != self.started.protection.bans {
@@ -357,6 +422,9 @@ impl Broker {
         }
         if limits.mailbox_bytes != old.mailbox_bytes {
             waiting.push("limits.mailbox_bytes".to_owned());
+        }
+        if limits.tcp_keepalive != old.tcp_keepalive {
+            waiting.push("limits.tcp_keepalive".to_owned());
         }
         waiting
     }
@@ -372,13 +440,11 @@ impl Broker {
     }
 
     /// Publishes the wills of all clients, disconnects them (0x8B), ends the workers and closes the storage.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "runs on the program's own thread, no worker waits"
-    )]
     pub fn stop(mut self) {
         self.node.send_all(|| Mail::StopWills);
-        std::thread::sleep(WILLS_GRACE);
+        if let Err(missing) = Settling::begin(&self.node).wait(WILLS_GRACE) {
+            tracing::warn!(?missing, "stopping before all wills are published");
+        }
         self.end();
     }
 
@@ -393,6 +459,9 @@ impl Broker {
         if let Some(keeper) = self.ban_keeper.take() {
             keeper.stop();
         }
+        if let Some(keeper) = self.login_keeper.take() {
+            keeper.stop();
+        }
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
         }
@@ -402,10 +471,27 @@ impl Broker {
 /// Reads the bans before anybody comes in, and starts to watch their file.
 fn keep_bans(config: &Config, node: &Arc<Node>) -> Result<Option<BanKeeper>, StartError> {
     let bans = Arc::clone(node.protection.bans());
+    // Ends of bans are written by the wall clock, of which the node's may be far.
+    bans.set_wall_ahead(node.clock.look_at_wall());
     let node = Arc::clone(node);
     Ok(BanKeeper::start_configured(config, bans, move || {
         node.clock.now()
     })?)
+}
+
+/// Reads who is known where, and starts to keep it; without that everybody is a stranger once.
+fn keep_logins(config: &Config, node: &Node) -> Option<LoginKeeper> {
+    let data_dir = &config.node.data_dir;
+    if data_dir.as_os_str().is_empty() {
+        return None;
+    }
+    let started = LoginKeeper::start(data_dir, Arc::clone(node.protection.logins()));
+    started
+        .inspect_err(|error| {
+            let path = data_dir.display();
+            tracing::warn!(%path, %error, "who is known where is not kept over a restart");
+        })
+        .ok()
 }
 
 fn worker_count(workers: Workers) -> usize {
@@ -418,4 +504,138 @@ fn worker_count(workers: Workers) -> usize {
         Workers::Count(count) => usize::from(count),
     };
     count.clamp(1, WORKERS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpStream};
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use rcgen::{CertifiedKey, generate_simple_self_signed};
+
+    use super::*;
+    use crate::config::{Anonymous, Bind, ListenerConfig, TlsConfig, Transport};
+
+    /// CONNECT of an MQTT 3.1.1 client with a clean session and the identifier `a`.
+    const CONNECT: [u8; 15] = *b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a";
+    const PINGREQ: [u8; 2] = [0xC0, 0];
+
+    /// A listener of each kind, and no more connections through one than that.
+    fn config(folder: &std::path::Path, max_connections: u32) -> Config {
+        let mut config = Config::default();
+        config.node.workers = Workers::Count(2);
+        config.auth.anonymous = Anonymous::Everyone;
+        config.listeners.clear();
+        let kinds = [
+            ("plain", Transport::Tcp, false),
+            ("tls", Transport::Tcp, true),
+            ("quic", Transport::Quic, true),
+        ];
+        for (name, transport, is_tls) in kinds {
+            let tls = TlsConfig {
+                cert: folder.join("cert.pem"),
+                key: folder.join("key.pem"),
+                ..TlsConfig::default()
+            };
+            let listener = ListenerConfig {
+                bind: vec![Bind::from(SocketAddr::from(([127, 0, 0, 1], 0)))],
+                transport,
+                max_connections,
+                tls: if is_tls { tls } else { TlsConfig::default() },
+                ..ListenerConfig::default()
+            };
+            config.listeners.insert(name.to_owned(), listener);
+        }
+        config
+    }
+
+    fn certificate(folder: &std::path::Path) {
+        let made = generate_simple_self_signed(["localhost".to_owned()]);
+        let CertifiedKey { cert, signing_key } = made.unwrap();
+        let write = |file: &str, label: &str, der: &[u8]| {
+            let text = STANDARD.encode(der);
+            let text = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+            std::fs::write(folder.join(file), text).unwrap();
+        };
+        write("cert.pem", "CERTIFICATE", cert.der());
+        write("key.pem", "PRIVATE KEY", &signing_key.serialize_der());
+    }
+
+    /// Reloads once, and waits for the workers.
+    fn reload(broker: &mut Broker, config: &Config) {
+        let (_, settling) = broker.reload(config).unwrap();
+        settling.wait(Duration::from_secs(20)).unwrap();
+    }
+
+    fn gates(broker: &Broker) -> usize {
+        let all = (0..=u16::MAX).filter(|number| broker.node.gates.get(*number).is_some());
+        all.count()
+    }
+
+    #[test]
+    fn gates_that_reloads_have_replaced_are_freed_when_their_last_client_has_gone() {
+        let folder = std::env::temp_dir().join(format!("thrum-gates-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        certificate(&folder);
+        let mut broker = Broker::start(config(&folder, 10), Access::default()).unwrap();
+        let addresses = broker.addresses();
+        let plain = addresses
+            .iter()
+            .find(|one| one.listener == "plain")
+            .unwrap();
+        let mut client = TcpStream::connect(plain.socket_address().unwrap()).unwrap();
+        client.write_all(&CONNECT).unwrap();
+        let mut connack = [0; 4];
+        client.read_exact(&mut connack).unwrap();
+        // Those of the three listeners, and that of the address of QUIC.
+        assert_eq!(gates(&broker), 4);
+        for round in 0..100 {
+            reload(&mut broker, &config(&folder, 11 + round % 2));
+            // The new ones, those of the last round, and the one that the client came through.
+            assert!(gates(&broker) <= 2 * 4 + 1, "{}", gates(&broker));
+            client.write_all(&PINGREQ).unwrap();
+            client.read_exact(&mut connack[..2]).unwrap();
+        }
+        let highest = (0..=u16::MAX)
+            .rev()
+            .find(|number| broker.node.gates.get(*number).is_some());
+        assert!(highest < Some(20), "numbers are used again: {highest:?}");
+        // A reload that changes nothing needs no gate.
+        let same = config(&folder, 5);
+        for _ in 0..4 {
+            reload(&mut broker, &same);
+        }
+        assert_eq!(gates(&broker), 5);
+        drop(client);
+        while broker.node.open_sockets() > 0 {
+            std::thread::yield_now();
+        }
+        for _ in 0..3 {
+            reload(&mut broker, &same);
+        }
+        assert_eq!(gates(&broker), 4);
+        broker.stop();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn reloads_that_fail_leave_no_gate_behind() {
+        let folder = std::env::temp_dir().join(format!("thrum-gates-bad-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        certificate(&folder);
+        let mut broker = Broker::start(config(&folder, 10), Access::default()).unwrap();
+        let mut bad = config(&folder, 11);
+        let mut missing = bad.listeners["tls"].clone();
+        missing.tls.cert = folder.join("missing.pem");
+        bad.listeners.insert("z".to_owned(), missing);
+        for _ in 0..20 {
+            broker.reload(&bad).unwrap_err();
+            reload(&mut broker, &config(&folder, 10));
+            assert!(gates(&broker) <= 2 * 4, "{}", gates(&broker));
+        }
+        broker.stop();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -3,41 +3,61 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// The other end of a connection.
+/// The other end of a connection, in 20 bytes: every connection has one. A `SocketAddr` takes 32, for a flow label and
+/// a scope that nobody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// An address, the one a trusted proxy named if there is one.
-    Address(SocketAddr),
+    Address { ip: IpAddr, port: u16 },
     /// A process of this machine, over a Unix socket.
     Local,
+    /// A client that a trusted proxy did not name; the proxy's address, none over a Unix socket.
+    BehindProxy(Option<IpAddr>),
 }
 
 impl Peer {
     /// Its address; none over a Unix socket.
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {
-            Self::Address(address) => Some(address.ip().to_canonical()),
+            Self::Address { ip, .. } => Some(ip.to_canonical()),
             Self::Local => None,
+            Self::BehindProxy(address) => address,
         }
     }
 
-    /// It is on this machine.
+    /// It is known to be on this machine.
     pub(crate) fn is_loopback(self) -> bool {
-        self.address().is_none_or(|address| address.is_loopback())
+        match self {
+            Self::Address { .. } => self.address().is_some_and(|address| address.is_loopback()),
+            Self::Local => true,
+            Self::BehindProxy(_) => false,
+        }
+    }
+
+    /// A client of this proxy, which did not say where the client is.
+    pub(crate) fn unnamed_client(self) -> Self {
+        Self::BehindProxy(self.address())
     }
 }
 
 impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
-        Self::Address(address)
+        Self::Address {
+            ip: address.ip(),
+            port: address.port(),
+        }
     }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address(address) => address.fmt(formatter),
+            Self::Address { ip, port } => SocketAddr::new(*ip, *port).fmt(formatter),
             Self::Local => formatter.write_str("unix socket"),
+            Self::BehindProxy(Some(address)) => {
+                write!(formatter, "unnamed client of the proxy {address}")
+            }
+            Self::BehindProxy(None) => formatter.write_str("unnamed client of a proxy"),
         }
     }
 }
@@ -56,9 +76,19 @@ mod tests {
             ("192.0.2.1:1", false),
             ("[2001:db8::1]:1", false),
         ] {
-            let peer = Peer::Address(text.parse().unwrap());
+            let peer = Peer::from(text.parse::<SocketAddr>().unwrap());
             assert_eq!(peer.is_loopback(), expected, "{text}");
+            assert_eq!(peer.to_string(), text);
         }
         assert!(Peer::Local.is_loopback());
+    }
+
+    #[test]
+    fn who_is_behind_a_proxy_of_this_machine_is_not_known_to_be_on_it() {
+        let proxy = Peer::from("127.0.0.1:1".parse::<SocketAddr>().unwrap());
+        assert!(!proxy.unnamed_client().is_loopback());
+        assert_eq!(proxy.unnamed_client().address(), proxy.address());
+        assert!(!Peer::Local.unnamed_client().is_loopback());
+        assert_eq!(size_of::<Peer>(), 20);
     }
 }

@@ -10,14 +10,17 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 
-use crate::durable::Origin;
-use crate::mailbox::Mail;
+use crate::interest::Route;
+use crate::mailbox::{Mail, PublishDelivery};
+use crate::memory::Elsewhere;
 use crate::metrics::Counter;
 use crate::node::WorkerId;
+use crate::protection::MemoryLevel;
+use crate::queue_room::{Promise, QueueRoom};
 use crate::route_cache::Remembered;
 use crate::shared::Pool;
 use crate::subscribe::Subscriber;
-use crate::worker::Worker;
+use crate::worker::{ROUTE_UNITS, Worker};
 
 /// What became of a message on this worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +34,15 @@ pub(crate) struct Reach {
 impl Reach {
     fn add(&mut self, delivered: Delivered) {
         self.matched += 1;
-        self.refused += u32::from(delivered == Delivered::Dropped(DropReason::QueueFull));
+        self.refused += u32::from(matches!(
+            delivered,
+            Delivered::Dropped(DropReason::QueueFull | DropReason::MemoryShort)
+        ));
+    }
+
+    /// Somebody took it.
+    fn is_taken(self) -> bool {
+        self.refused < self.matched
     }
 
     /// The reason code for the publisher.
@@ -58,6 +69,24 @@ pub(crate) enum Published {
     Denied,
 }
 
+/// Whether a message may be refused by those who hold its publisher back while they are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clearance {
+    /// They have room: it was looked at just now, or the message has been acknowledged before.
+    Given,
+    /// Nobody was asked, or the publisher has waited for as long as it may.
+    NotAsked,
+}
+
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// A publisher of this worker, who is told what becomes of it.
+    Publisher,
+    /// Another worker, with room that was promised to it.
+    Worker(&'a [Promise]),
+}
+
 /// One session that several filters matched, while they are merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
@@ -65,6 +94,8 @@ pub(crate) struct Match {
     qos: QoS,
     retain: bool,
     identifier: u32,
+    /// Its publisher was told that this session takes it.
+    is_acknowledged: bool,
 }
 
 impl Worker {
@@ -74,10 +105,14 @@ impl Worker {
         slot: u32,
         publish: &Publish<'_>,
         alias: Option<&Rc<str>>,
+        clearance: Clearance,
     ) -> Published {
         let seen = alias.map_or(publish.topic, |topic| topic);
         if !self.may_publish(slot, seen, publish.qos, publish.retain) {
             return self.refuse_publish(slot, publish);
+        }
+        if publish.payload.len() > self.local.settings.session.payload_bytes_max as usize {
+            return self.refuse_payload(slot, seen, publish);
         }
         let mount = self.local.clients[slot as usize]
             .session
@@ -107,6 +142,7 @@ impl Worker {
                 .message_expiry
                 .map(|s| self.local.now.plus_secs(s)),
             publisher: client.session.id(),
+            publisher_hash: self.publisher_hash(client),
         };
         let row = self.local.row();
         row.add(Counter::PublishReceived, 1);
@@ -122,7 +158,8 @@ impl Worker {
             }
             ReasonCode::QuotaExceeded
         } else {
-            self.publish(&publication)
+            let can_be_told = publish.qos != QoS::AtMostOnce && !self.is_v3(slot);
+            self.publish(&publication, clearance, can_be_told)
         };
         if publish.qos != QoS::AtMostOnce {
             let (client, out) = self.local.client_and_output(slot);
@@ -142,26 +179,58 @@ impl Worker {
             session.publish_withdrawn(publish.qos, publish.packet_id);
             return Published::Denied;
         }
+        self.answer_publish(slot, publish, ReasonCode::NotAuthorized);
+        Published::Answered
+    }
+
+    /// A payload over `limits.max_payload`: the publisher is told if its version can tell. PUBACK and PUBREC know no
+    /// "packet too large", and the limit is one that the owner of the broker has set.
+    #[cold]
+    fn refuse_payload(&mut self, slot: u32, topic: &str, publish: &Publish<'_>) -> Published {
+        let row = self.local.row();
+        row.add(Counter::PublishReceived, 1);
+        row.add(Counter::LimitPayload, 1);
+        if self.may_log() {
+            tracing::info!(
+                client_id = self.local.clients[slot as usize].session.client_id(),
+                topic,
+                bytes = publish.payload.len(),
+                "message dropped: its payload is larger than limits.max_payload"
+            );
+        }
+        self.answer_publish(slot, publish, ReasonCode::QuotaExceeded);
+        Published::Answered
+    }
+
+    fn answer_publish(&mut self, slot: u32, publish: &Publish<'_>, outcome: ReasonCode) {
         if publish.qos != QoS::AtMostOnce {
-            let outcome = ReasonCode::NotAuthorized;
             let (client, out) = self.local.client_and_output(slot);
             client
                 .session
                 .publish_done(publish.qos, publish.packet_id, outcome, out);
             self.local.row().add(Counter::AnswersSent, 1);
         }
-        Published::Answered
     }
 
-    fn is_v3(&self, slot: u32) -> bool {
+    pub(crate) fn is_v3(&self, slot: u32) -> bool {
         self.local.clients[slot as usize].session.version() != Version::V5
     }
 
-    /// Routes a message that is borrowed from a read buffer.
-    fn publish(&mut self, publication: &Publication<'_>) -> ReasonCode {
+    /// Routes a message that is borrowed from a read buffer. One that is to be retained and cannot be is refused as a whole
+    /// if its publisher can be told.
+    fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        clearance: Clearance,
+        can_be_told: bool,
+    ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
-        let outcome = self.route(&mut outgoing);
+        let outcome = if !publication.retain || self.retain(&mut outgoing, can_be_told) {
+            self.route(&mut outgoing, clearance)
+        } else {
+            ReasonCode::QuotaExceeded
+        };
         self.frames = frames;
         outcome
     }
@@ -170,105 +239,167 @@ impl Worker {
     pub(crate) fn publish_message(&mut self, message: &Arc<Message>) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.frames);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
-        let outcome = self.route(&mut outgoing);
+        // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
+        if message.retain() {
+            self.retain(&mut outgoing, false);
+        }
+        let outcome = self.route(&mut outgoing, Clearance::NotAsked);
         self.frames = frames;
         outcome
     }
 
-    fn route(&mut self, outgoing: &mut Outgoing<'_>) -> ReasonCode {
-        // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
-        let kept = !outgoing.publication().retain || self.retain(outgoing);
+    fn route(&mut self, outgoing: &mut Outgoing<'_>, clearance: Clearance) -> ReasonCode {
         let topic = outgoing.publication().topic;
         let hash = self.routes.hash(topic);
         let entry = self.recall(topic, hash);
         let mut reach = Reach::default();
         // [MQTT-3.3.2-3] [MQTT3-3.3.2-3]
-        self.deliver_here(&entry, outgoing, &mut reach);
-        let others = entry.route.workers & !self.local.id.bit();
-        if others != 0 {
-            self.hand_over(others, entry.route.durable, outgoing, &mut reach);
-        }
+        self.deliver_here(&entry, outgoing, Source::Publisher, &mut reach);
         for (group, members) in &entry.route.groups {
             let to = Pool {
                 group: *group,
                 members,
-                topic_hash: hash,
             };
-            reach.add(self.deliver_shared(to, outgoing, None));
+            reach.add(self.deliver_shared(to, outgoing, None, clearance));
+        }
+        let others = entry.route.workers & !self.local.id.bit();
+        if others != 0 {
+            let are_given = self.hand_over(&entry.route, outgoing, clearance, &mut reach);
+            if are_given && self.local.memory.level >= MemoryLevel::Low {
+                self.heed_others(topic, others, &mut reach);
+            }
         }
         self.routes.put(hash, entry);
-        if kept {
-            reach.outcome()
-        } else {
-            ReasonCode::QuotaExceeded
-        }
+        reach.outcome()
     }
 
     /// A message from another worker: for this worker's own subscriptions only.
-    pub(crate) fn publish_from_worker(&mut self, message: &Arc<Message>, origin: Option<Origin>) {
+    pub(crate) fn publish_from_worker(&mut self, delivery: PublishDelivery) {
+        let message = &delivery.message;
         let hash = self.routes.hash(message.topic());
         let entry = self.recall(message.topic(), hash);
         let mut frames = std::mem::take(&mut self.frames);
         let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
-        self.deliver_here(&entry, &mut outgoing, &mut Reach::default());
-        self.moved(origin);
+        let source = Source::Worker(&delivery.promises);
+        let mut reach = Reach::default();
+        self.local.memory.has_queued = false;
+        self.deliver_here(&entry, &mut outgoing, source, &mut reach);
+        if self.local.memory.level >= MemoryLevel::Low {
+            self.tell_others(message.topic(), reach);
+        }
+        self.moved(delivery.origin);
+        self.end_promises(delivery.promises);
         self.frames = frames;
         self.routes.put(hash, entry);
     }
 
-    fn retain(&mut self, outgoing: &mut Outgoing<'_>) -> bool {
-        let kept = self.retain_message(outgoing.message());
-        if !kept {
-            self.local.row().add(Counter::RetainedRefused, 1);
-            if self.may_log() {
-                let topic = outgoing.publication().topic;
-                tracing::warn!(
-                    topic,
-                    "delivered but not retained: a limit of retained messages is reached"
-                );
-            }
+    /// While memory is low, publishers of this worker learn what became of the messages of a topic on the others.
+    #[cold]
+    fn heed_others(&mut self, topic: &str, others: u64, reach: &mut Reach) {
+        let elsewhere = self.node.memory.topic(topic);
+        self.local.memory.has_queued |= elsewhere.is_queued;
+        if elsewhere.is_refused {
+            reach.refused += others.count_ones();
         }
-        kept
+    }
+
+    /// And those of other workers what became of them here.
+    #[cold]
+    pub(crate) fn tell_others(&mut self, topic: &str, reach: Reach) {
+        let became = Elsewhere {
+            is_queued: std::mem::take(&mut self.local.memory.has_queued),
+            is_refused: reach.matched > 0 && reach.refused == reach.matched,
+        };
+        self.node.memory.note_topic(topic, became);
+    }
+
+    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
+    /// be told that it is refused, the topic has no retained message from then on: one that is shown must not be older
+    /// than what was delivered. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
+    fn retain(&mut self, outgoing: &mut Outgoing<'_>, can_be_told: bool) -> bool {
+        let publication = outgoing.publication();
+        let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
+        let is_full = is_more && self.local.memory.level >= MemoryLevel::Full;
+        if !is_full && self.retain_message(outgoing.message()) {
+            return true;
+        }
+        self.local.row().add(Counter::RetainedRefused, 1);
+        let topic = outgoing.publication().topic;
+        if !can_be_told {
+            self.forget_retained(topic);
+        }
+        if self.may_log() {
+            let done = if can_be_told {
+                "refused"
+            } else {
+                "delivered, and nothing is retained there any more"
+            };
+            tracing::warn!(
+                topic,
+                "a message to be retained is {done}: a limit of retained messages is reached"
+            );
+        }
+        !can_be_told
     }
 
     /// The topic's route, looked up again if filters that may match it came or went since it was remembered.
     #[inline]
-    #[expect(
-        clippy::unnecessary_box_returns,
-        reason = "the entry stays where it is; only its pointer moves"
-    )]
     pub(crate) fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         let mut entry = self.routes.take(topic, hash);
         let interest = &self.node.interest;
         if !interest.holds(&mut entry.node_version, topic) {
             let scratch = &mut self.filter_scratch;
-            entry.node_version = interest.route(topic, scratch, &mut entry.route);
+            let (version, visits) = interest.route(topic, scratch, &mut entry.route);
+            entry.node_version = version;
+            self.local.work += ROUTE_UNITS + visits as u64;
+            self.count_route(&mut entry);
         }
         let changes = &self.routes.changes;
         if !changes.holds(&mut entry.local_version, topic) {
             entry.local_version = changes.version(topic);
             entry.local.clear();
-            self.index.matches(topic, &mut entry.local);
+            let visits = self.index.matches(topic, &mut entry.local);
+            self.local.work += ROUTE_UNITS + visits as u64;
+            self.count_route(&mut entry);
         }
         entry
     }
 
-    fn deliver_here(&mut self, entry: &Remembered, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+    fn count_route(&mut self, entry: &mut Remembered) {
+        if !self.routes.count(entry) {
+            self.local.row().add(Counter::RoutesForgotten, 1);
+        }
+    }
+
+    fn deliver_here(
+        &mut self,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        source: Source<'_>,
+        reach: &mut Reach,
+    ) {
         match entry.local.as_slice() {
             [] => {}
-            [filter] => self.deliver_to_all(*filter, outgoing, reach),
-            _ => self.deliver_merged(entry, outgoing, reach),
+            [filter] => self.deliver_to_all(*filter, outgoing, source, reach),
+            _ => self.deliver_merged(entry, outgoing, source, reach),
         }
     }
 
     /// The subscribers of the one filter that matched.
-    fn deliver_to_all(&mut self, filter: FilterId, outgoing: &mut Outgoing<'_>, reach: &mut Reach) {
+    fn deliver_to_all(
+        &mut self,
+        filter: FilterId,
+        outgoing: &mut Outgoing<'_>,
+        source: Source<'_>,
+        reach: &mut Reach,
+    ) {
         let published = *outgoing.publication();
         for subscriber in self.index.destinations(filter) {
-            let Some(found) = self.local.matched(subscriber, &published) else {
+            let Some(mut found) = self.local.matched(subscriber, &published) else {
                 continue;
             };
+            found.is_acknowledged = self.local.is_acknowledged(found.slot, found.qos, source);
             let one = [found.identifier];
             let identifiers = if found.identifier == 0 { &[][..] } else { &one };
             reach.add(
@@ -284,6 +415,7 @@ impl Worker {
         &mut self,
         entry: &Remembered,
         outgoing: &mut Outgoing<'_>,
+        source: Source<'_>,
         reach: &mut Reach,
     ) {
         let mut matches = std::mem::take(&mut self.match_scratch);
@@ -293,6 +425,7 @@ impl Worker {
             let subscribers = self.index.destinations(*filter).iter();
             matches.extend(subscribers.filter_map(|one| self.local.matched(one, &published)));
         }
+        self.local.work += matches.len() as u64;
         matches.sort_by_key(|found| found.slot);
         for same in matches.chunk_by(|one, next| one.slot == next.slot) {
             let mut merged = same[0];
@@ -304,40 +437,141 @@ impl Worker {
             }
             identifiers.sort_unstable();
             identifiers.dedup();
-            reach.add(
-                self.local
-                    .deliver(merged.slot, outgoing, merged.options(&identifiers)),
-            );
+            merged.is_acknowledged = self.local.is_acknowledged(merged.slot, merged.qos, source);
+            self.deliver_with(merged, &identifiers, outgoing, reach);
         }
         matches.clear();
         self.match_scratch = matches;
         self.identifier_scratch = identifiers;
     }
 
-    fn hand_over(
+    /// One message, or several with some of the identifiers each if there are more than one message may have.
+    /// [MQTT-3.3.4-3] [MQTT-3.3.4-5]
+    fn deliver_with(
         &mut self,
-        workers: u64,
-        durable: u64,
+        found: Match,
+        identifiers: &[u32],
         outgoing: &mut Outgoing<'_>,
         reach: &mut Reach,
     ) {
-        let is_kept = outgoing.publication().qos != QoS::AtMostOnce;
-        let mut rest = workers;
+        let identifiers_max = self.local.settings.message_identifiers;
+        if identifiers.len() <= identifiers_max {
+            reach.add(
+                self.local
+                    .deliver(found.slot, outgoing, found.options(identifiers)),
+            );
+            return;
+        }
+        self.local.row().add(Counter::LimitMessageIdentifiers, 1);
+        for some in identifiers.chunks(identifiers_max) {
+            reach.add(
+                self.local
+                    .deliver(found.slot, outgoing, found.options(some)),
+            );
+        }
+    }
+
+    /// The other workers that want a message get it; false if none of them is certain to have room, and nobody else takes it.
+    fn hand_over(
+        &mut self,
+        route: &Route,
+        outgoing: &mut Outgoing<'_>,
+        clearance: Clearance,
+        reach: &mut Reach,
+    ) -> bool {
+        let others = route.workers & !self.local.id.bit();
+        let published = outgoing.publication().qos;
+        let is_kept = self.local.delivered_qos(published, QoS::ExactlyOnce) != QoS::AtMostOnce;
+        let mut promises = Vec::new();
+        if published != QoS::AtMostOnce && !route.nearly_full.is_empty() {
+            self.take_promises(route, outgoing, clearance, &mut promises);
+            let rooms = route.nearly_full.iter();
+            let uncertain = rooms.fold(0, |all, room| all | room.session.worker.bit());
+            // Who only has subscriptions with QoS 0 queues nothing.
+            let certain = others & (route.certain | !uncertain);
+            let is_certain = reach.is_taken() || certain != 0;
+            if !is_certain && promises.is_empty() && self.refuse_for(route, reach) {
+                return false;
+            }
+        }
+        let mut rest = others;
         while rest != 0 {
             let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
             rest &= rest - 1;
             let message = Arc::clone(outgoing.message());
-            let is_durable = is_kept && worker.bit() & durable != 0;
+            let is_durable = is_kept && worker.bit() & route.durable != 0;
             let origin = is_durable
                 .then(|| self.place_to(worker, &message))
                 .flatten();
-            self.send(worker.index(), Mail::Publish(message, origin));
+            let its_own = |promise: &mut Promise| promise.worker() == worker;
+            let delivery = PublishDelivery {
+                message,
+                origin,
+                promises: promises.extract_if(.., its_own).collect(),
+            };
+            self.send(worker.index(), Mail::Publish(delivery));
             reach.matched += 1;
         }
+        true
+    }
+
+    /// Room in the queues of other workers' sessions that are nearly full: of all that hold publishers back, and of one
+    /// of the others, so that one has room for certain.
+    fn take_promises(
+        &self,
+        route: &Route,
+        outgoing: &mut Outgoing<'_>,
+        clearance: Clearance,
+        promises: &mut Vec<Promise>,
+    ) {
+        let bytes = outgoing.message().bytes_len();
+        let here = self.local.id;
+        let elsewhere = |room: &&Arc<QueueRoom>| room.session.worker != here;
+        let (holding, others): (Vec<_>, Vec<_>) = route
+            .nearly_full
+            .iter()
+            .filter(elsewhere)
+            .partition(|room| room.holds());
+        for room in holding {
+            promises.extend(match clearance {
+                Clearance::Given => Some(room.promise(bytes)),
+                Clearance::NotAsked => room.try_promise(bytes),
+            });
+        }
+        if promises.is_empty() {
+            promises.extend(others.iter().find_map(|room| room.try_promise(bytes)));
+        }
+    }
+
+    /// Nobody on another worker has room: their sessions are not given the message, so that nobody has it of whom the
+    /// publisher is told otherwise. False if there are none.
+    fn refuse_for(&mut self, route: &Route, reach: &mut Reach) -> bool {
+        let here = self.local.id;
+        let mut are_any = false;
+        for room in &route.nearly_full {
+            if room.session.worker == here {
+                continue;
+            }
+            are_any = true;
+            reach.matched += 1;
+            reach.refused += 1;
+            if room.refuse() {
+                let session = room.session;
+                self.send(session.worker.index(), Mail::Full(session));
+            }
+        }
+        are_any
     }
 }
 
 impl crate::worker::Local {
+    /// The quality of service that a subscription gets a message with: the lower one of both, unless
+    /// `limits.client.upgrade_outgoing_qos` is on. [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
+    #[inline]
+    pub(crate) fn delivered_qos(&self, published: QoS, asked: QoS) -> QoS {
+        published.max(self.settings.published_qos_min).min(asked)
+    }
+
     /// How a subscription wants this message; none if it is the client's own and it wants no such.
     #[inline]
     fn matched(&self, subscriber: &Subscriber, published: &Publication<'_>) -> Option<Match> {
@@ -360,11 +594,11 @@ impl crate::worker::Local {
         }
         Some(Match {
             slot: subscriber.slot,
-            // [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
-            qos: published.qos.min(options.qos),
+            qos: self.delivered_qos(published.qos, options.qos),
             // [MQTT-3.3.1-12] [MQTT-3.3.1-13] [MQTT3-3.3.1-9]
             retain: published.retain && options.retain_as_published,
             identifier: subscriber.identifier(),
+            is_acknowledged: false,
         })
     }
 }
@@ -376,6 +610,7 @@ impl Match {
             retain: self.retain,
             identifiers,
             group: None,
+            is_acknowledged: self.is_acknowledged,
         }
     }
 }

@@ -43,6 +43,16 @@ impl Registry {
         *shard.entry(key).or_insert(candidate)
     }
 
+    /// The client identifier has a session.
+    pub(crate) fn has(&self, client_id: &str) -> bool {
+        let key = self.key(client_id);
+        let shard = self
+            .shard(key)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        shard.contains_key(&key)
+    }
+
     /// The session ended.
     pub(crate) fn release(&self, client_id: &str, owner: WorkerId) {
         let key = self.key(client_id);
@@ -85,6 +95,7 @@ mod tests {
         let (first, second) = (WorkerId::new(0), WorkerId::new(1));
         assert_eq!(registry.claim("a", first), first);
         assert_eq!(registry.claim("a", second), first);
+        assert!(registry.has("a") && !registry.has("b"));
         registry.release("a", second);
         assert_eq!(registry.claim("a", second), first);
         registry.release("a", first);

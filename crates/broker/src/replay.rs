@@ -6,13 +6,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use thrum_codec::QoS;
 use thrum_protocol::server::DeliveryOptions;
 use thrum_protocol::{Message, Outgoing};
 use thrum_routing::Allowance;
 
-use crate::worker::{Replay, Worker};
+use crate::subscribe::Subscriber;
+use crate::worker::{Replay, Worker, Written};
 
-/// Retained messages that are looked up at a time.
+/// Retained messages that are looked up at a time. Each is delivered at once: what waits is a place among the topics and
+/// never a message, which might be replaced meanwhile and then come after the one that replaced it.
 const REPLAY_PAGE: usize = 64;
 /// A session with this many messages queued gets no more retained ones until it took some.
 const REPLAY_BACKLOG_MAX: usize = 256;
@@ -23,6 +26,10 @@ const VISITS_PER_TURN: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct ReplayTurn {
     visits_left: usize,
+    /// Messages that were looked up and are about to be delivered; kept for its room alone.
+    page: Vec<Arc<Message>>,
+    /// Filters of a durable session whose replays the SUBSCRIBE at hand has begun.
+    pub(crate) begun: Vec<Box<str>>,
     /// Slots and numbers of sessions, each once as its client notes that it waits.
     waiting: VecDeque<(u32, u64)>,
 }
@@ -50,99 +57,143 @@ impl Worker {
 
     /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
     pub(crate) fn replay(&mut self, slot: u32) {
-        while let Some(mut replay) = self.next_replay(slot) {
-            if replay.page.is_empty() && self.replays.visits_left == 0 {
-                self.replay_next_turn(slot, replay);
-                return;
+        while let Some(room) = self.replay_room(slot) {
+            let rare = self.local.clients[slot as usize].rare_mut();
+            if self.replays.visits_left == 0 {
+                rare.replay_waits = true;
+                let id = self.local.clients[slot as usize].session.id();
+                self.replays.waiting.push_back((slot, id));
+                break;
             }
-            if replay.page.is_empty() {
-                self.look_up(&mut replay);
-            }
-            if let Some(message) = replay.page.pop() {
-                self.deliver_retained(slot, &replay, &message);
-            }
-            if replay.after.is_some() || !replay.page.is_empty() {
+            let Some((filter, mut replay)) = rare.replays.pop_first() else {
+                break;
+            };
+            let goes_on = self.replay_page(slot, &filter, &mut replay, room);
+            if goes_on {
+                replay.written = replay.written.outdated();
                 let rare = self.local.clients[slot as usize].rare_mut();
-                rare.replays.push_front(replay);
+                rare.replays.insert(filter, replay);
+            } else if replay.written != Written::Nothing {
+                self.write_owed(slot, &filter, None);
             }
+        }
+        if self.local.clients[slot as usize].session.is_durable() {
+            self.write_first_place(slot);
         }
         self.local.clients[slot as usize].drop_unused();
     }
 
-    fn replay_next_turn(&mut self, slot: u32, replay: Replay) {
-        let client = &mut self.local.clients[slot as usize];
-        let id = client.session.id();
-        let rare = client.rare_mut();
-        rare.replays.push_front(replay);
-        rare.replay_waits = true;
-        self.replays.waiting.push_back((slot, id));
+    /// The replay that goes on next has stopped for now.
+    fn write_first_place(&mut self, slot: u32) {
+        let rare = self.local.clients[slot as usize].rare.as_deref();
+        let first = rare.and_then(|rare| rare.replays.first_key_value());
+        if let Some(filter) = first.map(|(filter, _)| filter.clone()) {
+            self.write_place(slot, &filter);
+        }
     }
 
-    fn look_up(&mut self, replay: &mut Replay) {
-        let after = replay.after.take();
-        let page = &mut replay.page;
-        let mut allowance = Allowance {
-            messages: REPLAY_PAGE,
-            visits: self.replays.visits_left,
+    /// Replays that a SUBSCRIBE has begun and that are not over are owed from now on, whatever happens to the node.
+    pub(crate) fn write_begun(&mut self, slot: u32) {
+        let mut begun = std::mem::take(&mut self.replays.begun);
+        for filter in begun.drain(..) {
+            self.write_place(slot, &filter);
+        }
+        self.replays.begun = begun;
+    }
+
+    /// Writes down how far a replay has come, in one unit with what it has delivered.
+    fn write_place(&mut self, slot: u32, filter: &str) {
+        let rare = self.local.clients[slot as usize].rare.as_deref_mut();
+        let replay = rare.and_then(|rare| rare.replays.get_mut(filter));
+        let Some(replay) = replay.filter(|replay| replay.written != Written::Place) else {
+            return;
         };
-        let store = &self.node.retained;
-        replay.after = store.page(&replay.filter, after, &mut allowance, page);
-        self.replays.visits_left = allowance.visits;
-        // Taken from the end.
-        page.reverse();
+        replay.written = Written::Place;
+        let place = self.node.retained.write_place(replay.after.as_ref());
+        self.write_owed(slot, filter, Some(&place));
     }
 
-    /// The replay to go on with, unless the session has enough to do or waits for its turn.
-    fn next_replay(&mut self, slot: u32) -> Option<Replay> {
-        let client = &mut self.local.clients[slot as usize];
-        let connection = client.connection_slot();
-        let rare = client.rare.as_deref_mut()?;
-        if rare.replays.is_empty() || rare.replay_waits {
+    /// How many retained messages the session takes now; none if it has enough to do, is away or waits for its turn.
+    fn replay_room(&self, slot: u32) -> Option<usize> {
+        let client = &self.local.clients[slot as usize];
+        let connection = client.connection_slot()?;
+        let rare = client.rare.as_deref()?;
+        let is_congested = self.local.connections[connection].congested;
+        if rare.replays.is_empty() || rare.replay_waits || is_congested {
             return None;
         }
         let (queued, _, _) = client.session.backlog();
-        let congested = connection.is_some_and(|key| self.local.connections[key].congested);
         // New messages find room too.
         let queue_max = self.local.settings.session.queue_messages_max as usize;
         let backlog_max = REPLAY_BACKLOG_MAX.min(queue_max.div_ceil(2));
-        if queued >= backlog_max || congested {
-            return None;
-        }
-        rare.replays.pop_front()
+        (queued < backlog_max).then(|| backlog_max - queued)
     }
 
-    fn deliver_retained(&mut self, slot: u32, replay: &Replay, message: &Arc<Message>) {
+    /// The next messages; false at the end.
+    fn replay_page(&mut self, slot: u32, filter: &str, replay: &mut Replay, room: usize) -> bool {
+        let found = self.index.find(filter);
+        let subscriber = found.and_then(|id| self.index.destination(id, slot).copied());
+        let Some(subscriber) = subscriber else {
+            return false;
+        };
+        let mut allowance = Allowance {
+            messages: REPLAY_PAGE.min(room),
+            visits: self.replays.visits_left,
+        };
+        let mut page = std::mem::take(&mut self.replays.page);
+        let store = &self.node.retained;
+        replay.after = store.page(filter, replay.after.take(), &mut allowance, &mut page);
+        self.replays.visits_left = allowance.visits;
+        let mut messages = page.drain(..);
+        while let Some(message) = messages.next() {
+            self.deliver_retained(&subscriber, &message);
+            // Of QoS 0 the rest would be dropped.
+            if !messages.as_slice().is_empty() && self.is_congested(slot) {
+                replay.after = Some(self.node.retained.behind(message.topic()));
+                break;
+            }
+        }
+        drop(messages);
+        self.replays.page = page;
+        replay.after.is_some()
+    }
+
+    fn is_congested(&self, slot: u32) -> bool {
+        let connection = self.local.clients[slot as usize].connection_slot();
+        connection.is_some_and(|key| self.local.connections[key].congested)
+    }
+
+    fn deliver_retained(&mut self, subscriber: &Subscriber, message: &Arc<Message>) {
+        let (slot, topic) = (subscriber.slot, message.topic());
+        let qos = subscriber.options.qos;
         if message.is_expired(self.local.now) {
             return;
         }
         // The rules may allow a part of what the filter matches.
-        if !self.may_replay(slot, replay, message.topic()) {
+        if subscriber.is_checked()
+            && !self
+                .local
+                .may_receive(slot, topic, qos, subscriber.or_allowed())
+        {
             return;
         }
         let mut frames = std::mem::take(&mut self.frames);
-        let message = &self.own_copy(message);
-        let mut outgoing = Outgoing::from_message(message, &mut frames);
-        let one = [replay.identifier.unwrap_or(0)];
+        // The message is let go of when it is replaced, maybe by another worker whose turn is on the disk before this one.
+        let qos = self.local.delivered_qos(message.qos(), qos);
+        let is_durable = self.local.clients[slot as usize].session.is_durable();
+        let is_written = is_durable && qos != QoS::AtMostOnce;
+        let copy = is_written.then(|| Arc::new(message.copy_unstored()));
+        let mut outgoing = Outgoing::from_message(copy.as_ref().unwrap_or(message), &mut frames);
+        let one = [subscriber.identifier()];
         let options = DeliveryOptions {
-            qos: outgoing.publication().qos.min(replay.qos),
+            qos,
             // [MQTT-3.3.1-8] [MQTT3-3.3.1-8]
             retain: true,
             identifiers: if one[0] == 0 { &[] } else { &one },
             group: None,
+            is_acknowledged: false,
         };
         self.local.deliver(slot, &mut outgoing, options);
         self.frames = frames;
-    }
-
-    fn may_replay(&self, slot: u32, replay: &Replay, topic: &str) -> bool {
-        let filter = self.index.find(&replay.filter);
-        let subscriber = filter.and_then(|filter| self.index.destination(filter, slot));
-        subscriber.is_none_or(|subscriber| {
-            let qos = subscriber.options.qos;
-            !subscriber.is_checked()
-                || self
-                    .local
-                    .may_receive(slot, topic, qos, subscriber.or_allowed())
-        })
     }
 }

@@ -3,74 +3,133 @@
 use std::sync::Arc;
 
 use thrum_codec::QoS;
-use thrum_protocol::Outgoing;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Taken};
-use thrum_routing::shared::{Choice, Cursor, Group};
+use thrum_protocol::{Outgoing, Publication};
+use thrum_routing::shared::{Choice, Cursor, Group, Strategy, stable_hash};
 
 use crate::durable::Origin;
 use crate::interest::Member;
 use crate::mailbox::{Mail, SharedDelivery};
 use crate::metrics::Counter;
-use crate::worker::Worker;
+use crate::publish::Clearance;
+use crate::worker::{Client, Worker};
+
+/// Members whose queues are looked at for one message, when that of the one whose turn it is has no room.
+pub(crate) const MEMBERS_SEEN_MAX: usize = 1024;
 
 /// A group to choose from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pool<'a> {
     pub(crate) group: GroupId,
     pub(crate) members: &'a Group<Member>,
-    pub(crate) topic_hash: u64,
+}
+
+/// The member that a message is for.
+#[derive(Clone, Copy, Debug)]
+struct Chosen<'a> {
+    member: &'a Member,
+    has_room: bool,
 }
 
 impl Worker {
-    /// One member of the group gets the message; if its queue is full, one other is tried. [MQTT-4.8.2-4]
+    /// One member of the group gets the message; if it cannot take it, one other is tried. [MQTT-4.8.2-4]
     pub(crate) fn deliver_shared(
         &mut self,
         to: Pool<'_>,
         outgoing: &mut Outgoing<'_>,
         from: Option<Origin>,
+        clearance: Clearance,
     ) -> Delivered {
-        let Pool {
-            group,
-            members,
-            topic_hash,
-        } = to;
-        let here = self.local.id;
-        let client_hash = outgoing.publication().publisher;
-        let choice = Choice {
-            client_hash,
-            topic_hash,
-            random: self.random(),
-        };
         let mut exclude = None;
         for _ in 0..2 {
-            let first_turn = u32::try_from(here.index()).unwrap_or(0);
-            let first = Cursor::starting_at(first_turn);
-            let cursor = self.cursors.entry(group).or_insert(first);
-            let is_local = |member: &Member| member.session.worker == here;
-            let Some(member) = members.pick(cursor, choice, is_local, exclude) else {
+            let Some(chosen) = self.choose(to, outgoing, exclude) else {
                 break;
             };
-            let delivered = self.deliver_member(group, member, outgoing, from);
+            if !chosen.has_room && clearance == Clearance::NotAsked {
+                break;
+            }
+            let delivered = self.deliver_member(to.group, chosen, outgoing, from);
             if !matches!(delivered, Delivered::Dropped(_)) {
                 return delivered;
             }
-            exclude = Some(member.session.id);
+            exclude = Some(chosen.member.session.id);
         }
         self.moved(from);
         self.local.row().add(Counter::DroppedNoSharedMember, 1);
         Delivered::Dropped(DropReason::QueueFull)
     }
 
+    /// The member whose turn it is, or one of the others that has room.
+    fn choose<'a>(
+        &mut self,
+        to: Pool<'a>,
+        outgoing: &Outgoing<'_>,
+        exclude: Option<u64>,
+    ) -> Option<Chosen<'a>> {
+        let here = self.local.id;
+        let published = outgoing.publication();
+        let choice = self.choice(to.members.strategy(), published);
+        let first_turn = u32::try_from(here.index()).unwrap_or(0);
+        let first = Cursor::starting_at(first_turn);
+        let cursor = self.cursors.entry(to.group).or_insert(first);
+        let is_local = |member: &Member| member.session.worker == here;
+        let member = to.members.pick(cursor, choice, is_local, exclude)?;
+        let bytes = published.topic.len() + published.payload.len();
+        let has_room =
+            |member: &Member| published.qos == QoS::AtMostOnce || member.room.has_room(bytes);
+        if has_room(member) {
+            return Some(Chosen {
+                member,
+                has_room: true,
+            });
+        }
+        let candidates = to.members.candidates(choice.random);
+        let other = candidates
+            .take(MEMBERS_SEEN_MAX)
+            .find(|other| Some(other.session.id) != exclude && has_room(other));
+        Some(Chosen {
+            member: other.unwrap_or(member),
+            has_room: other.is_some(),
+        })
+    }
+
+    /// What the choice of a member depends on, the same for every worker.
+    fn choice(&mut self, strategy: Strategy, publication: &Publication<'_>) -> Choice {
+        Choice {
+            client_hash: match publication.publisher_hash {
+                // Its client is not known any more since a restart.
+                0 => publication.publisher,
+                hash => u64::from(hash),
+            },
+            topic_hash: match strategy {
+                Strategy::HashTopic => stable_hash(publication.topic),
+                _ => 0,
+            },
+            random: self.random(),
+        }
+    }
+
+    /// What a client's messages carry for groups that choose by the publisher; 0 where none does.
+    #[inline]
+    pub(crate) fn publisher_hash(&self, client: &Client) -> u32 {
+        if self.node.interest.strategy() != Strategy::HashClientId {
+            return 0;
+        }
+        let hash = stable_hash(client.session.client_id());
+        u32::try_from(hash >> 32).unwrap_or(0).max(1)
+    }
+
     fn deliver_member(
         &mut self,
         group: GroupId,
-        member: &Member,
+        chosen: Chosen<'_>,
         outgoing: &mut Outgoing<'_>,
         from: Option<Origin>,
     ) -> Delivered {
+        let Chosen { member, has_room } = chosen;
         let published = outgoing.publication();
         // [MQTT-4.8.2-3]
-        let qos = published.qos.min(member.options.qos);
+        let qos = self.local.delivered_qos(published.qos, member.options.qos);
         let retain = published.retain && member.options.retain_as_published;
         if member.session.worker == self.local.id {
             let slot = member.session.slot;
@@ -84,6 +143,7 @@ impl Worker {
                 retain,
                 identifiers,
                 group: Some(group),
+                is_acknowledged: !has_room,
             };
             let delivered = self.local.deliver(slot, outgoing, options);
             if !matches!(delivered, Delivered::Dropped(_)) {
@@ -94,21 +154,25 @@ impl Worker {
         let worker = member.session.worker;
         let is_kept = member.durable && qos != QoS::AtMostOnce;
         let origin = self.leaving(from, is_kept, outgoing, group);
+        let message = Arc::clone(outgoing.message());
+        let is_promised = qos != QoS::AtMostOnce && member.room.is_nearly_full();
+        let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
         let delivery = SharedDelivery {
             to: member.session,
             group,
-            message: Arc::clone(outgoing.message()),
+            message,
             qos,
             retain,
             identifier: member.identifier,
             origin,
+            promise,
         };
         self.send(worker.index(), Mail::Shared(delivery));
         Delivered::Queued
     }
 
     /// A message that another worker chose one of our sessions for; if that is gone, the group chooses again.
-    pub(crate) fn shared_from_worker(&mut self, delivery: &SharedDelivery) {
+    pub(crate) fn shared_from_worker(&mut self, delivery: SharedDelivery) {
         let mut frames = std::mem::take(&mut self.frames);
         let message = self.own_copy(&delivery.message);
         let mut outgoing = Outgoing::from_message(&message, &mut frames);
@@ -120,12 +184,15 @@ impl Worker {
                 retain: delivery.retain,
                 identifiers,
                 group: Some(delivery.group),
+                is_acknowledged: true,
             };
             self.local.deliver(delivery.to.slot, &mut outgoing, options);
             self.moved(delivery.origin);
         } else {
             self.redispatch_one(delivery.group, &mut outgoing, delivery.origin);
         }
+        // Its place is taken, and shown as that.
+        self.end_promises(delivery.promise);
         self.frames = frames;
     }
 
@@ -152,12 +219,11 @@ impl Worker {
             return;
         };
         self.local.row().add(Counter::SharedRedispatched, 1);
-        let topic_hash = self.routes.hash(outgoing.publication().topic);
+        // Its publisher has its answer: if nobody has room, it goes beyond the limits of a queue.
         let to = Pool {
             group,
             members: &members,
-            topic_hash,
         };
-        self.deliver_shared(to, outgoing, from);
+        self.deliver_shared(to, outgoing, from, Clearance::Given);
     }
 }

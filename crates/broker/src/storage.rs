@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use thrum_storage::disk::{OpenDirError, RealDisk};
-use thrum_storage::{LogReport, OpenError, Options, Recovered, Store, WriteError};
+use thrum_storage::{LogReport, Loss, OpenError, Options, Recovered, Store, WriteError};
 
 use crate::config::{Config, Durability};
 
@@ -32,6 +32,27 @@ pub enum StorageError {
 
 /// A store with what was in it.
 pub(crate) type Opened = (Store<RealDisk>, Recovered);
+
+/// Whether the configured data directory can be used, if there is no other broker in it; nothing is created.
+pub(crate) fn check(config: &Config) -> Result<(), StorageError> {
+    let is_kept = config.storage.durability != Durability::Memory;
+    if !is_kept || config.node.data_dir.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let state = config.node.data_dir.join(STATE);
+    let refused = |source| {
+        let path = state.clone();
+        StorageError::Directory(OpenDirError::Io { path, source })
+    };
+    let found = state.ancestors().find(|folder| folder.exists());
+    // A relative path begins in the current folder.
+    let folder = found.filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    if !folder.is_dir() {
+        return Err(refused(io::ErrorKind::NotADirectory.into()));
+    }
+    Ok(())
+}
 
 /// Opens the configured data directory and reads the state; none if everything is kept in memory.
 pub(crate) fn open(config: &Config) -> Result<Option<Opened>, StorageError> {
@@ -67,7 +88,30 @@ fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
         tracing::warn!(
             %path,
             bytes = report.torn_bytes,
-            "the end of the last write before the broker ended is incomplete and was cut off; nobody was told that it is safe"
+            "the end of the last write before the broker ended is incomplete and was cut off; what was acknowledged before is there, \
+             unless another line says that something is gone"
+        );
+    }
+    for gone in &report.gone {
+        let what = match gone.what {
+            Loss::Missing => {
+                "a segment of the log is missing: what stood in it is lost, at least so much"
+            }
+            Loss::Shortened => {
+                "a segment of the log ends before it should: what stood there is lost, at least so much"
+            }
+        };
+        let (segment, bytes, records) = (gone.segment, gone.bytes, gone.records);
+        tracing::error!(%path, segment, bytes, records, "{what}; a backup may have it, everything else is served");
+    }
+    if report.is_damaged() {
+        tracing::error!(
+            %path,
+            damaged_places = report.damaged_count,
+            damaged_bytes = report.damaged_bytes,
+            gone_parts = report.gone_count,
+            gone_bytes = report.gone_bytes,
+            "the log was damaged while no broker used it, or by its disk: acknowledged messages may be lost"
         );
     }
     for damage in &report.damaged {
@@ -88,7 +132,8 @@ fn tell(path: &Path, recovered: &Recovered, report: &LogReport) {
     }
     tracing::info!(
         %path,
-        sessions = recovered.sessions.iter().filter(|one| !one.is_of_node()).count(),
+        sessions = recovered.sessions.iter().filter(|one| !one.is_of_node() && one.expiry_secs > 0).count(),
+        wills = recovered.sessions.iter().filter(|one| one.will.is_some()).count(),
         messages = recovered.messages.len(),
         retained = recovered.retained.len(),
         "state restored"

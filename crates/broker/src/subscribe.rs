@@ -5,15 +5,21 @@ use thrum_codec::packet::{
 };
 use thrum_codec::topic::TopicFilter;
 use thrum_codec::{QoS, ReasonCode, topic};
+use thrum_protocol::Violation;
 use thrum_routing::{Destination, FilterId};
 
 use crate::access::Grant;
 use crate::interest::{Member, SessionRef};
 use crate::metrics::Counter;
-use crate::worker::{Client, Replay, Worker};
+use crate::protection::MemoryLevel;
+use crate::subscription_cost::subscription_bytes;
+use crate::worker::{Client, FILTER_UNITS, Replay, SubscriptionChange, Worker, Written};
 
-/// Replays that one session may have waiting; further subscriptions are answered 0x97.
-const REPLAYS_MAX: usize = 10_000;
+/// What a SUBACK says of a filter of which a part is allowed.
+const IN_PART: &str = "only the topics that the rules allow are delivered";
+
+/// Subscriptions of a client that are granted however short memory is.
+const SMALL_BYTES: u32 = 16 * 1024;
 
 /// A session's subscription as it stands in the worker's index.
 #[derive(Clone, Copy, Debug)]
@@ -88,12 +94,43 @@ impl Subscriber {
     }
 }
 
+/// What a client is told of one of its filters.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    code: ReasonCode,
+    /// Of what it matches, only what the rules allow is delivered.
+    in_part: bool,
+}
+
+impl From<ReasonCode> for Granted {
+    fn from(code: ReasonCode) -> Self {
+        Self {
+            code,
+            in_part: false,
+        }
+    }
+}
+
 /// A subscription that a session has.
 #[derive(Debug)]
 pub(crate) struct Standing {
     /// With `$share/GROUP/` and the mount point.
     pub(crate) filter: Box<str>,
     pub(crate) qos: QoS,
+}
+
+impl Client {
+    /// One more subscription.
+    pub(crate) fn subscription_came(&mut self, filter: TopicFilter<'_>) {
+        let bytes = subscription_bytes(filter);
+        self.subscription_bytes = self.subscription_bytes.saturating_add(bytes);
+    }
+
+    /// One less.
+    fn subscription_went(&mut self, filter: TopicFilter<'_>) {
+        let bytes = subscription_bytes(filter);
+        self.subscription_bytes = self.subscription_bytes.saturating_sub(bytes);
+    }
 }
 
 impl Destination for Subscriber {
@@ -110,16 +147,30 @@ impl Worker {
         let identifier = subscribe.properties.subscription_identifier.unwrap_or(0);
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
+        let mut in_part = false;
         // [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
-        for request in &subscribe.requests {
-            codes.push(self.subscribe(slot, &request, identifier));
+        let filters_max = self.local.settings.packet_filters_max;
+        for request in subscribe.requests.iter().take(filters_max) {
+            self.local.work += FILTER_UNITS;
+            let granted = self.subscribe(slot, &request, identifier);
+            in_part |= granted.in_part;
+            codes.push(granted.code);
         }
+        let refused = subscribe.requests.iter().skip(filters_max).count();
+        self.local
+            .row()
+            .add(Counter::LimitPacketFilters, refused as u64);
+        codes.resize(codes.len() + refused, ReasonCode::QuotaExceeded);
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2]
         let (client, out) = self.local.client_and_output(slot);
-        client.session.suback(subscribe.packet_id, &codes, out);
+        let what = in_part.then_some(IN_PART);
+        client
+            .session
+            .suback(subscribe.packet_id, &codes, what, out);
         self.local.row().add(Counter::AnswersSent, 1);
         self.code_scratch = codes;
         self.replay(slot);
+        self.write_begun(slot);
     }
 
     fn subscribe(
@@ -127,7 +178,7 @@ impl Worker {
         slot: u32,
         request: &SubscriptionRequest<'_>,
         identifier: u32,
-    ) -> ReasonCode {
+    ) -> Granted {
         let mount = self.local.clients[slot as usize]
             .session
             .mount_point()
@@ -137,11 +188,11 @@ impl Worker {
             None => request.filter,
             Some(mount) => match mount.mounted_filter(request.filter, &mut text) {
                 Some(filter) => filter,
-                None => return ReasonCode::TopicFilterInvalid,
+                None => return ReasonCode::TopicFilterInvalid.into(),
             },
         };
         if let Err(refusal) = self.may_subscribe(slot, request.filter, filter) {
-            return refusal;
+            return refusal.into();
         }
         let mut options = request.options;
         // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
@@ -153,11 +204,14 @@ impl Worker {
             (request.options.qos, is_shared),
         ) {
             Grant::Whole => Check::Never,
-            Grant::Checked { or_allowed } => Check::each(or_allowed),
+            Grant::Checked { or_allowed } => {
+                self.subscribed_in_part(slot, request.filter.as_str());
+                Check::each(or_allowed)
+            }
             // Nobody can be asked any more.
             Grant::Refused | Grant::Ask => {
                 self.subscription_denied(slot, request.filter.as_str());
-                return ReasonCode::NotAuthorized;
+                return ReasonCode::NotAuthorized.into();
             }
         };
         if self.local.clients[slot as usize].session.is_bridge() {
@@ -169,10 +223,13 @@ impl Worker {
         } else {
             self.index_filter(slot, filter, (options, check), identifier);
         }
-        match options.qos {
-            QoS::AtMostOnce => ReasonCode::Success,
-            QoS::AtLeastOnce => ReasonCode::GrantedQoS1,
-            QoS::ExactlyOnce => ReasonCode::GrantedQoS2,
+        Granted {
+            code: match options.qos {
+                QoS::AtMostOnce => ReasonCode::Success,
+                QoS::AtLeastOnce => ReasonCode::GrantedQoS1,
+                QoS::ExactlyOnce => ReasonCode::GrantedQoS2,
+            },
+            in_part: check != Check::Never,
         }
     }
 
@@ -185,6 +242,10 @@ impl Worker {
     ) -> Result<(), ReasonCode> {
         let limits = &self.local.settings.session;
         let text = filter.as_str();
+        // The prefix of shared subscriptions alone: no topic can match it, as clients may not publish to it.
+        if text == "$share" {
+            return Err(ReasonCode::TopicFilterInvalid);
+        }
         if text.len() > usize::from(limits.topic_bytes_max)
             || topic::level_count(text) > usize::from(limits.topic_levels_max)
         {
@@ -198,10 +259,12 @@ impl Worker {
             return Err(ReasonCode::SharedSubscriptionsNotSupported);
         }
         let client = &self.local.clients[slot as usize];
-        let waiting = client.rare.as_deref().map_or(0, |rare| rare.replays.len());
-        let full = client.subscription_count() >= limits.subscriptions_max as usize;
-        if waiting >= REPLAYS_MAX || (full && !self.is_subscribed(slot, whole)) {
-            self.local.row().add(Counter::LimitSubscriptions, 1);
+        if let Some((limit, name)) = self.subscription_limit(client, whole)
+            && !self.is_subscribed(slot, whole)
+        {
+            self.local.row().add(limit, 1);
+            let client_id = client.session.client_id();
+            tracing::debug!(client_id, "subscription refused: {name} is reached");
             return Err(ReasonCode::QuotaExceeded);
         }
         if self.is_disk_full() && client.session.is_durable() && !self.is_subscribed(slot, whole) {
@@ -209,6 +272,29 @@ impl Worker {
             return Err(ReasonCode::QuotaExceeded);
         }
         Ok(())
+    }
+
+    /// The limit that one more subscription of the client would exceed.
+    fn subscription_limit(
+        &self,
+        client: &Client,
+        filter: TopicFilter<'_>,
+    ) -> Option<(Counter, &'static str)> {
+        let limits = &self.local.settings.subscriptions;
+        let bytes = subscription_bytes(filter).saturating_add(client.subscription_bytes);
+        if client.subscription_count() >= self.local.settings.session.subscriptions_max as usize {
+            Some((Counter::LimitSubscriptions, "limits.client.subscriptions"))
+        } else if filter.shared().is_some() && client.groups().len() >= limits.shared_max {
+            let name = "limits.client.shared_subscriptions";
+            Some((Counter::LimitSharedSubscriptions, name))
+        } else if bytes > limits.bytes_max {
+            let name = "limits.client.subscription_bytes";
+            Some((Counter::LimitSubscriptionBytes, name))
+        } else if self.local.memory.level >= MemoryLevel::Full && bytes > SMALL_BYTES {
+            Some((Counter::LimitMemorySubscriptions, "limits.memory"))
+        } else {
+            None
+        }
     }
 
     fn is_subscribed(&self, slot: u32, filter: TopicFilter<'_>) -> bool {
@@ -240,17 +326,19 @@ impl Worker {
             RetainHandling::SendIfNew => is_new,
             RetainHandling::Never => false,
         };
+        let client = &mut self.local.clients[slot as usize];
+        let replays = client.rare.as_deref_mut().map(|rare| &mut rare.replays);
         if wanted {
-            self.local.clients[slot as usize]
-                .rare_mut()
-                .replays
-                .push_back(Replay {
-                    filter: filter.as_str().into(),
-                    qos: options.qos,
-                    identifier: (identifier != 0).then_some(identifier),
-                    after: None,
-                    page: Vec::new(),
-                });
+            // One that is not at its end begins anew.
+            let replays = &mut client.rare_mut().replays;
+            replays.insert(filter.as_str().into(), Replay::default());
+        } else if let Some(replay) = replays.and_then(|all| all.get_mut(filter.as_str())) {
+            replay.written = Written::Nothing;
+        } else {
+            return;
+        }
+        if client.session.is_durable() {
+            self.replays.begun.push(filter.as_str().into());
         }
     }
 
@@ -263,6 +351,7 @@ impl Worker {
         identifier: u32,
     ) -> bool {
         let subscriber = Subscriber::new(slot, identifier, options);
+        self.announce_subscription(slot, filter.as_str(), options.qos);
         let inserted = self.index.insert(filter.as_str(), subscriber);
         if inserted.first {
             self.routes.changes.note(filter.as_str());
@@ -270,6 +359,11 @@ impl Worker {
                 .interest
                 .add_worker(filter.as_str(), self.local.id);
         }
+        let change = SubscriptionChange {
+            before: inserted.replaced.map(|replaced| replaced.options.qos),
+            now: Some(options.qos),
+        };
+        self.subscription_changed(slot, inserted.filter, filter.as_str(), change);
         let is_new = inserted.replaced.is_none();
         if is_new {
             let client = &mut self.local.clients[slot as usize];
@@ -278,6 +372,7 @@ impl Worker {
                 client.subscriptions.reserve_exact(1);
             }
             client.subscriptions.push(inserted.filter);
+            client.subscription_came(filter);
             if client.session.is_durable() {
                 self.durable_came(inserted.filter, filter.as_str());
             }
@@ -355,19 +450,40 @@ impl Worker {
                 options,
                 identifier,
                 durable,
+                room: self.local.room_of_member(slot),
             },
         );
         self.write_subscription(slot, filter, options, identifier.unwrap_or(0));
         let client = &mut self.local.clients[slot as usize];
         if !joined.existed {
             client.rare_mut().groups.push(joined.group);
+            client.subscription_came(filter);
+            self.local.groups_changed(slot);
             self.local.row().add(Counter::Subscriptions, 1);
             self.local.row().add(Counter::SharedSubscriptions, 1);
         }
     }
 
-    /// An UNSUBSCRIBE of a client, up to its UNSUBACK.
-    pub(crate) fn unsubscribe_from(&mut self, slot: u32, unsubscribe: &Unsubscribe<'_>) {
+    /// An UNSUBSCRIBE of a client, up to its UNSUBACK. UNSUBACK knows no exceeded quota: a filter beyond the limit of a
+    /// packet is one that the server is not willing to accept.
+    ///
+    /// # Errors
+    /// Before MQTT 5.0 an UNSUBACK says that all subscriptions have ended, and some have not.
+    pub(crate) fn unsubscribe_from(
+        &mut self,
+        slot: u32,
+        unsubscribe: &Unsubscribe<'_>,
+    ) -> Result<(), Violation> {
+        let filters_max = self.local.settings.packet_filters_max;
+        let refused = unsubscribe.filters.iter().skip(filters_max).count();
+        self.local
+            .row()
+            .add(Counter::LimitPacketFilters, refused as u64);
+        if refused > 0 && self.is_v3(slot) {
+            let what =
+                "an UNSUBSCRIBE with more filters than the server takes (limits.packet_filters)";
+            return Err(Violation::new(ReasonCode::QuotaExceeded, what));
+        }
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
@@ -376,7 +492,7 @@ impl Worker {
             .mount_point()
             .cloned();
         let mut text = String::new();
-        for filter in &unsubscribe.filters {
+        for filter in unsubscribe.filters.iter().take(filters_max) {
             let whole = match &mount {
                 None => Some(filter),
                 Some(mount) => mount.mounted_filter(filter, &mut text),
@@ -389,14 +505,18 @@ impl Worker {
                 ReasonCode::NoSubscriptionExisted
             });
         }
+        let refusal = ReasonCode::ImplementationSpecificError;
+        codes.resize(codes.len() + refused, refusal);
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
         let (client, out) = self.local.client_and_output(slot);
         client.session.unsuback(unsubscribe.packet_id, &codes, out);
         self.local.row().add(Counter::AnswersSent, 1);
         self.code_scratch = codes;
+        Ok(())
     }
 
     pub(crate) fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
+        self.local.work += FILTER_UNITS;
         if let Some(shared) = filter.shared() {
             let Some(group) = self.node.interest.find_group(shared) else {
                 return false;
@@ -409,9 +529,11 @@ impl Worker {
                 return false;
             };
             rare.groups.swap_remove(at);
+            client.subscription_went(filter);
             let messages = client.session.take_shared(Some(group));
             let id = client.session.id();
             self.leave(group, id);
+            self.local.groups_changed(slot);
             self.write_unsubscribed(slot, filter);
             self.redispatch(messages, id, false);
             return true;
@@ -429,10 +551,10 @@ impl Worker {
         let client = &mut self.local.clients[slot as usize];
         if let Some(at) = client.subscriptions.iter().position(|id| *id == found) {
             client.subscriptions.swap_remove(at);
+            client.subscription_went(filter);
         }
         if let Some(rare) = client.rare.as_deref_mut() {
-            rare.replays
-                .retain(|replay| *replay.filter != *filter.as_str());
+            rare.replays.remove(filter.as_str());
         }
         true
     }
@@ -449,12 +571,18 @@ impl Worker {
         text.clear();
         self.index.filter_text(filter, &mut text);
         if let Some(removed) = self.index.remove_by_id(filter, slot) {
+            let change = SubscriptionChange {
+                before: Some(removed.destination.options.qos),
+                now: None,
+            };
+            self.subscription_changed(slot, filter, &text, change);
             self.local.row().subtract(Counter::Subscriptions, 1);
             if durable {
                 self.durable_went(filter, &text);
             }
             if removed.last {
                 self.routes.changes.note(&text);
+                self.filter_went(filter, &text);
                 self.node.interest.remove_worker(&text, self.local.id);
             }
         }
@@ -465,6 +593,7 @@ impl Worker {
     pub(crate) fn unsubscribe_all(&mut self, slot: u32, client: &mut Client) {
         let durable = client.session.is_durable();
         for filter in std::mem::take(&mut client.subscriptions) {
+            self.local.work += FILTER_UNITS;
             self.unindex(slot, filter, durable);
         }
         let id = client.session.id();

@@ -18,15 +18,19 @@ use crate::worker::Worker;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 36] = [
+const COUNTS: [(&str, Counter); 49] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
     ("clients/total", Counter::Sessions),
+    ("clients/persistent", Counter::SessionsPersistent),
     ("clients/expired", Counter::SessionsExpired),
     ("messages/received", Counter::PacketsReceived),
     ("publish/messages/received", Counter::PublishReceived),
     ("publish/messages/sent", Counter::PublishSent),
+    ("publish/messages/held", Counter::PublishesHeld),
+    ("publish/held/clients", Counter::PublishersHeld),
+    ("publish/held/bytes", Counter::BytesHeld),
     ("publish/bytes/received", Counter::PublishBytesReceived),
     ("publish/bytes/sent", Counter::PublishBytesSent),
     ("subscriptions/count", Counter::Subscriptions),
@@ -52,6 +56,14 @@ const COUNTS: [(&str, Counter); 36] = [
     ("connections/layers_failed", Counter::LayersFailed),
     ("connections/proxy_refused", Counter::ProxyRefused),
     ("authentication/turned_away", Counter::ClientsTurnedAway),
+    (
+        "authentication/client_ids/of_another_user",
+        Counter::ClientIdsOfOthers,
+    ),
+    (
+        "authentication/client_ids/not_of_user",
+        Counter::ClientIdsNotOfUser,
+    ),
     ("authorization/asked", Counter::DecisionsAsked),
     ("authorization/remembered", Counter::DecisionsRemembered),
     ("authorization/publish/denied", Counter::PublishDenied),
@@ -61,36 +73,60 @@ const COUNTS: [(&str, Counter); 36] = [
         Counter::SubscriptionsRevoked,
     ),
     ("authorization/wills/denied", Counter::WillsDenied),
+    ("log/clients/left_out", Counter::ClientLinesLeftOut),
     ("work/reads", Counter::Reads),
     ("work/writes", Counter::Writes),
     ("work/turns", Counter::Turns),
+    ("work/routes_forgotten", Counter::RoutesForgotten),
+    ("work/portions_used_up", Counter::PortionsUsedUp),
+    ("work/readers_put_off", Counter::ReadersPutOff),
+    ("work/mail_put_off", Counter::MailPutOff),
+    ("work/timers_put_off", Counter::TimersPutOff),
+    ("work/writes_put_off", Counter::WritesPutOff),
 ];
 
 /// How often each limit of the configuration was reached, under the limit's own name.
-const LIMITS: [(&str, Counter); 19] = [
+const LIMITS: [(&str, Counter); 30] = [
     ("connections", Counter::ConnectionsOverLimit),
+    ("sessions", Counter::LimitSessions),
+    ("user/sessions", Counter::LimitUserSessions),
+    ("address/sessions", Counter::LimitAddressSessions),
     ("connect_rate", Counter::ConnectRateDeferred),
     ("connect_timeout", Counter::ConnectTimeouts),
     ("max_packet", Counter::LimitPacket),
+    ("max_payload", Counter::LimitPayload),
     ("client_id_length", Counter::LimitClientId),
     ("topic_length", Counter::LimitTopic),
+    ("packet_filters", Counter::LimitPacketFilters),
     ("mailbox", Counter::MailboxFull),
     ("mailbox/publishers_paused", Counter::PublishersPaused),
     ("output_bytes", Counter::LimitOutput),
     ("memory", Counter::LimitMemory),
+    ("memory/sessions", Counter::LimitMemorySessions),
+    ("memory/subscriptions", Counter::LimitMemorySubscriptions),
     ("retained", Counter::RetainedRefused),
     ("storage", Counter::StorageRefused),
     ("client/subscriptions", Counter::LimitSubscriptions),
+    (
+        "client/shared_subscriptions",
+        Counter::LimitSharedSubscriptions,
+    ),
+    ("client/subscription_bytes", Counter::LimitSubscriptionBytes),
+    (
+        "client/message_identifiers",
+        Counter::LimitMessageIdentifiers,
+    ),
     ("client/receive_maximum", Counter::LimitReceiveMaximum),
     ("client/topic_aliases", Counter::LimitTopicAlias),
     ("client/inflight", Counter::Queued),
     ("client/queue", Counter::DroppedQueueFull),
     ("client/queue_policy", Counter::DroppedQueueOldest),
+    ("client/queue_hold", Counter::LimitQueueHold),
     ("client/queue_age", Counter::DroppedQueueAge),
 ];
 
 /// Messages that were not delivered, by reason.
-const DROPS: [(&str, Counter); 11] = [
+const DROPS: [(&str, Counter); 12] = [
     ("queue_full", Counter::DroppedQueueFull),
     ("queue_oldest", Counter::DroppedQueueOldest),
     ("queue_age", Counter::DroppedQueueAge),
@@ -100,6 +136,7 @@ const DROPS: [(&str, Counter); 11] = [
     ("expired", Counter::DroppedExpired),
     ("outside_mount", Counter::DroppedOutsideMount),
     ("not_allowed", Counter::DroppedNotAllowed),
+    ("memory_short", Counter::DroppedMemoryShort),
     ("no_shared_member", Counter::DroppedNoSharedMember),
     ("retained_refused", Counter::RetainedRefused),
 ];
@@ -303,6 +340,7 @@ impl Worker {
                 retain: true,
                 expires_at: None,
                 publisher: 0,
+                publisher_hash: 0,
             });
             self.publish_message(&Arc::new(message));
         }

@@ -58,9 +58,8 @@ fn set(
 
 /// Resident memory of this process in bytes.
 pub(crate) fn resident_bytes() -> Option<u64> {
-    /// Linux reports in pages; every platform of ours has 4 KiB ones by default.
-    const PAGE: u64 = 4096;
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * PAGE)
+    // Linux reports in pages: of 4 KiB, or of 16 or 64 KiB on some machines of ARM.
+    Some(pages * rustix::param::page_size() as u64)
 }

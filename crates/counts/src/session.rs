@@ -102,6 +102,7 @@ fn publication() -> Publication<'static> {
         retain: false,
         expires_at: None,
         publisher: 0,
+        publisher_hash: 0,
     }
 }
 
@@ -111,5 +112,6 @@ fn options(qos: QoS) -> DeliveryOptions<'static> {
         retain: false,
         identifiers: &[],
         group: None,
+        is_acknowledged: false,
     }
 }

@@ -65,6 +65,7 @@ impl Receiver {
             retain: false,
             identifiers: &[],
             group: None,
+            is_acknowledged: false,
         };
         self.session.deliver(outgoing, options, NOW, out);
         if qos == QoS::AtMostOnce {
@@ -91,6 +92,7 @@ fn publication(payload: &[u8]) -> Publication<'_> {
         retain: false,
         expires_at: None,
         publisher: 0,
+        publisher_hash: 0,
     }
 }
 

@@ -14,6 +14,10 @@ use thrum_codec::{QoS, topic};
 pub struct Limits {
     /// Largest packet accepted, in bytes. Default 1 MiB, as EMQX.
     pub packet_bytes_max: u32,
+    /// Largest payload accepted, in bytes; a message with a larger one goes to nobody. Default `u32::MAX`, none.
+    pub payload_bytes_max: u32,
+    /// A client without an identifier is given one. Default true.
+    pub assigns_client_ids: bool,
     /// Longest client identifier, in bytes. Default 256: room for URNs, no abuse of memory.
     pub client_id_bytes_max: u16,
     /// Longest topic name or filter, in bytes. Default 4,096.
@@ -28,9 +32,13 @@ pub struct Limits {
     /// Most unacknowledged QoS 1 and 2 messages towards a client, whatever larger receive maximum it announced (and
     /// what 3.x clients get). Default 1,024.
     pub inflight_max: u16,
+    /// Bytes of payload of unacknowledged messages towards a client, past which the next one waits. Default `u32::MAX`,
+    /// none.
+    pub inflight_bytes_max: u32,
     /// Messages queued for one session while its window is full or it is away. Default 10,000.
     pub queue_messages_max: u32,
-    /// Bytes queued for one session. Default 64 MiB.
+    /// Memory of the messages queued for one session, in bytes: their text, their lists of subscription identifiers and
+    /// about 200 bytes for each. Default 64 MiB.
     pub queue_bytes_max: u32,
     /// What a full queue does with one more message. Default: it is refused.
     pub queue_policy: QueuePolicy,
@@ -55,7 +63,7 @@ pub struct Limits {
     pub session_expiry_v3: u32,
     /// Highest quality of service. Default 2.
     pub maximum_qos: QoS,
-    /// Retained messages are served. Default true.
+    /// What clients publish may be retained. Default true.
     pub retain_available: bool,
     /// Wildcards in filters are allowed. Default true.
     pub wildcard_available: bool,
@@ -72,6 +80,9 @@ pub enum QueuePolicy {
     RejectNew,
     /// The oldest of the lowest priority are dropped, unless all have a higher priority than it; as EMQX does it.
     DropOldest,
+    /// Its publisher waits for room while the client is connected; else as [`QueuePolicy::RejectNew`]. The node holds the
+    /// publisher back, the session refuses.
+    Hold,
 }
 
 /// The priority that messages of some topics have in the queue of a session.
@@ -97,12 +108,15 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             packet_bytes_max: 1024 * 1024,
+            payload_bytes_max: u32::MAX,
+            assigns_client_ids: true,
             client_id_bytes_max: 256,
             topic_bytes_max: 4096,
             topic_levels_max: 128,
             subscriptions_max: 10_000,
             receive_maximum: 1024,
             inflight_max: 1024,
+            inflight_bytes_max: u32::MAX,
             queue_messages_max: 10_000,
             queue_bytes_max: 64 * 1024 * 1024,
             queue_policy: QueuePolicy::RejectNew,

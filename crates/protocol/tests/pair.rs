@@ -228,12 +228,14 @@ impl World {
             retain: false,
             expires_at: None,
             publisher: 0,
+            publisher_hash: 0,
         };
         let options = DeliveryOptions {
             qos,
             retain: false,
             identifiers: &[],
             group: None,
+            is_acknowledged: false,
         };
         let mut outgoing = Outgoing::new(publication, &mut self.frames);
         let mut lost = Output::new();

@@ -20,7 +20,7 @@ mod server;
 mod transport;
 
 pub use client::{DialError, DialOptions, Dialing, QuicDialer};
-pub use server::{Host, Limits, ListenError, Metrics, Peer, QuicListener};
+pub use server::{Admission, Host, Limits, ListenError, Metrics, Peer, QuicListener};
 
 /// The application protocol that clients and servers agree on in the handshake, as EMQX and `NanoMQ` have it.
 pub const ALPN: &[u8] = b"mqtt";

@@ -2,7 +2,7 @@
 
 use crate::grid;
 use crate::result::{RunResult, Usage};
-use crate::summary::verdict_words;
+use crate::summary::{is_without_figures, verdict_words};
 use crate::units::{bytes, count, figure, fraction, latency, rate};
 
 const HEAD: [&str; 11] = [
@@ -47,7 +47,8 @@ fn row(run: &RunResult) -> Vec<String> {
     let quantiles = latencies.map(|distribution| distribution.quantiles);
     let usage = run.brokers.first().map(|broker| &broker.usage);
     let of = |text: &dyn Fn(&Usage) -> Option<String>| usage.and_then(text).unwrap_or_else(dash);
-    let of_load = |text: String| if run.has_load() { text } else { dash() };
+    let has_figures = run.has_load() && !is_without_figures(run);
+    let of_load = |text: String| if has_figures { text } else { dash() };
     vec![
         run.scenario.name.clone(),
         verdict_words(run),
@@ -73,6 +74,17 @@ fn row(run: &RunResult) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn a_run_that_was_ended_before_its_hold_has_neither_a_pass_nor_a_rate() {
+        let mut run = sample::run();
+        run.interrupted = true;
+        run.scenario.stages.hold = 0.0;
+        run.rates.received = 0.0;
+        let line = row(&run);
+        assert!(line[1].starts_with("INTERRUPTED"), "{line:?}");
+        assert_eq!(line[2], "-");
+    }
 
     #[test]
     fn a_suite_ends_with_one_table() {

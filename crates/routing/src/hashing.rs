@@ -62,6 +62,20 @@ impl Hashing {
     }
 }
 
+/// A hash that is the same in every process and of every version: places on the disk rest on it. Who chooses texts can
+/// make them collide.
+pub fn stable_hash(text: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut hash = text.len() as u64;
+    for chunk in text.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
+        hash ^= hash >> 32;
+    }
+    hash
+}
+
 /// The better mixed half of a folded multiply.
 pub(crate) fn upper_half(hash: u64) -> u32 {
     let [a, b, c, d, ..] = hash.to_be_bytes();
@@ -165,7 +179,22 @@ pub(crate) fn shrink_sparse<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u6
 
 #[cfg(test)]
 mod tests {
-    use super::{Hashing, IdTable, PARTS, WHOLE_ENTRIES_MAX};
+    use super::{Hashing, IdTable, PARTS, WHOLE_ENTRIES_MAX, stable_hash};
+
+    #[test]
+    fn the_stable_hash_is_what_it_was() {
+        let hashes =
+            ["", "a", "temperature", "site/17/state"].map(|text| stable_hash(text.as_bytes()));
+        assert_eq!(
+            hashes,
+            [
+                0,
+                0x54CD_A58F_EF23_226F,
+                0x4B89_B686_B3CF_920B,
+                0x1511_34DA_A494_F39E,
+            ]
+        );
+    }
 
     #[test]
     fn ids_are_found_before_and_after_the_table_is_cut_and_gone_after_removal() {

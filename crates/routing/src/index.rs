@@ -292,11 +292,14 @@ impl<D: Destination> Index<D> {
     /// Appends every filter that matches a topic name, in an order that is the same each time.
     ///
     /// Allocates nothing but what `into` may need. Filters that begin with a wildcard do not match
-    /// a topic that begins with `$` [MQTT-4.7.2-1].
-    pub fn matches(&self, topic: &str, into: &mut Vec<FilterId>) {
+    /// a topic that begins with `$` [MQTT-4.7.2-1]. Returns how many nodes of the trie
+    /// it visited but for two: those are there for any topic, if other filters share its first level by chance.
+    pub fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
         into.extend(self.find_exact(topic));
         if self.has_wildcards() {
-            self.trie.matches(topic, into);
+            self.trie.matches(topic, into).saturating_sub(2)
+        } else {
+            0
         }
     }
 

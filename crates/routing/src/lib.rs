@@ -29,6 +29,7 @@ mod wildcards;
 
 pub use anchors::Anchors;
 pub use destination::Destination;
+pub use hashing::stable_hash;
 pub use index::{FilterId, Index, Inserted, Removed};
 pub use retained::{Allowance, Position, Retained};
 pub use shared::{Choice, Cursor, Group, Strategy, UnknownStrategy};

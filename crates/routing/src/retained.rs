@@ -1,17 +1,22 @@
 //! The retained messages: one for each topic, found by topic or by filter, all at once or in pages.
 //!
-//! The topics form a trie whose edges lie in one ordered map. A walk visits them in the order of
-//! the numbers of their levels, which a topic keeps as long as it is stored: that is what makes a
-//! walk resumable while others insert and remove.
+//! The topics form a trie whose edges lie in one ordered map. A walk visits siblings in the order of a
+//! hash of their texts that is the same in every process: that is what makes a walk resumable while
+//! others insert and remove, and after a restart.
 
 use alloc::collections::BTreeMap;
+use core::cmp::Ordering;
 use core::ops::ControlFlow;
 
-use crate::hashing::Hashing;
+use crate::hashing::{Hashing, stable_hash};
 use crate::levels::{LevelId, Levels};
 pub use crate::retained_walk::Position;
 use crate::retained_walk::Walk;
 use crate::slab::Slab;
+
+/// Memory that a level of a topic is counted with, besides its text: a node, its edge and its entry in
+/// the table of levels, each with what its container keeps in reserve.
+const LEVEL_BYTES: usize = 128;
 
 /// A page ends after so many visited branches for each message it may hold, so that a filter that
 /// matches little does not hold up a turn.
@@ -40,14 +45,69 @@ pub struct Allowance {
     pub visits: usize,
 }
 
+/// A level below another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) order: u64,
+    pub(crate) parent: u32,
+    pub(crate) level: LevelId,
+}
+
+impl Edge {
+    pub(crate) fn new(parent: u32, text: &str, level: LevelId) -> Self {
+        Self {
+            order: stable_hash(text.as_bytes()),
+            parent,
+            level,
+        }
+    }
+
+    /// The same level below another node.
+    pub(crate) const fn below(self, parent: u32) -> Self {
+        Self { parent, ..self }
+    }
+
+    /// Before every child of the node.
+    pub(crate) const fn first(parent: u32) -> Self {
+        Self {
+            order: 0,
+            parent,
+            level: LevelId::FIRST,
+        }
+    }
+
+    /// Behind every child of the node.
+    pub(crate) const fn last(parent: u32) -> Self {
+        Self {
+            order: u64::MAX,
+            parent,
+            level: LevelId::LAST,
+        }
+    }
+}
+
+impl Ord for Edge {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |edge: &Self| (edge.parent, edge.order, edge.level);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Edge {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// Messages by topic. Keep `M` small, an `Arc` for instance: inner levels have room for one too.
 #[derive(Debug)]
 pub struct Retained<M> {
     pub(crate) levels: Levels,
     pub(crate) nodes: Slab<Node<M>>,
     /// From parent and level to child.
-    pub(crate) edges: BTreeMap<(u32, LevelId), u32>,
+    pub(crate) edges: BTreeMap<Edge, u32>,
     count: usize,
+    tree_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -82,6 +142,7 @@ impl<M> Retained<M> {
             nodes,
             edges: BTreeMap::new(),
             count: 0,
+            tree_bytes: 0,
         }
     }
 
@@ -95,6 +156,21 @@ impl<M> Retained<M> {
         self.count == 0
     }
 
+    /// Memory of the levels of all topics, without the messages: an estimate that is not below the truth.
+    pub const fn tree_bytes(&self) -> usize {
+        self.tree_bytes
+    }
+
+    /// By how much [`Self::tree_bytes`] would grow with a message for the topic.
+    pub fn tree_bytes_of(&self, topic: &str) -> usize {
+        let mut node = Some(root_of(topic));
+        let new = topic.split('/').filter(|text| {
+            node = node.and_then(|parent| self.child(parent, text));
+            node.is_none()
+        });
+        new.map(level_bytes).sum()
+    }
+
     /// Keeps a message for a topic and returns the one it replaces.
     pub fn insert(&mut self, topic: &str, message: M) -> Option<M> {
         let mut node = root_of(topic);
@@ -106,9 +182,13 @@ impl<M> Retained<M> {
         replaced
     }
 
+    fn child(&self, parent: u32, text: &str) -> Option<u32> {
+        let level = self.levels.find(text.as_bytes())?;
+        self.edges.get(&Edge::new(parent, text, level)).copied()
+    }
+
     fn child_or_new(&mut self, parent: u32, text: &str) -> u32 {
-        let known = self.levels.find(text.as_bytes());
-        if let Some(&node) = known.and_then(|level| self.edges.get(&(parent, level))) {
+        if let Some(node) = self.child(parent, text) {
             return node;
         }
         let level = self.levels.acquire(text);
@@ -118,8 +198,9 @@ impl<M> Retained<M> {
             children: 0,
             message: None,
         });
-        self.edges.insert((parent, level), node);
+        self.edges.insert(Edge::new(parent, text, level), node);
         self.nodes[parent].children += 1;
+        self.tree_bytes += level_bytes(text);
         node
     }
 
@@ -136,10 +217,9 @@ impl<M> Retained<M> {
 
     /// Topics are told apart byte for byte [MQTT-4.7.3-4].
     fn find(&self, topic: &str) -> Option<u32> {
-        topic.split('/').try_fold(root_of(topic), |node, text| {
-            let level = self.levels.find(text.as_bytes())?;
-            self.edges.get(&(node, level)).copied()
-        })
+        topic
+            .split('/')
+            .try_fold(root_of(topic), |node, text| self.child(node, text))
     }
 
     /// Forgets the message of a topic, and the levels that only it needed.
@@ -152,7 +232,9 @@ impl<M> Retained<M> {
             let Some(Node { parent, level, .. }) = self.nodes.remove(node) else {
                 break;
             };
-            self.edges.remove(&(parent, level));
+            let text = self.levels.text(level);
+            self.tree_bytes -= level_bytes(text);
+            self.edges.remove(&Edge::new(parent, text, level));
             self.levels.release(level);
             self.nodes[parent].children -= 1;
             node = parent;
@@ -261,9 +343,14 @@ impl<M> Retained<M> {
     }
 }
 
+fn level_bytes(text: &str) -> usize {
+    LEVEL_BYTES + text.len()
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::vec::Vec;
 
     use super::Retained;
 
@@ -293,5 +380,66 @@ mod tests {
         assert_eq!(sizes(&retained), before);
         retained.remove("stays");
         assert!(retained.nodes.memory_bytes() < memory / 8);
+    }
+
+    #[test]
+    fn what_the_levels_of_topics_cost_is_counted() {
+        let deep = |number: u32| {
+            let levels: Vec<_> = (0..128).map(|level| format!("{level}-{number}")).collect();
+            levels.join("/")
+        };
+        let flat = |number: u32| format!("devices/{number}/state/of/this/device");
+        for topic in [&deep as &dyn Fn(u32) -> _, &flat] {
+            let mut retained = Retained::new();
+            for number in 0..2000 {
+                let (topic, before) = (topic(number), retained.tree_bytes());
+                let announced = retained.tree_bytes_of(&topic);
+                retained.insert(&topic, number);
+                assert_eq!(retained.tree_bytes() - before, announced);
+                assert_eq!(retained.tree_bytes_of(&topic), 0);
+            }
+            let edge_bytes = size_of::<super::Edge>() + size_of::<u32>();
+            // Nodes of a B-tree are half full at least.
+            let edges = 2 * edge_bytes * retained.edges.len();
+            let real = retained.nodes.memory_bytes() + retained.levels.memory_bytes() + edges;
+            let counted = retained.tree_bytes();
+            assert!(
+                (real..3 * real).contains(&counted),
+                "{counted} counted, {real} real"
+            );
+            for number in 0..2000 {
+                retained.remove(&topic(number));
+            }
+            assert_eq!(retained.tree_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_on_in_another_process_where_it_stopped() {
+        let topics: Vec<_> = (0..50).map(|number| format!("a/{number}/b")).collect();
+        // Levels get other numbers, and the tables other hashes.
+        let mut first = Retained::new();
+        let mut second = Retained::new();
+        for topic in &topics {
+            first.insert(topic, topic.clone());
+        }
+        for topic in topics.iter().rev() {
+            second.insert(topic, topic.clone());
+        }
+        let mut expected = Vec::new();
+        first.for_each_match("a/+/b", |topic| {
+            expected.push(topic.clone());
+            core::ops::ControlFlow::Continue(())
+        });
+        for taken in 1..topics.len() {
+            let mut found = Vec::new();
+            let stopped = first.next_page("a/+/b", None, taken, |topic| found.push(topic.clone()));
+            let stopped = stopped.unwrap();
+            let position = super::Position::of("a/+/b", stopped.path().unwrap());
+            second.next_page("a/+/b", Some(&position), 1000, |topic| {
+                found.push(topic.clone());
+            });
+            assert_eq!(found, expected, "{taken} taken");
+        }
     }
 }

@@ -1,26 +1,39 @@
 //! A walk over the topics that have a retained message, along the branches that a filter can match.
 
+use alloc::boxed::Box;
 use alloc::collections::btree_map::Range;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Included};
 
 use crate::levels::LevelId;
-use crate::retained::{Retained, root_of};
+use crate::retained::{Edge, Retained, root_of};
 
-/// Where a page ended.
+/// Where a page ended. It means the same in every process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     root: u32,
-    path: Vec<LevelId>,
+    /// The levels down to the last node that was visited; none before the first.
+    path: Option<Box<str>>,
 }
 
 impl Position {
-    pub(crate) const fn start_of(root: u32) -> Self {
+    /// In a walk of the filter, behind what stands at these levels of topics.
+    pub fn of(filter: &str, path: &str) -> Self {
         Self {
-            root,
-            path: Vec::new(),
+            root: root_of(filter),
+            path: Some(path.into()),
         }
+    }
+
+    /// Levels of topics up to which the walk has come; none at its start.
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    pub(crate) const fn start_of(root: u32) -> Self {
+        Self { root, path: None }
     }
 
     pub(crate) const fn root(&self) -> u32 {
@@ -31,12 +44,13 @@ impl Position {
 /// One level of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    Literal(LevelId),
+    /// The edge to it from the root; from another node it has the same order and level.
+    Literal(Edge),
     SingleLevel,
     MultiLevel,
 }
 
-/// Visits the nodes that a filter can reach, parents first, children by ascending level.
+/// Visits the nodes that a filter can reach, parents first, children in the order of their edges.
 pub(crate) struct Walk<'a, M> {
     retained: &'a Retained<M>,
     steps: Vec<Step>,
@@ -52,7 +66,7 @@ struct Place<'a> {
 
 enum Children<'a> {
     All,
-    These(Range<'a, (u32, LevelId), u32>),
+    These(Range<'a, Edge, u32>),
     None,
 }
 
@@ -71,7 +85,10 @@ impl<'a, M> Walk<'a, M> {
         let step = |level: &str| match level {
             "#" => Some(Step::MultiLevel),
             "+" => Some(Step::SingleLevel),
-            text => retained.levels.find(text.as_bytes()).map(Step::Literal),
+            text => {
+                let level = retained.levels.find(text.as_bytes())?;
+                Some(Step::Literal(Edge::new(0, text, level)))
+            }
         };
         let steps = filter.split('/').map(step).collect::<Option<Vec<_>>>()?;
         Some(Self::from_root(retained, steps, root_of(filter)))
@@ -92,39 +109,47 @@ impl<'a, M> Walk<'a, M> {
 
     /// Goes to where another walk stood, or as near before what is left as the topics now allow.
     pub(crate) fn resume(&mut self, position: &Position) {
-        for &level in &position.path {
+        let path = position.path.as_deref().into_iter();
+        for text in path.flat_map(|path| path.split('/')) {
             let step = self.step();
-            let node = self.current();
-            self.leave_behind(level, step);
-            let child = self.retained.edges.get(&(node, level));
-            match child.filter(|_| may_enter(step, level)) {
+            let level = self.retained.levels.find(text.as_bytes());
+            let edge = Edge::new(self.current(), text, level.unwrap_or(LevelId::FIRST));
+            self.leave_behind(edge, step);
+            let child = level.and_then(|_| self.retained.edges.get(&edge));
+            match child.filter(|_| may_enter(step, edge)) {
                 Some(&child) => self.path.push(Place::new(child)),
                 None => return,
             }
         }
     }
 
-    /// Of the current node's children only those after a level are still to be visited.
-    fn leave_behind(&mut self, level: LevelId, step: Option<Step>) {
+    /// Of the current node's children only those behind an edge are still to be visited.
+    fn leave_behind(&mut self, edge: Edge, step: Option<Step>) {
         let edges = &self.retained.edges;
         let Some(here) = self.path.last_mut() else {
             return;
         };
         here.children = match step {
-            Some(Step::Literal(literal)) if literal > level => Children::All,
+            Some(Step::Literal(literal)) if literal.below(here.node) > edge => Children::All,
             Some(Step::Literal(_)) | None => Children::None,
             Some(Step::SingleLevel | Step::MultiLevel) => {
-                let (first, last) = ((here.node, level), (here.node, LevelId::LAST));
-                Children::These(edges.range((Excluded(first), Included(last))))
+                Children::These(edges.range((Excluded(edge), Included(Edge::last(here.node)))))
             }
         };
     }
 
     pub(crate) fn position(&self) -> Position {
-        let level = |place: &Place<'_>| self.retained.nodes[place.node].level;
+        let mut path = String::new();
+        for (depth, place) in self.path.iter().skip(1).enumerate() {
+            if depth > 0 {
+                path.push('/');
+            }
+            let level = self.retained.nodes[place.node].level;
+            path.push_str(self.retained.levels.text(level));
+        }
         Position {
             root: self.path.first().map_or(0, |root| root.node),
-            path: self.path.iter().skip(1).map(level).collect(),
+            path: (self.depth() > 0).then(|| path.into()),
         }
     }
 
@@ -169,10 +194,10 @@ impl<'a, M> Walk<'a, M> {
         if matches!(before, Children::None) || nodes[here.node].children == 0 {
             return None;
         }
-        if let Step::Literal(level) = step? {
-            return edges.get(&(here.node, level)).copied();
+        if let Step::Literal(literal) = step? {
+            return edges.get(&literal.below(here.node)).copied();
         }
-        let mut children = edges.range((here.node, LevelId::FIRST)..=(here.node, LevelId::LAST));
+        let mut children = edges.range(Edge::first(here.node)..=Edge::last(here.node));
         let first = children.next().map(|(_, &child)| child);
         here.children = Children::These(children);
         first
@@ -194,9 +219,9 @@ impl<'a, M> Walk<'a, M> {
     }
 }
 
-fn may_enter(step: Option<Step>, level: LevelId) -> bool {
+fn may_enter(step: Option<Step>, edge: Edge) -> bool {
     match step {
-        Some(Step::Literal(literal)) => literal == level,
+        Some(Step::Literal(literal)) => literal.below(edge.parent) == edge,
         Some(Step::SingleLevel | Step::MultiLevel) => true,
         None => false,
     }

@@ -89,6 +89,12 @@ impl FromStr for Strategy {
     }
 }
 
+/// Hash of a topic name or a client identifier, for [`Choice`]: it depends on the text alone, so that every worker and every
+/// node chooses the same member.
+pub fn stable_hash(text: &str) -> u64 {
+    FixedState::default().hash_one(text)
+}
+
 /// What a choice may depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -235,10 +241,24 @@ impl<M: Destination> Group<M> {
         Some((&entry.member, position < self.online_count))
     }
 
+    /// Memory held, without the allocator's own.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.members.heap_bytes()
+    }
+
     /// Every member and whether it is online, in no lasting order.
     pub fn members(&self) -> impl Iterator<Item = (&M, bool)> {
         let entries = self.members.as_slice().iter().enumerate();
         entries.map(|(position, entry)| (&entry.member, position < self.online_count))
+    }
+
+    /// The members that a message may go to, beginning with any: those that are online, or all if none is.
+    pub fn candidates(&self, random: u64) -> impl Iterator<Item = &M> {
+        let (online, offline) = self.members.as_slice().split_at(self.online_count);
+        let entries = if online.is_empty() { offline } else { online };
+        let scaled = (u128::from(random) * entries.len() as u128) >> 64;
+        let (before, behind) = entries.split_at(usize::try_from(scaled).unwrap_or(0));
+        behind.iter().chain(before).map(|entry| &entry.member)
     }
 
     /// Chooses the member for a message: an online one, or an offline one if none is online.

@@ -197,15 +197,15 @@ fn page_does_not_go_astray_when_the_levels_of_its_end_are_gone() {
     let mut retained = retained(&["a/1", "a/2", "stays"]);
     let mut found = Vec::new();
     let position = retained.next_page("a/+", None, 1, |&message| found.push(message));
-    assert_eq!(found, ["a/1"]);
     // Other topics take the numbers that the levels of the position had.
     retained.remove("a/1");
     retained.remove("a/2");
-    for topic in ["b/1", "b/2", "b/3", "a/9"] {
+    for topic in ["b/1", "b/2", "b/3", "a/2", "a/1"] {
         retained.insert(topic, topic);
     }
     retained.next_page("a/+", position.as_ref(), 9, |&message| found.push(message));
-    assert_eq!(found, ["a/1", "a/9"]);
+    found.sort_unstable();
+    assert_eq!(found, ["a/1", "a/2"]);
 }
 
 #[test]

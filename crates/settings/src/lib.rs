@@ -8,6 +8,7 @@
 
 pub mod anonymous;
 pub mod byte_size;
+pub mod client_ids;
 pub mod duration;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Deserializer};
 
 pub use anonymous::{Anonymous, AnonymousSchema};
 pub use byte_size::{ByteSizeSchema, format_size, parse_size};
+pub use client_ids::{ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use duration::{DurationSchema, format_duration, parse_duration};
 
 #[doc(hidden)]
@@ -68,6 +70,7 @@ macro_rules! schema {
 }
 
 schema! {
+    SecretTextsSchema: ["array"] "secret-texts", "a list of texts in quotes: [\"name: value\"]";
     TextsSchema: ["array"] "texts", "a list of texts in quotes: [\"a\", \"b\"]";
 }
 

@@ -3,7 +3,9 @@
 use std::io;
 
 use crate::disk::ReadDisk;
-use crate::log::{LogReport, OpenError, SnapshotError, SnapshotTarget, read_segment, snapshot};
+use crate::log::{
+    End, FoundSegment, LogReport, OpenError, SnapshotError, SnapshotTarget, read_segment, snapshot,
+};
 use crate::record::{Change, Message, Will, decode};
 use crate::state::{Recovered, Replay};
 
@@ -12,6 +14,8 @@ use crate::state::{Recovered, Replay};
 pub struct Contents {
     replay: Replay,
     report: LogReport,
+    /// The last segment that was read.
+    last: FoundSegment,
     /// Topics, properties and payloads of messages and wills are left out.
     counts_only: bool,
 }
@@ -36,9 +40,10 @@ impl Contents {
         let Self {
             replay,
             report,
+            last,
             counts_only,
         } = self;
-        read_segment(name, bytes, report, &mut |payload| {
+        read_segment(name, bytes, (report, last), &mut |payload| {
             let change = decode(payload);
             match change {
                 Ok(change) if *counts_only => replay.apply(&without_text(change), payload),
@@ -51,7 +56,14 @@ impl Contents {
 
     /// All segments were read. The report has no torn bytes: who made the snapshot cut them.
     pub fn finish(self) -> (Recovered, LogReport) {
+        self.finish_before(None)
+    }
+
+    /// As [`Contents::finish`], of a log that was safe up to there.
+    fn finish_before(mut self, end: Option<End>) -> (Recovered, LogReport) {
         let (_, recovered) = self.replay.finish();
+        self.report.compare_end(end, self.last);
+        self.report.compare_oldest(recovered.reclaimed);
         (recovered, self.report)
     }
 }
@@ -76,9 +88,11 @@ impl SnapshotTarget for Contents {
 ///
 /// As [`snapshot`].
 pub fn read_state(disk: &impl ReadDisk) -> Result<(Recovered, LogReport), SnapshotError> {
+    // Before the segments: what is safe now, they must hold.
+    let end = End::read(disk);
     let mut contents = Contents::default();
     snapshot(disk, &mut contents)?;
-    Ok(contents.finish())
+    Ok(contents.finish_before(end))
 }
 
 fn without_text(change: Change<'_>) -> Change<'_> {

@@ -50,11 +50,14 @@ mod store;
 pub use committer::Stepper;
 pub use committer::{Committer, QUEUE_BYTES_MAX, Submitter, Ticket, Wake};
 pub use contents::{Contents, read_state};
-pub use log::{Damage, LogReport, OpenError, SnapshotError, SnapshotTarget, WriteError, snapshot};
+pub use log::{
+    Damage, Gone, LogReport, Loss, OpenError, SnapshotError, SnapshotTarget, WriteError, snapshot,
+};
 pub use metrics::{COMMIT_TIME_CLASSES, MetricsSnapshot};
 pub use record::{
-    Awaiting, Batch, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Malformed, Message, MessageId,
-    Owner, Queued, Retained, Seq, Session, SessionId, Subscription, WallMillis, Will,
+    Awaiting, Batch, Change, ClockNote, Identifiers, Inflight, LogMillis, MESSAGE_ID_MAX,
+    Malformed, Message, MessageId, Owner, Queued, Retained, Seq, Session, SessionId, Subscription,
+    WallMillis, Will,
 };
 pub use state::{
     Content, Orphans, Recovered, RecoveredDelivery, RecoveredMessage, RecoveredRetained,

@@ -2,7 +2,7 @@
 
 use crate::disk::Disk;
 use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
-use crate::record::{Batch, Malformed, UNIT_END, WORD_LEN, decode};
+use crate::record::{Batch, Change, Malformed, UNIT_END, WORD_LEN, decode};
 use crate::state::{Index, Recovered, Replay};
 
 /// Smallest segment, in bytes.
@@ -18,6 +18,10 @@ const RECLAIM_FACTOR: u64 = 6;
 
 /// Bytes of the next segment that a commit writes in advance when the present one is half full, as a multiple of its own.
 const SPARE_FACTOR: u64 = 3;
+
+/// On a disk without room for the next segment, a segment of which too much is needed is looked at again when so much less
+/// is, in parts of a segment.
+const CRAMPED_PART: u64 = 8;
 
 /// When a commit is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -103,6 +107,10 @@ pub struct Usage {
 
 /// The store of one data directory. One thread uses it; [`Committer`](crate::Committer) is that thread.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "troubles that come and go independently of each other"
+)]
 pub struct Store<D: Disk> {
     log: Log<D>,
     index: Index,
@@ -112,6 +120,10 @@ pub struct Store<D: Disk> {
     pending_records: u64,
     /// The last commit failed.
     failing: bool,
+    /// The folder was not where it was when that was looked at last.
+    is_misplaced: bool,
+    /// The oldest segment cannot be moved on a full disk before no more than that is needed, in bytes.
+    reclaim_below: Option<u64>,
     /// The spare segment cannot be written.
     cramped: bool,
     full: bool,
@@ -141,7 +153,7 @@ impl<D: Disk> Store<D> {
             sync: options.durability == Durability::Fsync,
         };
         let mut replay = Replay::default();
-        let (log, report) = Log::open(disk, log_options, &mut |payload| {
+        let (log, mut report) = Log::open(disk, log_options, &mut |payload| {
             let change = decode(payload);
             if let Ok(change) = &change {
                 replay.apply(change, payload);
@@ -149,14 +161,17 @@ impl<D: Disk> Store<D> {
             change.is_ok()
         })?;
         let (index, recovered) = replay.finish();
+        report.compare_oldest(recovered.reclaimed);
         let mut store = Self {
-            log,
             index,
             options,
             pending: Vec::new(),
             pending_records: 0,
             failing: false,
-            cramped: false,
+            is_misplaced: false,
+            reclaim_below: None,
+            cramped: log.has_no_room(),
+            log,
             full: false,
             moved_records: 0,
             damaged_places: 0,
@@ -198,6 +213,9 @@ impl<D: Disk> Store<D> {
     /// [`WriteError`]: nothing of it counts as safe then, all of it waits for the next commit, in a new segment
     /// if the disk failed; so call again after a while. Changes can still be taken.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
+        if self.is_misplaced {
+            self.look()?;
+        }
         if !self.failing {
             self.reclaim();
         }
@@ -234,7 +252,20 @@ impl<D: Disk> Store<D> {
             self.commit()?;
             return Ok(failures == self.reclaim_failures);
         }
+        self.log.note_end();
         Ok(!self.prepare(0))
+    }
+
+    /// Looks whether the folder is still where it was, now and then: a file that is open does not tell.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Misplaced`]: nothing is safe until it is back.
+    pub fn look(&mut self) -> Result<(), WriteError> {
+        let place = self.log.check_place();
+        self.is_misplaced = place.is_err();
+        self.failing |= self.is_misplaced;
+        place
     }
 
     /// Whether anything waits for a commit.
@@ -296,7 +327,17 @@ impl<D: Disk> Store<D> {
         if !self.wants_reclaim() {
             return;
         }
-        let budget = RECLAIM_BYTES + RECLAIM_FACTOR * self.pending.len() as u64;
+        let live_bytes = self.index.live_bytes();
+        let is_useless = |least| live_bytes > least;
+        if self.cramped && self.reclaim_below.is_some_and(is_useless) {
+            return;
+        }
+        let mut budget = RECLAIM_BYTES + RECLAIM_FACTOR * self.pending.len() as u64;
+        let room = self.log.room();
+        if self.cramped {
+            budget = budget.min(room / 2);
+        }
+        let (before, records_before) = (self.pending.len(), self.pending_records);
         let (index, pending) = (&mut self.index, &mut self.pending);
         let mut keep = |payload: &[u8]| {
             let is_current = decode(payload).is_ok_and(|change| index.is_current(&change, payload));
@@ -311,16 +352,43 @@ impl<D: Disk> Store<D> {
         match self.log.reclaim_step(budget, &mut keep, &mut damaged) {
             Ok(step) => {
                 self.pending_records += step.kept;
+                let kept_bytes = (self.pending.len() - before) as u64;
+                if self.cramped && kept_bytes > room / 2 {
+                    // The last room on a full disk is for what takes away: the segment waits until less of it is needed.
+                    self.pending.truncate(before);
+                    self.pending_records = records_before;
+                    self.log.put_victim_off();
+                    let part = self.options.segment_bytes / CRAMPED_PART;
+                    self.reclaim_below = Some(live_bytes.saturating_sub(part));
+                    return;
+                }
+                self.reclaim_below = None;
+                self.note_reclaimed();
                 self.moved_records += step.kept;
             }
             Err(_) => self.reclaim_failures += 1,
         }
     }
 
+    /// Writes down which segment is given back next, so that one that is missing can be told from it.
+    fn note_reclaimed(&mut self) {
+        let Some(segment) = self.log.read_victim() else {
+            return;
+        };
+        let mut batch = Batch::default();
+        batch.push(&Change::Reclaimed { segment });
+        batch.end_unit();
+        let applied = self.apply(&batch);
+        debug_assert!(applied.is_ok(), "our own record can be read");
+    }
+
     /// Writes on at the spare segment, at least `bytes`; true if there is nothing left to do, or nothing that can be done now.
     fn prepare(&mut self, bytes: u64) -> bool {
         let prepared = self.log.prepare_spare(bytes);
-        self.cramped = prepared.is_err()
+        // A part of a file that fits says nothing about the rest of it: what is cramped stays so until there is room.
+        let is_in_doubt =
+            prepared.is_err() || (self.cramped && !prepared.as_ref().is_ok_and(|done| *done));
+        self.cramped = is_in_doubt
             && self
                 .log
                 .disk_free_bytes()

@@ -9,6 +9,7 @@ use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrde
 use thrum_auth::{AuthService, Settings};
 use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
 
+use crate::command::failure::{Lines, with_causes};
 use crate::config::Config;
 
 /// How long a change is waited for: a worker takes its mail in each turn, and a turn of a second is overload.
@@ -25,13 +26,63 @@ pub(crate) struct Node {
     acl: Arc<Mutex<AclConfig>>,
 }
 
+/// What a broker has read before it takes its data directory and opens its ports.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    settings: Settings,
+    auth: Arc<AuthService>,
+    warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// What works, but not as it is probably meant: a certificate that has expired.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+/// Reads every file that a configuration names, as a broker needs it: users, rules, certificates, bans.
+///
+/// # Errors
+/// All that a broker cannot start with.
+pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
+    let checked = thrum_broker::check(&config.broker());
+    let refused = checked.refused.iter();
+    let mut problems: Vec<String> = refused.map(|error| with_causes(error)).collect();
+    let settings = config.access();
+    let auth = match AuthService::start(&settings) {
+        Ok(auth) => auth,
+        Err(thrum_auth::StartError::Settings(more)) => {
+            problems.extend(more);
+            return Err(Lines(problems));
+        }
+        Err(error) => {
+            problems.push(with_causes(&error));
+            return Err(Lines(problems));
+        }
+    };
+    if !problems.is_empty() {
+        return Err(Lines(problems));
+    }
+    let mut warnings = checked.warnings;
+    // Alone it has been refused.
+    if let Some(missing) = settings.missing_store() {
+        tracing::warn!("{missing}");
+        warnings.push(missing);
+    }
+    Ok(Prepared {
+        settings,
+        auth,
+        warnings,
+    })
+}
+
 /// Starts a broker with all its parts.
 ///
 /// # Errors
-/// What is wrong with users, rules or their files, or what the broker could not get from the system.
-pub(crate) fn start(config: &Config) -> anyhow::Result<Node> {
-    let in_force = config.access();
-    let auth = AuthService::start(&in_force)?;
+/// What the broker could not get from the system.
+pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
+    let (in_force, auth) = (prepared.settings, prepared.auth);
     let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
     let node = Node {
         acl: Arc::new(Mutex::new(config.acl.clone())),

@@ -11,7 +11,9 @@ mod panics;
 mod tls_args;
 mod tui;
 
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -20,7 +22,7 @@ use command::{Cli, Failure};
 
 fn main() -> ExitCode {
     panics::end_the_program();
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(arguments(std::env::args_os()));
     match command::run(cli.command) {
         Ok(code) => code,
         // A reader that has seen enough (`thrum config show | head`) is no failure.
@@ -34,6 +36,20 @@ fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// The command line. Called by the name of one of Mosquitto's clients, as through a link, the program is that client.
+fn arguments(mut given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let called = given.next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(OsStr::to_str);
+    let command = match name {
+        Some("mosquitto_pub") => Some("pub"),
+        Some("mosquitto_sub") => Some("sub"),
+        Some("mosquitto_rr") => Some("rr"),
+        _ => None,
+    };
+    let command = command.map(OsString::from);
+    [called].into_iter().chain(command).chain(given).collect()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

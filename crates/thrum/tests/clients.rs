@@ -101,6 +101,19 @@ impl Broker {
     }
 }
 
+#[test]
+fn very_many_filters_are_asked_for_in_several_packets() {
+    let broker = Broker::start();
+    // More than the broker takes in a packet; the last one says that all of them are there.
+    let filters: Vec<String> = (0..600).map(|number| format!("f/{number}")).collect();
+    let mut args = vec!["-E"];
+    for filter in &filters {
+        args.extend(["-t", filter]);
+    }
+    let output = broker.run("sub", &args);
+    assert_eq!((code(&output), text(&output.stderr)), (0, String::new()));
+}
+
 struct Subscriber {
     process: Running,
     output: ChildStdout,

@@ -34,7 +34,10 @@ fn check(output: &Output, code: i32, printed: &str, said: &str) {
 fn init_writes_a_file_once_that_check_finds_valid() {
     let folder = folder("init");
     let written = "wrote thrum.toml; next: thrum serve -c thrum.toml\n";
-    check(&run(&folder, &["config", "init"], &[]), 0, "", written);
+    let init = ["config", "init", "thrum.toml"];
+    check(&run(&folder, &init, &[]), 0, "", written);
+    let text = std::fs::read_to_string(folder.join("thrum.toml")).unwrap();
+    check(&run(&folder, &["config", "init"], &[]), 0, &text, "");
     let valid = "valid (thrum.toml read); everything is at its default\n";
     check(
         &run(&folder, &["config", "check", "-c", "thrum.toml"], &[]),
@@ -44,12 +47,7 @@ fn init_writes_a_file_once_that_check_finds_valid() {
     );
     let refused =
         "error: cannot write thrum.toml: it exists; choose another name, or move it away\n";
-    check(
-        &run(&folder, &["config", "init", "thrum.toml"], &[]),
-        2,
-        "",
-        refused,
-    );
+    check(&run(&folder, &init, &[]), 2, "", refused);
 }
 
 #[test]
@@ -234,5 +232,24 @@ fn completion_man_and_version_print_to_standard_output() {
             "{args:?}"
         );
         assert_eq!(output.status.code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
+fn check_says_when_a_message_that_can_be_published_cannot_be_retained() {
+    let folder = folder("retained_payload");
+    let said = |text: &str| {
+        std::fs::write(folder.join("a.toml"), text).unwrap();
+        let output = run(&folder, &["config", "check", "-c", "a.toml"], &[]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).contains("limits.retained_payload")
+    };
+    assert!(said("[limits]\nmax_packet = \"2MiB\"\n"));
+    for fits in [
+        "retained_payload = \"2MiB\"",
+        "retain_available = false",
+        "retained_messages = 0",
+    ] {
+        assert!(!said(&format!("[limits]\nmax_packet = \"2MiB\"\n{fits}\n")));
     }
 }

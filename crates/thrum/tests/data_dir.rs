@@ -7,6 +7,8 @@ mod backup;
 mod bans;
 #[path = "data_dir/folder.rs"]
 mod folder;
+#[path = "data_dir/links.rs"]
+mod links;
 #[path = "data_dir/refusal.rs"]
 mod refusal;
 #[path = "data_dir/retained.rs"]
@@ -15,3 +17,5 @@ mod retained;
 mod server;
 #[path = "data_dir/sessions.rs"]
 mod sessions;
+#[path = "data_dir/warnings.rs"]
+mod warnings;

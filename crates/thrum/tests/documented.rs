@@ -112,6 +112,24 @@ fn every_documented_command_line_is_understood() {
     );
 }
 
+#[test]
+fn the_commands_of_the_readme_write_a_configuration_and_check_it() {
+    let shell = Shell::new("config");
+    let commands = documented_commands("README.md");
+    let is_run = |line: &&String| {
+        ["thrum config init", "thrum config check"]
+            .iter()
+            .any(|command| line.starts_with(command))
+    };
+    let ran: Vec<_> = commands.iter().filter(is_run).collect();
+    for line in &ran {
+        shell.run(line);
+    }
+    assert_eq!(ran.len(), 2, "{ran:?}");
+    let written = fs::read_to_string(shell.folder.join("thrum.toml")).expect("a file");
+    assert!(written.contains("\n[listeners.mqtt]\n"), "{written}");
+}
+
 struct Broker(Child);
 
 impl Drop for Broker {
@@ -157,6 +175,19 @@ fn a_message_arrives_with_the_commands_of_the_readme() {
     shell.run(&publish);
     let received = shell.run(&format!("thrum sub -p {port} -t hello -C 1 -W 10"));
     assert_eq!(received, "world\n");
+}
+
+#[test]
+fn links_with_the_names_of_mosquittos_clients_are_these_clients() {
+    let shell = Shell::new("links");
+    for tool in ["pub", "sub", "rr"] {
+        shell.run(&format!("ln -s thrum mosquitto_{tool}"));
+    }
+    let (_broker, port) = start(&shell);
+    shell.run(&format!("mosquitto_pub -p {port} -t hello -m world -r"));
+    let received = shell.run(&format!("mosquitto_sub -p {port} -t hello -C 1 -W 10 -v"));
+    assert_eq!(received, "hello world\n");
+    assert!(shell.run("mosquitto_rr --help").contains("thrum rr"));
 }
 
 #[test]

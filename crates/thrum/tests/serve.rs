@@ -360,6 +360,8 @@ fn a_configuration_of_mosquitto_is_taken_as_it_is() {
     assert!(broker.logged("pid_file").contains("mosquitto.conf:3"));
     let address = broker.address();
     assert_eq!(ask(address, &connect_as("alice", "geheim")).1, ACCEPTED);
+    let line = broker.logged("client connected");
+    assert!(line.contains("user=\"alice\""), "{line}");
     let [packet_type, _, _, reason] = ask(address, &connect_as("alice", "wrong")).1;
     assert_eq!(
         (packet_type, reason),
@@ -381,4 +383,106 @@ fn an_option_that_mosquitto_does_not_know_keeps_the_broker_from_starting() {
         file.display()
     );
     check_refused(&output, &expected);
+}
+
+#[test]
+fn a_client_that_comes_and_goes_has_a_line_each() {
+    let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
+    let (mut client, answer) = ask(broker.address(), &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    let line = broker.logged("client connected");
+    for part in [
+        "client_id=\"a\"",
+        "peer=127.0.0.1:",
+        "version=\"3.1.1\"",
+        "listener=mqtt",
+        "session_present=false",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    // PUBLISH with quality of service 0, twice, and a second CONNECT, which ends the connection.
+    client.write_all(b"\x30\x03\0\x01x\x30\x03\0\x01x").unwrap();
+    client.write_all(&CONNECT_V3).unwrap();
+    let line = broker.logged("client disconnected");
+    for part in [
+        "client_id=\"a\"",
+        "reason=\"second CONNECT\"",
+        "seconds=",
+        "received=2",
+        "sent=0",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+}
+
+#[test]
+fn one_key_switches_the_lines_about_clients_off() {
+    let file = folder("no_lines").join("thrum.toml");
+    let text = "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\nlog.clients = 0\n";
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let (client, answer) = ask(broker.address(), &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    drop(client);
+    broker.signal(Signal::TERM);
+    let mut lines = Vec::new();
+    while lines
+        .last()
+        .is_none_or(|line: &String| !line.contains("stopped"))
+    {
+        lines.push(broker.log.recv_timeout(PATIENCE).unwrap());
+    }
+    assert!(
+        !lines.iter().any(|line| line.contains("client")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_denied_publish_names_its_rule() {
+    let file = folder("denied").join("thrum.toml");
+    let text = "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\n\
+                acl.rules = [\"allow all pub a\", \"deny all pub x\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let (mut client, answer) = ask(broker.address(), &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    client.write_all(b"\x30\x03\0\x01x\x30\x03\0\x01y").unwrap();
+    let line = broker.logged("publish denied");
+    assert!(
+        line.contains("rule=\"deny all pub x (acl.rules[1])\""),
+        "{line}"
+    );
+    let line = broker.logged("publish denied");
+    let nobody = "rule=\"no rule allows it, and acl.default does not\"";
+    assert!(line.contains(nobody), "{line}");
+}
+
+#[test]
+fn a_subscription_of_which_a_part_is_allowed_is_told() {
+    let file = folder("in_part").join("thrum.toml");
+    let text = "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\n\
+                acl.rules = [\"allow all sub a\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let port = broker.address().port().to_string();
+    let sub = |topic: &str| {
+        let args = ["sub", "-p", &port, "-V", "5", "-t", topic, "-E"];
+        let output = thrum().args(args).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let what = "only the topics that the rules allow are delivered";
+    let (code, said) = sub("#");
+    assert_eq!(
+        (code, said),
+        (Some(0), format!("warning: the broker says: {what}\n"))
+    );
+    broker.logged(&format!("subscribed in part: {what}"));
+    assert_eq!(sub("a"), (Some(0), String::new()));
+    let (code, said) = sub("b");
+    assert_ne!(code, Some(0));
+    assert!(said.contains("refused by the broker"), "{said}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Scheme};
 use crate::layers::Layers;
 use crate::tls::{FileError, TlsOptions, client_config};
 use crate::websocket::Request;
@@ -16,8 +16,7 @@ use crate::websocket::Request;
 pub struct Connector {
     /// None over plain TCP.
     shared: Option<Arc<Shared>>,
-    /// TLS is a part of QUIC, and no layer in here.
-    is_quic: bool,
+    scheme: Scheme,
 }
 
 /// What the layers of a connection begin from.
@@ -110,21 +109,27 @@ impl Connector {
             (tls.is_some() || request.is_some()).then(|| Arc::new(Shared { tls, request }));
         Ok(Self {
             shared,
-            is_quic: endpoint.scheme.is_quic(),
+            scheme: endpoint.scheme,
         })
+    }
+
+    /// How MQTT travels to the target.
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
     }
 
     /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has, and over QUIC, which
     /// has TLS inside.
     pub fn layers(&self) -> Option<Layers> {
-        let shared = self.shared.clone().filter(|_| !self.is_quic);
+        // TLS is a part of QUIC, and no layer in here.
+        let shared = self.shared.clone().filter(|_| !self.scheme.is_quic());
         shared.map(Layers::new)
     }
 
     /// The trust and the server name that a connection over QUIC begins with; none for the other schemes.
     pub fn quic(&self) -> Option<(&ClientConfig, &ServerName<'static>)> {
         let tls = self.shared.as_ref()?.tls.as_ref();
-        let tls = tls.filter(|_| self.is_quic)?;
+        let tls = tls.filter(|_| self.scheme.is_quic())?;
         Some((&tls.config, &tls.server_name))
     }
 }

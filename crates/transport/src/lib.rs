@@ -38,6 +38,7 @@ pub use endpoint::{Endpoint, EndpointError, Scheme};
 pub use error::LayerError;
 pub use layers::Layers;
 pub use server_layers::ServerLayers;
+pub use spoken::not_mqtt;
 pub use tls::{
     ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsOptions, TlsSummary, TlsVersion,
 };

@@ -1,4 +1,6 @@
-//! What a client speaks that was expected to speak something else.
+//! What a client or a server speaks that was expected to speak something else.
+
+use crate::endpoint::Scheme;
 
 /// Bytes that [`spoken`] wants to see.
 pub(crate) const OPENING_BYTES: usize = 5;
@@ -20,9 +22,39 @@ pub(crate) fn spoken(opening: &[u8]) -> &'static str {
     }
 }
 
+/// What a server speaks whose first bytes are no packet of MQTT, and what to do; none if they may be one.
+pub fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
+    let inside_tls = scheme.is_tls();
+    match opening {
+        // An alert or a handshake message; a broker begins with CONNACK or AUTH.
+        [0x15 | 0x16, ..] if !inside_tls => {
+            Some("the server speaks TLS on this port: use mqtts://, or wss:// if it is a WebSocket")
+        }
+        [b'H', b'T', b'T', b'P', ..] if inside_tls => {
+            Some("the server speaks HTTP on this port: use wss:// and the path of its WebSocket")
+        }
+        [b'H', b'T', b'T', b'P', ..] => {
+            Some("the server speaks HTTP on this port: use ws:// and the path of its WebSocket")
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_of_another_protocol_is_told_by_its_first_bytes() {
+        let alert = b"\x15\x03\x01\x00\x02\x02\x46";
+        assert!(not_mqtt(alert, Scheme::Mqtt).is_some_and(|why| why.contains("mqtts://")));
+        let answer = b"HTTP/1.1 400 Bad Request\r\n";
+        assert!(not_mqtt(answer, Scheme::Mqtt).is_some_and(|why| why.contains("use ws://")));
+        assert!(not_mqtt(answer, Scheme::Mqtts).is_some_and(|why| why.contains("use wss://")));
+        for packet in [&b"\x20\x02\x00\x00"[..], b"\xF0\x02\x18\x00"] {
+            assert_eq!(not_mqtt(packet, Scheme::Mqtt), None);
+        }
+    }
 
     #[test]
     fn protocols_are_told_by_their_first_bytes() {

@@ -168,7 +168,7 @@ impl Node {
                     .iter()
                     .map(|request| request.options.qos.granted())
                     .collect();
-                session.suback(subscribe.packet_id, &codes, &mut self.out);
+                session.suback(subscribe.packet_id, &codes, None, &mut self.out);
             }
             Ok(Action::Unsubscribe(unsubscribe)) => {
                 let codes = vec![ReasonCode::NoSubscriptionExisted; unsubscribe.filters.len()];
@@ -322,12 +322,14 @@ impl Node {
             retain: false,
             expires_at: choices.maybe(|choices| self.now.plus_secs(u32::from(choices.byte()))),
             publisher: 2,
+            publisher_hash: 0,
         };
         let options = DeliveryOptions {
             qos,
             retain: false,
             identifiers: if choices.flag() { &[7] } else { &[] },
             group: choices.maybe(|_| 3),
+            is_acknowledged: false,
         };
         let mut outgoing = Outgoing::new(publication, &mut self.frames);
         session.deliver(&mut outgoing, options, self.now, &mut self.out);

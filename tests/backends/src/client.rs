@@ -237,6 +237,7 @@ fn login(visitor: &Visitor) -> Login {
             ..Identity::default()
         },
         is_username_verified: visitor.is_verified,
+        is_known_there: false,
         password: visitor.password.as_deref().map(Secret::new),
         version: Version::V5,
         method: None,

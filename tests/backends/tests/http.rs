@@ -228,7 +228,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         ),
         (
             json!({ "url": "https://h/", "headers": ["a b: c"] }),
-            "auth.http.web.headers: \"a b: c\" is not",
+            "auth.http.web.headers: number 1 is not \"name: value\"",
         ),
         (
             json!({ "url": "https://h/", "bearer_file": "/none" }),

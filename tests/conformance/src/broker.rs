@@ -49,6 +49,14 @@ impl Broker {
     /// # Panics
     /// There is no binary, or it does not accept connections within ten seconds.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// As [`Self::start`], with settings of thrum's as variables.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn start_with(settings: &[(&str, &str)]) -> Self {
         let port = free_port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let log = env::temp_dir().join(format!("thrum-conformance-{port}.log"));
@@ -56,6 +64,7 @@ impl Broker {
             .args(["-c", KEEPER, "keeper"])
             .arg(&log)
             .args(command(address))
+            .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -34,6 +34,8 @@ pub struct Launch {
     pub workers: u32,
     /// More for its environment.
     pub environment: Vec<(String, String)>,
+    /// Its configuration file.
+    pub config: Option<PathBuf>,
     /// Where its output goes.
     pub log: PathBuf,
 }
@@ -55,6 +57,16 @@ impl Process {
     pub fn kill(self) {
         // Its number stays its own until its keeper ends.
         kill_process(self.0, Signal::KILL).unwrap_or_default();
+    }
+
+    /// Tells it to end in order.
+    pub fn stop(self) {
+        kill_process(self.0, Signal::TERM).unwrap_or_default();
+    }
+
+    /// Tells it to read its configuration again.
+    pub fn reload(self) {
+        kill_process(self.0, Signal::HUP).unwrap_or_default();
     }
 
     /// Whether any thread of it still runs.
@@ -91,6 +103,9 @@ impl Broker {
             .arg(thrum_binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--workers"]);
         command.arg(launch.workers.to_string());
+        if let Some(config) = &launch.config {
+            command.arg("--config").arg(config);
+        }
         if let Some(data) = &launch.data {
             command.arg("--data-dir").arg(data);
         }

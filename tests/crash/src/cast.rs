@@ -139,6 +139,15 @@ fn mortals() -> Vec<Role> {
         role.ends_sessions = index == 5;
         roles.push(role);
     }
+    let mut brief = Role::new("brief", Version::V5);
+    brief.expiry_secs = 0;
+    brief.habit = Habit::Mourned(100);
+    brief.will = Some(WillRole {
+        qos: 1,
+        retain: true,
+        delay_secs: 0,
+    });
+    roles.push(brief);
     for index in 0..3 {
         let mut role = Role::new(&format!("ender{index}"), version(index));
         role.habit = Habit::Restless(100);

@@ -20,4 +20,5 @@ pub mod journal;
 pub mod payload;
 pub mod random;
 pub mod run;
+pub mod shifted_clock;
 pub mod world;

@@ -16,6 +16,7 @@ from clients.paho_client import message_of
 
 SUCCESS = 0x00
 BAD_USER_NAME_OR_PASSWORD = 0x86
+CLIENT_IDENTIFIER_NOT_VALID = 0x85
 NOT_AUTHORIZED = 0x87
 
 

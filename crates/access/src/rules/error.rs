@@ -81,6 +81,32 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// The word that is wrong, if it is one.
+    pub fn found(&self) -> Option<&str> {
+        match self {
+            Self::Effect { found, .. }
+            | Self::Who { found, .. }
+            | Self::Network { found }
+            | Self::Action { found, .. }
+            | Self::Qualifier { found }
+            | Self::Filter { found }
+            | Self::Shared { found }
+            | Self::Placeholder { found, .. }
+            | Self::Escape { found }
+            | Self::Trailing { found }
+            | Self::MosquittoKeyword { found, .. }
+            | Self::MosquittoAccess { found, .. } => Some(found),
+            Self::Missing { .. }
+            | Self::NoName { .. }
+            | Self::LongName
+            | Self::RetainOfSubscription
+            | Self::AboutNothing
+            | Self::Quote
+            | Self::TooMany
+            | Self::MosquittoMissing { .. } => None,
+        }
+    }
+
     pub(super) fn at(self, place: Source) -> RuleError {
         RuleError {
             place,
@@ -98,6 +124,11 @@ const WORD_BYTES_MAX: usize = 24;
 const EXCERPT_CHARS_MAX: usize = 60;
 
 impl Hint {
+    /// The word that was probably meant.
+    pub fn word(self) -> Option<&'static str> {
+        self.0
+    }
+
     /// The word that differs least from what was found, in at most two letters and half of it.
     pub(super) fn nearest(found: &str, words: &[&'static str]) -> Self {
         let close = |word: &&'static str| {

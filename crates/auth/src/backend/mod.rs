@@ -25,7 +25,7 @@ use thrum_access::{Identity, Login, Question, Rules};
 use crate::panics::Panicked;
 
 pub(crate) use build::{Built, build};
-pub use http::{ContentType, HttpConfig, HttpMethod};
+pub use http::{ContentType, HeaderLine, HttpConfig, HttpMethod};
 pub use ldap::{LdapConfig, LdapMethod};
 pub(crate) use password_file::parse_password_file;
 pub use redis::RedisConfig;

@@ -8,7 +8,7 @@ use thrum_access::Login;
 
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::config::PasswordFileConfig;
-use crate::hash::Hasher;
+use crate::hash::{For, Hasher};
 use crate::users::{PasswordHash, name_problem};
 use crate::watched::Watched;
 
@@ -58,7 +58,8 @@ impl PasswordFile {
         let Some(password) = &login.password else {
             return Ok(Verdict::Deny("no password".into()));
         };
-        if self.hasher.verify(hash.expose(), password).await? {
+        let whom = For::login(login);
+        if self.hasher.verify(hash.expose(), password, whom).await? {
             return Ok(Verdict::Allow(Box::default()));
         }
         Ok(Verdict::Deny("wrong password".into()))
@@ -76,7 +77,11 @@ impl PasswordFile {
             return Ok(());
         };
         match hashes.values().nth(index) {
-            Some(hash) => self.hasher.waste(hash.expose(), password).await,
+            Some(hash) => {
+                self.hasher
+                    .waste(hash.expose(), password, For::login(login))
+                    .await
+            }
             None => Ok(()),
         }
     }
@@ -162,6 +167,7 @@ mod tests {
                 ..Identity::default()
             },
             is_username_verified: false,
+            is_known_there: false,
             password: password.map(Secret::from),
             version: Version::V311,
             method: None,

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::grants::truth;
 use super::{BackendError, Found, Verdict};
-use crate::hash::{Hasher, Scheme};
+use crate::hash::{For, Hasher, Scheme};
 
 /// A user as a database keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Record {
             .stored(hash, self.salt.as_deref().unwrap_or_default())
             .map_err(|error| BackendError::BadAnswer(error.to_string()))?;
         decoy.keep(&stored);
-        hasher.verify(&stored, password).await
+        hasher.verify(&stored, password, For::login(login)).await
     }
 
     /// The user, with its rules.
@@ -102,7 +102,9 @@ impl Decoy {
             kept.clone()
         };
         match (kept, &login.password) {
-            (Some(stored), Some(password)) => hasher.waste(&stored, password).await,
+            (Some(stored), Some(password)) => {
+                hasher.waste(&stored, password, For::login(login)).await
+            }
             _ => Ok(()),
         }
     }

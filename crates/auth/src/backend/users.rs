@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use aws_lc_rs::rand;
-use thrum_access::{Login, Rules, Secret};
+use thrum_access::{Login, Rules};
 
 use super::{Asked, Backend, BackendError, Found, Verdict};
 use crate::config::USERS;
-use crate::hash::Hasher;
+use crate::hash::{For, Hasher};
 use crate::scram::{Credential, Decoys};
 use crate::users::{self, PasswordHash, RuleList, User, UserStore};
 use crate::watched::Watched;
@@ -127,13 +127,13 @@ impl Users {
             return Ok(());
         };
         match self.decoy(loaded, username) {
-            Some(hash) => self.hasher.waste(hash.expose(), password).await,
+            Some(hash) => {
+                self.hasher
+                    .waste(hash.expose(), password, For::login(login))
+                    .await
+            }
             None => Ok(()),
         }
-    }
-
-    async fn verify(&self, hash: &PasswordHash, password: &Secret) -> Result<bool, BackendError> {
-        self.hasher.verify(hash.expose(), password).await
     }
 
     async fn ask(&self, login: &Login) -> Result<Verdict, BackendError> {
@@ -152,7 +152,8 @@ impl Users {
                 self.waste(&loaded, login).await?;
                 return Ok(Verdict::Deny("a user without password".into()));
             };
-            if !self.verify(hash, password).await? {
+            let whom = For::login(login);
+            if !self.hasher.verify(hash.expose(), password, whom).await? {
                 return Ok(Verdict::Deny("wrong password".into()));
             }
         }
@@ -199,6 +200,7 @@ impl Backend for Users {
 
 fn load(path: &Path) -> Result<Loaded, String> {
     let store = users::read(path).map_err(|error| error.to_string())?;
+    warn_of(path, &store);
     let hashes = store.users().filter_map(|(_, user)| user.password.clone());
     let hashes = hashes.take(DECOYS_MAX).collect();
     let credential = store.users().find_map(|(_, user)| user.scram.as_ref());
@@ -209,4 +211,16 @@ fn load(path: &Path) -> Result<Loaded, String> {
         shared: Mutex::default(),
         store,
     })
+}
+
+/// Says what the administrator may not have meant.
+fn warn_of(path: &Path, store: &UserStore) {
+    let shown = path.display();
+    if thrum_files::is_open_to_others(path) {
+        tracing::warn!(path = %shown, "everybody on this machine may read or change the user store: chmod 600 closes it");
+    }
+    if store.users().len() == 0 && path.exists() {
+        tracing::warn!(path = %shown, "there is a user store with nobody in it: no user of it can log in, and clients \
+             without credentials are admitted as auth.anonymous says; thrum users add NAME adds a user");
+    }
 }

@@ -16,12 +16,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::backend::{
-    ContentType, HttpConfig, HttpMethod, LdapConfig, LdapMethod, RedisConfig, ServerUrl, SqlConfig,
+    ContentType, HeaderLine, HttpConfig, HttpMethod, LdapConfig, LdapMethod, RedisConfig,
+    ServerUrl, SqlConfig,
 };
 pub use acl::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
 pub use jwt::{JwtConfig, TokenField};
 pub(crate) use thrum_settings::duration;
-pub use thrum_settings::{Anonymous, AnonymousSchema, DurationSchema, TextsSchema};
+pub use thrum_settings::{
+    Anonymous, AnonymousSchema, ClientIdPattern, ClientIdPatternSchema, DurationSchema,
+    SecretTextsSchema, Takeover, TextsSchema,
+};
 
 /// The name of the built-in user store in a chain.
 pub const USERS: &str = "users";
@@ -38,12 +42,23 @@ pub struct AuthConfig {
     #[serde(with = "thrum_settings::anonymous")]
     #[schemars(with = "AnonymousSchema")]
     pub anonymous: Anonymous,
+    /// Who may take over a client identifier that has a session, connected or not: `"same_user"` (the user that the
+    /// session belongs to; another one is refused with 0x85, in 3.x with return code 2) or `"any_user"` (the session of
+    /// the user before ends, and what waited is given to nobody). What a client without user name left belongs to nobody.
+    /// Default `"same_user"`: nobody ends the session of another by knowing its name.
+    pub takeover: Takeover,
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; with `%u` it says nothing
+    /// about clients without user name. Others are refused with 0x85 (3.x: return code 2), but for identifiers that the
+    /// broker gives. Default `""`: any, and who comes first has it.
+    #[schemars(with = "ClientIdPatternSchema")]
+    pub client_id: ClientIdPattern,
     /// Backends that are asked, in this order, until one knows the client: `"users"` and the names of the tables below.
     /// Default `[]`: `"users"`, then all tables in the order of their names.
     #[schemars(with = "TextsSchema")]
     pub chain: Vec<String>,
     /// File of the built-in user store, kept by `thrum users`; read again when it changes. Default `""`: `users.jsonl`
-    /// in `node.data_dir`; no store without data directory.
+    /// in `node.data_dir`, which is made with the first user; no store without data directory. A file that is named here
+    /// has to be there, unless other backends are asked as well.
     #[schemars(with = "String")]
     pub users: PathBuf,
     /// Passwords that are remembered as right, 0 to 10,000,000, at about 100 bytes each: a mass reconnect then costs a
@@ -82,6 +97,8 @@ impl Default for AuthConfig {
     fn default() -> Self {
         Self {
             anonymous: Anonymous::Loopback,
+            takeover: Takeover::default(),
+            client_id: ClientIdPattern::default(),
             chain: Vec::new(),
             users: PathBuf::new(),
             cache: 100_000,

@@ -3,25 +3,21 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, available_parallelism};
 
 use thrum_access::Secret;
 use tokio::sync::oneshot;
 
 use super::Verified;
+use super::queue::{For, Job, Queue};
 use crate::backend::BackendError;
 use crate::clock;
 use crate::metrics::Counters;
 use crate::panics::{self, Panicked};
 
-/// Most passwords that wait for a thread: about 5 s of work for one, after which a client would have gone.
-const QUEUE_MAX: usize = 256;
 /// Threads for each core: half, so that messages flow on while everybody logs in.
 const CORES_PER_THREAD: usize = 2;
-
-type Job = Box<dyn FnOnce() + Send>;
 
 /// Verifies passwords for one backend; all of them share threads and memory.
 #[derive(Clone, Debug)]
@@ -31,8 +27,14 @@ pub(crate) struct Hasher {
 }
 
 struct Pool {
-    jobs: SyncSender<Job>,
+    queue: Arc<Queue>,
     verified: Verified,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
 }
 
 impl Hasher {
@@ -42,8 +44,7 @@ impl Hasher {
     /// The system gives no thread.
     pub(crate) fn start(verified: Verified) -> std::io::Result<Self> {
         let cores = available_parallelism().map_or(1, NonZeroUsize::get);
-        let (jobs, queue) = sync_channel(QUEUE_MAX);
-        let queue = Arc::new(Mutex::new(queue));
+        let queue = Arc::new(Queue::default());
         for _ in 0..(cores / CORES_PER_THREAD).max(1) {
             let queue = Arc::clone(&queue);
             Builder::new()
@@ -51,7 +52,7 @@ impl Hasher {
                 .spawn(move || work(&queue))?;
         }
         Ok(Self {
-            pool: Arc::new(Pool { jobs, verified }),
+            pool: Arc::new(Pool { queue, verified }),
             counters: Arc::default(),
         })
     }
@@ -64,7 +65,7 @@ impl Hasher {
         }
     }
 
-    /// Whether the password is the one of the stored hash.
+    /// Whether the password is the one of the stored hash, for this login.
     ///
     /// # Errors
     /// Too many wait already, or the hash cannot be used.
@@ -72,6 +73,7 @@ impl Hasher {
         &self,
         stored: &str,
         password: &Secret,
+        whom: For<'_>,
     ) -> Result<bool, BackendError> {
         let verified = &self.pool.verified;
         if verified.contains(stored, password.expose(), clock::uptime()) {
@@ -81,7 +83,7 @@ impl Hasher {
         self.counters.cache_miss();
         let (hash, secret) = (stored.to_owned(), password.clone());
         let found = self
-            .run(move || super::verify(&hash, secret.expose()))
+            .run(whom, move || super::verify(&hash, secret.expose()))
             .await?;
         let is_right = found.map_err(|error| BackendError::BadAnswer(error.to_string()))?;
         if is_right {
@@ -94,10 +96,15 @@ impl Hasher {
     ///
     /// # Errors
     /// Too many wait already.
-    pub(crate) async fn waste(&self, stored: &str, password: &Secret) -> Result<(), BackendError> {
+    pub(crate) async fn waste(
+        &self,
+        stored: &str,
+        password: &Secret,
+        whom: For<'_>,
+    ) -> Result<(), BackendError> {
         let (hash, secret) = (stored.to_owned(), password.clone());
         let found = self
-            .run(move || super::verify(&hash, secret.expose()))
+            .run(whom, move || super::verify(&hash, secret.expose()))
             .await?;
         drop(found);
         Ok(())
@@ -106,6 +113,7 @@ impl Hasher {
     /// Runs something that takes long on one of the threads.
     async fn run<T: Send + 'static>(
         &self,
+        whom: For<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, BackendError> {
         let (done, result) = oneshot::channel();
@@ -115,11 +123,8 @@ impl Hasher {
                 drop(done.send(work()));
             }
         });
-        match self.pool.jobs.try_send(job) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                return Err(BackendError::Overloaded);
-            }
+        if !self.pool.queue.push(whom, job) {
+            return Err(BackendError::Overloaded);
         }
         result.await.map_err(|_| Panicked.into())
     }
@@ -131,25 +136,40 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Ends when the last sender is gone.
-fn work(queue: &Mutex<Receiver<Job>>) {
+/// Ends when the last hasher is gone.
+fn work(queue: &Queue) {
     panics::catch_on_this_thread();
-    loop {
-        // The lock guards whose turn it is to take the next job; the job itself runs without it.
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match job {
-            // A library that panics over a hash which another system gave has dropped what it was to answer with.
-            Ok(job) => catch_unwind(AssertUnwindSafe(job)).unwrap_or_default(),
-            Err(_) => return,
-        }
+    while let Some(job) = queue.pop() {
+        // A library that panics over a hash which another system gave has dropped what it was to answer with.
+        catch_unwind(AssertUnwindSafe(job)).unwrap_or_default();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, sync_channel};
     use std::time::Duration;
 
+    use thrum_access::{Identity, Login};
+    use thrum_codec::Version;
+
+    use super::super::queue::LINE_MAX;
     use super::*;
+
+    fn login(username: &str, is_known_there: bool) -> Login {
+        Login {
+            identity: Identity {
+                username: Some(username.into()),
+                ..Identity::default()
+            },
+            is_username_verified: false,
+            is_known_there,
+            password: None,
+            version: Version::V5,
+            method: None,
+        }
+    }
 
     fn hasher() -> Hasher {
         Hasher::start(Verified::new(10, Duration::from_mins(1))).unwrap()
@@ -159,7 +179,11 @@ mod tests {
     async fn a_password_is_hashed_once_and_then_remembered() {
         let hasher = hasher();
         let stored = "$salted-plain$none$$c2VjcmV0";
-        let verify = async |password: &str| hasher.verify(stored, &Secret::from(password)).await;
+        let login = login("jo", false);
+        let verify = async |password: &str| {
+            let secret = Secret::from(password);
+            hasher.verify(stored, &secret, For::login(&login)).await
+        };
         assert!(!verify("wrong").await.unwrap());
         assert!(verify("secret").await.unwrap());
         assert_eq!(hasher.counters.snapshot().cache_hits, 0);
@@ -170,8 +194,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_hash_that_cannot_be_used_is_an_error_not_a_wrong_password() {
+        let login = login("jo", false);
         let found = hasher()
-            .verify("$md5$abc", &Secret::from("secret"))
+            .verify("$md5$abc", &Secret::from("secret"), For::login(&login))
             .await
             .unwrap_err();
         assert!(matches!(found, BackendError::BadAnswer(_)), "{found}");
@@ -179,44 +204,49 @@ mod tests {
 
     #[tokio::test]
     async fn a_library_that_panics_over_a_hash_costs_one_answer() {
-        let hasher = hasher();
+        let (hasher, login) = (hasher(), login("jo", false));
+        let whom = For::login(&login);
         for _ in 0..available_parallelism().unwrap().get() {
-            let failed = hasher.run(|| panic!("a library over a hash")).await;
+            let failed = hasher.run(whom, || panic!("a library over a hash")).await;
             let failed: Result<(), _> = failed;
             assert!(
                 matches!(failed, Err(BackendError::Panicked(_))),
                 "{failed:?}"
             );
         }
-        assert_eq!(hasher.run(|| 7).await.unwrap(), 7);
+        assert_eq!(hasher.run(whom, || 7).await.unwrap(), 7);
     }
 
     async fn wait(
         hasher: Hasher,
+        login: Login,
         gate: Arc<Mutex<Receiver<()>>>,
     ) -> Result<Option<()>, BackendError> {
         let opened = move || gate.lock().unwrap().recv().ok();
-        hasher.run(opened).await
+        hasher.run(For::login(&login), opened).await
     }
 
     #[tokio::test]
-    async fn a_full_queue_refuses_more() {
+    async fn a_flood_of_strangers_is_refused_and_keeps_nobody_out_who_is_known() {
         let hasher = hasher();
         let (open, gate) = sync_channel::<()>(0);
         let gate = Arc::new(Mutex::new(gate));
         let mut blocked = Vec::new();
         // As many as there can be threads, and a queue.
         let cores = available_parallelism().unwrap().get();
-        for _ in 0..=QUEUE_MAX + cores {
+        for number in 0..=LINE_MAX + cores {
             let (hasher, gate) = (hasher.clone(), Arc::clone(&gate));
-            blocked.push(tokio::spawn(wait(hasher, gate)));
+            let stranger = login(&format!("stranger-{number}"), false);
+            blocked.push(tokio::spawn(wait(hasher, stranger, gate)));
         }
         let mut refused = 0;
         while refused == 0 {
             tokio::task::yield_now().await;
             refused = blocked.iter().filter(|task| task.is_finished()).count();
         }
+        let known = tokio::spawn(wait(hasher, login("jo", true), Arc::clone(&gate)));
         drop(open);
+        assert!(known.await.unwrap().is_ok());
         for task in blocked {
             let found = task.await.unwrap();
             assert!(matches!(found, Ok(_) | Err(BackendError::Overloaded)));

@@ -7,6 +7,7 @@ mod argon;
 mod hasher;
 mod mosquitto;
 mod pbkdf;
+mod queue;
 mod salted;
 mod verified;
 
@@ -17,6 +18,7 @@ pub use argon::create;
 pub use salted::{Algorithm, SaltPosition, Scheme};
 
 pub(crate) use hasher::Hasher;
+pub(crate) use queue::For;
 pub(crate) use verified::Verified;
 
 /// Most that bcrypt may cost: one step more is twice the time, and 15 takes seconds.

@@ -130,6 +130,9 @@ impl AuthService {
             State::build(settings, &self.shared.hasher, &counters)
         };
         let state = Arc::new(state.map_err(StartError::Settings)?);
+        if let Some(gone) = state.store_that_is_gone(&self.shared.state()) {
+            return Err(StartError::Settings(vec![gone]));
+        }
         *write(&self.shared.state) = state;
         self.shared.changed();
         Ok(())

@@ -37,6 +37,20 @@ impl Settings {
         is_kept.then(|| self.data_dir.join(USERS_FILE))
     }
 
+    /// What is to be said of a store that is named and not there: a slip of the pen, mostly. That of a data directory comes
+    /// into being with its first user.
+    pub fn missing_store(&self) -> Option<String> {
+        let path = &self.auth.users;
+        let is_missing = !path.as_os_str().is_empty() && !path.exists();
+        is_missing.then(|| {
+            let path = path.display();
+            format!(
+                "auth.users: there is no file {path}; make it with its first user: \
+                 thrum users add NAME --users {path}"
+            )
+        })
+    }
+
     /// The chain of listeners without their own.
     pub(super) fn chain(&self) -> Vec<String> {
         if !self.auth.chain.is_empty() {

@@ -38,12 +38,20 @@ impl State {
     ) -> Result<Self, Vec<String>> {
         let mut auth = settings.auth.clone();
         auth.users = settings.users_file().unwrap_or_default();
-        let Built { backends, users } = build(&auth, &|name| hasher.counting(&counters(name)))?;
-        let policy = PolicySource::load(&settings.acl)?;
+        let mut problems = Vec::new();
+        let built = build(&auth, &|name| hasher.counting(&counters(name)));
+        let built = built.map_err(|more| problems.extend(more));
+        let policy = PolicySource::load(&settings.acl).map_err(|more| problems.extend(more));
+        let (Ok(Built { backends, users }), Ok(policy)) = (built, policy) else {
+            return Err(problems);
+        };
         let links = backends.into_iter();
         let links = links.map(|(name, backend)| Arc::new(Link::new(backend, counters(&name))));
         let links: Vec<Arc<Link>> = links.collect();
-        let mut problems = Vec::new();
+        // Beside others it locks out its own users; alone it would lock out nobody.
+        if !links.iter().any(|link| &*link.name != USERS) {
+            problems.extend(settings.missing_store());
+        }
         let mut chain = |names: &[String], anonymous: Anonymous, key: &str| {
             let find = |name: &String| links.iter().find(|link| &*link.name == name);
             let unknown = names.iter().filter(|name| find(name).is_none());
@@ -88,6 +96,17 @@ impl State {
         let users = self.users.as_ref();
         // A store that is there and empty was set up as well: who removes the last user does not open the door.
         has_backends || users.is_some_and(|users| users.is_set_up())
+    }
+
+    /// The user store that was there `before` and is the same one, but gone: to go on without it would let in who needs no
+    /// credentials.
+    pub(super) fn store_that_is_gone(&self, before: &Self) -> Option<String> {
+        let was_there = before.users.as_ref().is_some_and(|users| users.is_set_up());
+        let is_there = self.users.as_ref().is_none_or(|users| users.is_set_up());
+        let path = self.settings.users_file()?;
+        let is_same = before.settings.users_file().as_ref() == Some(&path);
+        (was_there && is_same && !is_there)
+            .then(|| format!("the user store {} is gone", path.display()))
     }
 
     /// Rereads what has changed; true if answers may be others now. Blocks.

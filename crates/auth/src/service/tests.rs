@@ -22,6 +22,7 @@ fn login(username: Option<&str>, password: Option<&str>) -> Login {
             ..Identity::default()
         },
         is_username_verified: false,
+        is_known_there: false,
         password: password.map(Secret::from),
         version: Version::V5,
         method: None,
@@ -354,6 +355,34 @@ fn a_store_that_was_never_made_is_not_set_up() {
 }
 
 #[test]
+fn a_store_that_is_named_and_not_there_does_not_start() {
+    let service = Service::start("named", |_| {});
+    let file = service.settings.users_file().unwrap();
+    let mut settings = Settings::default();
+    settings.auth.users.clone_from(&file);
+    assert!(AuthService::start(&settings).unwrap().has_users());
+    std::fs::remove_file(&file).unwrap();
+    let error = AuthService::start(&settings).unwrap_err().to_string();
+    assert!(
+        error.starts_with("auth.users: there is no file "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reload_does_not_go_on_without_the_store_that_was_there() {
+    let service = Service::start("gone", |store| drop(store.set_user("alice", alice())));
+    std::fs::remove_file(service.settings.users_file().unwrap()).unwrap();
+    let error = service.service.reload(&service.settings).unwrap_err();
+    assert!(
+        error.to_string().ends_with("users.jsonl is gone"),
+        "{error}"
+    );
+    assert!(service.service.has_users());
+    service.admit(login(Some("alice"), Some("secret")));
+}
+
+#[test]
 fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
     let service = Service::start("bad", |store| drop(store.set_user("alice", alice())));
     // In one step: the service looks by itself too, and half of it would be an empty store.
@@ -384,6 +413,7 @@ fn a_certificate_brings_the_roles_of_its_user() {
     });
     let verified = |username: &str| Login {
         is_username_verified: true,
+        is_known_there: false,
         ..login(Some(username), None)
     };
     let known = service.admit(verified("alice"));

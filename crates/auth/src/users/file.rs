@@ -1,12 +1,11 @@
 //! The store on disk: read line by line, replaced as a whole.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read as _, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Gid, Uid, fchown, flock};
-use rustix::process::geteuid;
+use thrum_files::Folder;
 
 use super::error::StoreError;
 use super::record::read_line;
@@ -16,8 +15,6 @@ use super::store::UserStore;
 pub const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Most lines of a file.
 pub const LINES_MAX: usize = 2_000_000;
-/// The owner reads and writes, nobody else does anything.
-const MODE: u32 = 0o600;
 
 /// Reads a store; one that is not there is empty.
 ///
@@ -81,38 +78,38 @@ pub struct LockedStore {
     /// What was read, to be changed and saved.
     pub store: UserStore,
     path: PathBuf,
+    folder: Folder,
+    name: OsString,
     /// Locked until it is closed.
     _lock: File,
 }
 
 impl LockedStore {
-    /// Waits for the lock and reads the file; one that is not there is empty.
+    /// Waits for the lock and reads the file; one that is not there is empty. A link is followed
+    /// if whoever runs this has laid it in a directory of its own; apart from that neither the file nor its lock may be a
+    /// link, or belong to anybody but the owner of the directory.
     ///
     /// # Errors
     /// The lock file beside it cannot be made, or the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        // A link stays a link: what it leads to is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let lock_path = beside(&path, "lock");
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(MODE)
-            .open(&lock_path)
-            .and_then(|lock| {
-                flock(&lock, FlockOperation::LockExclusive)?;
-                give_to_owner(&lock, &path)?;
-                Ok(lock)
-            });
-        let lock = lock.map_err(|source| StoreError::Write {
-            path: lock_path,
-            source,
-        })?;
-        let store = read(&path)?;
+        let refused = |path: PathBuf| move |source| StoreError::Write { path, source };
+        // A link that the administrator has laid stays a link: what it leads to is replaced.
+        let path = &Folder::through_own_links(path);
+        let name = path.file_name().unwrap_or_default().to_owned();
+        let folder = Folder::around(path).map_err(refused(path.to_owned()))?;
+        let lock_name = beside(&name, "lock");
+        let lock_path = path.with_file_name(&lock_name);
+        let lock = folder.change_or_create(&lock_name).and_then(|lock| {
+            lock.lock()?;
+            Ok(lock)
+        });
+        let lock = lock.map_err(refused(lock_path))?;
+        let store = read_own(&folder, &name, path)?;
         Ok(Self {
             store,
-            path,
+            path: path.to_owned(),
+            folder,
+            name,
             _lock: lock,
         })
     }
@@ -122,64 +119,35 @@ impl LockedStore {
     /// # Errors
     /// The file cannot be written; the old one is still there then.
     pub fn save(&self) -> Result<(), StoreError> {
-        let temporary = beside(&self.path, "new");
-        let written = self.replace(&temporary);
-        if written.is_err() {
-            // The error that matters is the first one.
-            drop(std::fs::remove_file(&temporary));
-        }
-        written.map_err(|source| StoreError::Write {
+        let replaced = self.folder.replace(&self.name, |to| {
+            for line in self.store.lines() {
+                writeln!(to, "{}", line?)?;
+            }
+            Ok(())
+        });
+        replaced.map_err(|source| StoreError::Write {
             path: self.path.clone(),
             source,
         })
     }
-
-    fn replace(&self, temporary: &Path) -> io::Result<()> {
-        // Of a process that ended while it wrote; nobody else writes now.
-        match std::fs::remove_file(temporary) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(MODE)
-            .open(temporary)?;
-        give_to_owner(&file, &self.path)?;
-        let mut to = BufWriter::new(file);
-        for line in self.store.lines() {
-            writeln!(to, "{}", line?)?;
-        }
-        to.into_inner()?.sync_all()?;
-        std::fs::rename(temporary, &self.path)?;
-        File::open(folder(&self.path))?.sync_all()
-    }
 }
 
-/// Root writes for the broker, which is somebody else: the owner of the old file, or of the folder, owns the new one.
-fn give_to_owner(file: &File, path: &Path) -> io::Result<()> {
-    if !geteuid().is_root() {
-        return Ok(());
-    }
-    let old = std::fs::metadata(path).or_else(|_| std::fs::metadata(folder(path)))?;
-    let owner = Uid::from_raw(old.uid());
-    let group = Gid::from_raw(old.gid());
-    Ok(fchown(file, Some(owner), Some(group))?)
-}
-
-fn folder(path: &Path) -> &Path {
-    let folder = path.parent().unwrap_or_else(|| Path::new("/"));
-    if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
+/// Reads a store that is to be changed: a file of the folder's owner.
+fn read_own(folder: &Folder, name: &OsStr, path: &Path) -> Result<UserStore, StoreError> {
+    match folder.change(name) {
+        Ok(file) => read_from(BufReader::new(file), path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(UserStore::default()),
+        Err(source) => Err(StoreError::Read {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
 /// The file's name with something behind it.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+fn beside(name: &OsStr, ending: &str) -> OsString {
+    let mut name = name.to_owned();
     name.push(".");
     name.push(ending);
-    PathBuf::from(name)
+    name
 }

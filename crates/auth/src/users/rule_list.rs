@@ -1,6 +1,7 @@
 //! Rules of a user, a group or a role: as they were written, and ready for use.
 
-use thrum_access::{Rule, Rules};
+use thrum_access::rules::Problem;
+use thrum_access::{Rule, RuleError, Rules};
 
 /// Most rules of one user, group or role.
 const RULES_MAX: usize = 10_000;
@@ -75,5 +76,41 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     } else {
         text.to_owned()
     };
-    Rule::parse(&whole, source).map_err(|error| format!("rule \"{text}\": {error}"))
+    Rule::parse(&whole, source).map_err(|error| {
+        let error = misspelt_action(&error, (verb, rest), source).unwrap_or(error);
+        format!("rule \"{text}\": {error}")
+    })
+}
+
+/// A rule that names nobody and misspells its action looks like one that names somebody who is not known.
+fn misspelt_action(
+    error: &RuleError,
+    (verb, rest): (&str, &str),
+    source: &str,
+) -> Option<RuleError> {
+    let Problem::Who { hint, .. } = &error.problem else {
+        return None;
+    };
+    let as_action = Rule::parse(&format!("{verb} all {rest}"), source).err()?;
+    let is_known =
+        matches!(&as_action.problem, Problem::Action { hint, .. } if hint.word().is_some());
+    (hint.word().is_none() && is_known).then_some(as_action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, said: &str) {
+        let refused = RuleList::parse(vec![text.to_owned()], "user bob").unwrap_err();
+        assert!(refused.contains(said), "{refused}");
+    }
+
+    #[test]
+    fn a_misspelt_action_of_a_rule_that_names_nobody_is_recognised() {
+        check("allow pubbsub a/#", "did you mean 'pubsub'?");
+        check("allow publish a/#", "did you mean 'pub'?");
+        check("deny any pub a/#", "did you mean 'all'?");
+        check("allow device:7 pub a/#", "names nobody");
+    }
 }

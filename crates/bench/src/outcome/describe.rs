@@ -76,7 +76,7 @@ pub(super) fn judge(outcome: &Outcome, result: &mut RunResult) {
             .collect(),
     };
     result.verdict = Verdict {
-        pass: outcome.faults.is_empty() && all_decided(outcome),
+        pass: outcome.faults.is_empty() && all_decided(outcome) && !is_ended_before_hold(outcome),
         text: verdict_text(outcome),
         faults: outcome.faults.iter().map(ToString::to_string).collect(),
     };
@@ -140,6 +140,10 @@ fn all_decided(outcome: &Outcome) -> bool {
     outcome.clients.ready + outcome.clients.failed >= outcome.clients.wanted
 }
 
+fn is_ended_before_hold(outcome: &Outcome) -> bool {
+    outcome.was_interrupted && outcome.hold.is_zero()
+}
+
 fn verdict_text(outcome: &Outcome) -> String {
     let delivery = &outcome.delivery;
     if !outcome.faults.is_empty() {
@@ -150,6 +154,9 @@ fn verdict_text(outcome: &Outcome) -> String {
     if !all_decided(outcome) {
         let (ready, wanted) = (grouped(clients.ready), grouped(clients.wanted));
         return format!("ended while clients were connecting: {ready} of {wanted} ready");
+    }
+    if is_ended_before_hold(outcome) {
+        return "ended before the hold: nothing was measured".to_owned();
     }
     if outcome.scenario.publishers() == 0 {
         return format!("all {} clients accepted and kept", grouped(clients.ready));

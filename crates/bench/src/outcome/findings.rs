@@ -2,16 +2,18 @@
 
 use thrum_report::RunResult;
 use thrum_report::result::{
-    Clients, Delivery, ErrorCount, Latencies, Mark, Rates, Second, Stage, Tool, Verdict,
+    Broker, Clients, Delivery, ErrorCount, Latencies, Mark, Rates, Resources, Second, Stage, Tool,
+    Usage, Verdict,
 };
 
 use super::{describe, distribution};
 use crate::clock::utc_text;
+use crate::machine::cores;
 use crate::plan::Plan;
 use crate::record;
 use crate::run::Target;
 use crate::swarm::{Progress, Timeline};
-use crate::units::fraction;
+use crate::units::{fraction, whole};
 
 /// Seconds that the live view is given: ten minutes.
 const LIVE_SECONDS_MAX: usize = 600;
@@ -58,8 +60,8 @@ impl Findings<'_> {
         }
     }
 
-    /// The result so far.
-    pub(crate) fn so_far(self, progress: &Progress) -> RunResult {
+    /// The result so far, with the brokers that are watched.
+    pub(crate) fn so_far(self, progress: &Progress, mut brokers: Vec<Broker>) -> RunResult {
         let (seconds, plan) = (self.seconds, self.plan);
         let mut result = self.result();
         let hold: Vec<&Second> = seconds
@@ -103,8 +105,18 @@ impl Findings<'_> {
         lag.valid = limits.is_empty();
         lag.limits = limits;
         result.verdict = Verdict::default();
+        result.machine.cores = cores();
+        // Nothing is known of its use before the first second of the hold, which is not the same as none.
+        let is_seen = hold.iter().any(|second| second.broker.is_some());
+        if let Some(broker) = brokers.first_mut().filter(|_| is_seen) {
+            broker.usage = usage_so_far(&hold);
+            result.brokers = std::mem::take(&mut brokers);
+        }
         result.series = seconds[seconds.len().saturating_sub(LIVE_SECONDS_MAX)..].to_vec();
         result.fill_metrics();
+        if !is_seen {
+            result.brokers = brokers;
+        }
         let thresholds = plan.scenario.thresholds.iter();
         result.thresholds = thresholds
             .map(|threshold| threshold.evaluate(&result.metrics))
@@ -113,6 +125,51 @@ impl Findings<'_> {
     }
 }
 
+/// What the seconds of the hold tell of a broker's use; what only its end tells is left out.
+fn usage_so_far(hold: &[&Second]) -> Usage {
+    let used: Vec<&Resources> = hold
+        .iter()
+        .filter_map(|second| second.broker.as_ref())
+        .collect();
+    let cores = |used: &&Resources| used.cores_user + used.cores_system;
+    let most = |of: fn(&Resources) -> u64| used.iter().map(|used| of(used)).max().unwrap_or(0);
+    let seconds = fraction(u64::try_from(used.len().max(1)).unwrap_or(u64::MAX));
+    let rss: u64 = used.iter().map(|used| used.rss_bytes).sum();
+    Usage {
+        cores_avg: used.iter().map(cores).sum::<f64>() / seconds,
+        cores_max: used.iter().map(cores).fold(0.0, f64::max),
+        rss_max_bytes: most(|used| used.rss_bytes),
+        rss_avg_bytes: whole(fraction(rss) / seconds),
+        threads_max: most(|used| used.threads),
+        open_files_max: most(|used| used.open_files),
+        ..Usage::default()
+    }
+}
+
 const fn self_latencies(result: &RunResult) -> &Latencies {
     &result.latency_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brokers_use_so_far_is_that_of_the_seconds_of_the_hold() {
+        let second = |cores_user, rss_bytes| Second {
+            broker: Some(Resources {
+                cores_user,
+                cores_system: 0.5,
+                rss_bytes,
+                threads: 3,
+                ..Resources::default()
+            }),
+            ..Second::default()
+        };
+        let (one, other) = (second(0.5, 1_000), second(1.5, 3_000));
+        let usage = usage_so_far(&[&one, &Second::default(), &other]);
+        assert!((usage.cores_avg - 1.5).abs() < 1e-9 && (usage.cores_max - 2.0).abs() < 1e-9);
+        assert_eq!((usage.rss_max_bytes, usage.rss_avg_bytes), (3_000, 2_000));
+        assert_eq!(usage.threads_max, 3);
+    }
 }

@@ -21,6 +21,9 @@ pub use clients::ClientPattern;
 pub use deal::{Deal, Machines};
 pub use routes::{Expectation, Sources};
 
+/// Publishers of a group that are asked how many of their messages are due, which stand for all of it.
+const PUBLISHERS_ASKED_MAX: u32 = 1_000;
+
 /// Everything the threads need to know, made once and shared.
 #[derive(Debug)]
 pub struct Plan {
@@ -240,14 +243,19 @@ impl Plan {
         })
     }
 
-    /// Messages of all publishers due within the first `span_ns` of the load, to a message per group.
+    /// Messages of all publishers due within the first `span_ns` of the load, to a thousandth of the publishers.
     pub fn due_in_all(&self, span_ns: u64) -> u64 {
         let mut sum = 0;
         for (group, planned) in self.scenario.groups.iter().zip(&self.groups) {
             let Some(pace) = &planned.pace else { continue };
-            // Publishers are spread evenly over a period, so the middle one is the mean of all.
-            sum +=
-                u64::from(group.clients) * u64::from(pace.due_within(group.clients / 2, span_ns));
+            // Publishers are spread evenly over a period: some, as evenly, stand for all.
+            let asked = group.clients.min(PUBLISHERS_ASKED_MAX);
+            let step = |of: u32| u64::from(of) * u64::from(group.clients) / u64::from(asked.max(1));
+            let due = (0..asked).map(|of| {
+                let number = u32::try_from(step(of)).unwrap_or(u32::MAX);
+                u64::from(pace.due_within(number, span_ns)) * (step(of + 1) - step(of))
+            });
+            sum += due.sum::<u64>();
         }
         sum
     }

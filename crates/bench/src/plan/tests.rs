@@ -19,10 +19,10 @@ fn one_to_one_gives_each_subscriber_its_own_publisher() {
     assert_eq!(plan.clients(), 6);
     let part = plan.part(1);
     assert_eq!((part.subscriber, part.publisher), (Some(1), None));
-    assert_eq!(plan.filters(part.group, part.number), ["test/2"]);
+    assert_eq!(plan.filters(part.group, part.number), ["test/t/2"]);
     let part = plan.part(4);
     assert_eq!((part.subscriber, part.publisher), (None, Some(1)));
-    assert_eq!(&*plan.publishers()[1].topic, "test/2");
+    assert_eq!(&*plan.publishers()[1].topic, "test/t/2");
     let Expectation::Each(sources) = plan.expectation(1) else {
         panic!("not shared")
     };
@@ -42,7 +42,7 @@ fn fan_out_gives_each_subscriber_every_publisher() {
         ..Overrides::default()
     };
     let plan = plan("fanout-5-1000-5-250K", &overrides);
-    assert_eq!(plan.filters(0, 2), ["test/1", "test/2", "test/3"]);
+    assert_eq!(plan.filters(0, 2), ["test/t/1", "test/t/2", "test/t/3"]);
     assert!(
         plan.publishers()
             .iter()
@@ -110,4 +110,27 @@ fn a_bad_filter_or_topic_is_named() {
         Plan::new(scenario, "t"),
         Err(PlanError::BadTopic { .. })
     ));
+}
+
+#[test]
+fn what_is_due_follows_the_time_of_the_load_within_a_period_of_its_publishers() {
+    for publishers in [1_000, 30_000] {
+        let overrides = Overrides {
+            publishers: Some(publishers),
+            ..Overrides::default()
+        };
+        // A message a second by each.
+        let plan = plan("p2p-1K", &overrides);
+        let second_ns = 1_100_000_000;
+        for second in 0..12 {
+            let due =
+                plan.due_in_all((second + 1) * second_ns) - plan.due_in_all(second * second_ns);
+            let expected = u64::from(publishers) * 11 / 10;
+            let error = due.abs_diff(expected);
+            assert!(
+                error <= expected / 500,
+                "second {second}: {due} of {expected}"
+            );
+        }
+    }
 }

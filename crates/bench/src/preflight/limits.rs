@@ -1,8 +1,10 @@
 //! Files that the clients need, and a broker that answers.
 
+use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::sources::SourceError;
@@ -74,6 +76,7 @@ pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), Prefli
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let soft = current.unwrap_or(u64::MAX);
     if soft >= needed {
+        grow_table(needed);
         return Ok(());
     }
     let limit = maximum.unwrap_or(u64::MAX);
@@ -92,7 +95,18 @@ pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), Prefli
             limit,
         });
     }
+    grow_table(needed);
     Ok(())
+}
+
+/// Makes the process's table of open files large enough at once: the kernel doubles it as files are opened, and each time
+/// lets the thread that opens one wait for tens of milliseconds, which would count as the broker's. Eight bytes a file of
+/// the kernel's memory; where it fails, the table grows as it would have.
+fn grow_table(files: u64) {
+    let highest = i32::try_from(files - 1).unwrap_or(i32::MAX);
+    if let Ok(any) = File::open("/dev/null") {
+        fcntl_dupfd_cloexec(any, highest).ok();
+    }
 }
 
 /// Checks that a broker on this machine may open a file per client.

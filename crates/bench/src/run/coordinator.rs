@@ -329,10 +329,10 @@ impl<'a> Coordinator<'a> {
         }
         self.hooks.look_after(at, &mut self.marks);
         if self.collector.close(&self.plan, now_ns) && self.observer.wants_seconds() {
-            let mut so_far = self.findings().so_far(&progress);
             let seen = self.monitors.iter().zip(&self.targets);
             let seen = seen.filter_map(|(watch, target)| Some((watch.as_ref()?, target)));
-            so_far.brokers = seen.map(|(watch, target)| watch.broker(target)).collect();
+            let brokers = seen.map(|(watch, target)| watch.broker(target)).collect();
+            let so_far = self.findings().so_far(&progress, brokers);
             self.observer.second(&so_far);
         }
         let planned_ns = match (watch.stage, self.timeline) {

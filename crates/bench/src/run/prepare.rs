@@ -1,5 +1,6 @@
 //! What is settled before the first connection: the plan, the way to the brokers, the limits of this machine.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
@@ -354,10 +355,8 @@ fn default_threads(plan: &Plan) -> u32 {
     }
 }
 
-/// Short text that differs from run to run on one machine.
+/// Short text that differs from run to run, on whatever machines they are: their clients and topics are their own.
 fn run_tag(started_unix: u64) -> String {
-    format!(
-        "{:x}",
-        (started_unix % 0x1000) * 0x1000 + u64::from(std::process::id()) % 0x1000
-    )
+    let random = RandomState::new().hash_one((started_unix, std::process::id()));
+    format!("{:06x}", random % 0x100_0000)
 }

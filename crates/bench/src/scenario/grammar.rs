@@ -153,11 +153,11 @@ impl Named {
                 received,
             } => {
                 let sent = each(received / subscribers, publishers);
-                let groups = groups(subscribers, "test/{p}", publishers, &sent);
+                let groups = groups(subscribers, "test/{run}/{p}", publishers, &sent);
                 ("3.1.1", String::new(), groups)
             }
             Self::PointToPoint { pairs, rate } => {
-                let groups = groups(pairs, "test/{i}", pairs, &each(rate, pairs));
+                let groups = groups(pairs, "test/{run}/{i}", pairs, &each(rate, pairs));
                 ("3.1.1", String::new(), groups)
             }
             Self::SharedSubscription {
@@ -165,7 +165,7 @@ impl Named {
                 subscribers,
                 rate,
             } => {
-                let filter = "$share/benchmark/test/#";
+                let filter = "$share/benchmark/test/{run}/#";
                 let groups = groups(subscribers, filter, publishers, &each(rate, publishers));
                 ("5.0", String::new(), groups)
             }
@@ -229,7 +229,7 @@ impl Named {
 fn groups(subscribers: u64, filter: &str, publishers: u64, rate: &str) -> String {
     format!(
         "[groups.subscribers]\nclients = {subscribers}\nsubscribe = {{ filter = \"{filter}\", qos = 1 }}\n\n\
-         [groups.publishers]\nclients = {publishers}\npublish = {{ topic = \"test/{{i}}\", rate = \"{rate}\", qos = 1, payload = \"16B\" }}\n"
+         [groups.publishers]\nclients = {publishers}\npublish = {{ topic = \"test/{{run}}/{{i}}\", rate = \"{rate}\", qos = 1, payload = \"16B\" }}\n"
     )
 }
 

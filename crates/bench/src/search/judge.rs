@@ -69,7 +69,10 @@ impl Trial {
     /// Judges a run.
     pub fn judge(load: f64, result: &RunResult, goal: &Goal) -> Self {
         let figures = Figures::of(result);
-        let (grade, reasons) = if result.validity.valid {
+        let (grade, reasons) = if result.interrupted {
+            let why = "ended early: what the broker holds is not known".to_owned();
+            (Grade::Limited, vec![why])
+        } else if result.validity.valid {
             let reasons = broken(result, &figures, goal);
             let grade = if reasons.is_empty() {
                 Grade::Held
@@ -235,6 +238,16 @@ mod tests {
             result.latency_ns.e2e.as_mut().unwrap().quantiles.p99 = 60_000_000;
         };
         check(limited, Grade::Limited, "a thread was busy 97 %");
+    }
+
+    #[test]
+    fn a_run_that_was_ended_early_says_nothing_of_the_broker() {
+        let ended = |result: &mut RunResult| result.interrupted = true;
+        check(
+            ended,
+            Grade::Limited,
+            "ended early: what the broker holds is not known",
+        );
     }
 
     #[test]

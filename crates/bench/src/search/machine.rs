@@ -99,6 +99,8 @@ pub enum Answer {
         low: f64,
         /// What stopped it.
         ceiling: Ceiling,
+        /// The lowest load above it that the generator could not offer in any trial, if that stopped it.
+        limited: Option<f64>,
     },
     /// The broker held not even the lowest load that was tried.
     Below {
@@ -137,6 +139,8 @@ enum Phase {
         low: Option<Rung>,
         above: Option<Above>,
     },
+    /// Repeats where the generator failed: what is no limit in one of them is none.
+    Reach { low: Rung, high: Rung },
     /// Repeats at the lower end.
     Low { low: Rung, above: Above },
     /// Repeats at the upper end.
@@ -207,6 +211,7 @@ impl Search {
                 (Some(_), Some(_)) => (self.narrowing(low, above), "halving"),
             },
             Phase::Low { low, .. } => (low, "repeat, lower end"),
+            Phase::Reach { high, .. } => (high, "repeat, INVALID before"),
             Phase::High { high, .. } => (high, "repeat, upper end"),
         };
         Step::Try {
@@ -221,7 +226,7 @@ impl Search {
             Phase::Done(_) => return,
             Phase::Narrow { low, above } => self.narrowing(low, above),
             Phase::Low { low, .. } => low,
-            Phase::High { high, .. } => high,
+            Phase::Reach { high, .. } | Phase::High { high, .. } => high,
         };
         let tally = self.tallies.entry(rung).or_default();
         match trial.grade {
@@ -235,6 +240,7 @@ impl Search {
             Phase::Done(answer) => Phase::Done(answer),
             Phase::Narrow { low, above } => self.after_narrowing((low, above), rung, grade, tally),
             Phase::Low { low, above } => self.after_low(low, above, tally),
+            Phase::Reach { low, high } => self.after_reach(low, high, tally),
             Phase::High { low, high } => self.after_high(low, high, tally),
         };
         let made = u32::try_from(self.trials.len()).unwrap_or(u32::MAX);
@@ -316,8 +322,11 @@ impl Search {
             };
         }
         if low <= self.bottom {
-            return Phase::Done(Answer::Below {
-                high: self.load(low),
+            return Phase::Done(match tally.failed {
+                0 => Answer::NoTrial,
+                _ => Answer::Below {
+                    high: self.load(low),
+                },
             });
         }
         // A load that is held only sometimes is above the lower end, and one that failed bounds it from above.
@@ -335,15 +344,37 @@ impl Search {
     fn after_sure_low(&self, low: Rung, above: Above) -> Phase {
         match above {
             Above::Failed(high) => Phase::High { low, high },
-            Above::Limited(_) => self.at_least(low, Ceiling::Generator),
+            Above::Limited(high) => self.after_reach(low, high, self.tally(high)),
             Above::Asked => self.at_least(low, Ceiling::Asked),
+        }
+    }
+
+    /// The generator is the limit when no trial there told of the broker. One that did goes by what it told: the
+    /// search goes on above a load that was held, and below one that was not.
+    fn after_reach(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
+        if tally.failed > 0 {
+            Phase::High { low, high }
+        } else if tally.held > 0 && high >= self.top {
+            Phase::Low {
+                low: high,
+                above: Above::Asked,
+            }
+        } else if tally.held > 0 {
+            Phase::Narrow {
+                low: Some(high),
+                above: None,
+            }
+        } else if tally.limited < self.needed() {
+            Phase::Reach { low, high }
+        } else {
+            self.limited_at(low, high)
         }
     }
 
     /// The upper end is sure when every repeat failed; else it goes up by a rung.
     fn after_high(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
         if tally.limited > self.limits.repeats {
-            return self.at_least(low, Ceiling::Generator);
+            return self.limited_at(low, high);
         }
         if tally.held > 0 {
             return if high >= self.top {
@@ -374,7 +405,20 @@ impl Search {
         Phase::Done(Answer::AtLeast {
             low: self.load(low),
             ceiling,
+            limited: None,
         })
+    }
+
+    fn limited_at(&self, low: Rung, high: Rung) -> Phase {
+        Phase::Done(Answer::AtLeast {
+            low: self.load(low),
+            ceiling: Ceiling::Generator,
+            limited: Some(self.load(high)),
+        })
+    }
+
+    fn tally(&self, rung: Rung) -> Tally {
+        self.tallies.get(&rung).copied().unwrap_or_default()
     }
 
     fn unsure(&self) -> Answer {

@@ -113,11 +113,71 @@ fn a_generator_that_ends_first_is_not_mistaken_for_the_broker() {
         ..STEADY
     };
     let (answer, _) = run(Limits::default(), &broker, 1);
-    let Answer::AtLeast { low, ceiling } = answer else {
+    let Answer::AtLeast {
+        low,
+        ceiling: Ceiling::Generator,
+        limited: Some(limited),
+    } = answer
+    else {
         panic!("{answer:?}");
     };
-    assert_eq!(ceiling, Ceiling::Generator);
-    assert!(low <= 20_000.0 && low * 1.05 > 20_000.0, "{low}");
+    assert!(low <= 20_000.0 && 20_000.0 < limited, "{low} {limited}");
+    assert!((limited / low - 1.05).abs() < 1e-9);
+}
+
+#[test]
+fn trials_that_others_on_the_machine_spoilt_do_not_bound_the_search() {
+    let mut search = Search::new(Limits::default()).unwrap();
+    let mut draws = Draws(1);
+    // The first three of 1,000 messages/s are spoilt, so the search goes down; nothing else is.
+    let mut spoilt = 3;
+    let answer = loop {
+        let load = match search.next() {
+            Step::Done(answer) => break answer,
+            Step::Try { load, .. } => load,
+        };
+        let is_first = (load - 1_000.0).abs() < 1e-6;
+        let grade = if is_first && spoilt > 0 {
+            spoilt -= 1;
+            Grade::Limited
+        } else {
+            STEADY.grade(load, &mut draws)
+        };
+        search.record(trial(load, grade));
+    };
+    let Answer::Between { low, high } = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(
+        low <= STEADY.capacity && STEADY.capacity < high,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn what_is_said_to_be_held_was_held_in_every_trial() {
+    for seed in 0..500 {
+        let mut draws = Draws(seed);
+        let broker = Simulated {
+            capacity: 100_000.0 * draws.uniform(),
+            noise: 0.1 * draws.uniform(),
+            generator: 100_000.0 * draws.uniform(),
+            spoilt: 0.5 * draws.uniform(),
+        };
+        let (answer, search) = run(Limits::default(), &broker, seed);
+        let low = match answer {
+            Answer::Between { low, .. } | Answer::AtLeast { low, .. } => low,
+            Answer::Unsure { low: Some(low), .. } => low,
+            Answer::Unsure { low: None, .. } | Answer::Below { .. } | Answer::NoTrial => continue,
+        };
+        let there = search.trials().iter();
+        let grades: Vec<Grade> = there
+            .filter(|trial| (trial.load / low - 1.0).abs() < 1e-9)
+            .map(|trial| trial.grade)
+            .collect();
+        assert!(grades.contains(&Grade::Held), "{seed}: {answer:?}");
+        assert!(!grades.contains(&Grade::Failed), "{seed}: {answer:?}");
+    }
 }
 
 #[test]
@@ -136,7 +196,7 @@ fn the_highest_load_asked_for_is_an_answer() {
         ..Limits::default()
     };
     let (answer, _) = run(limits, &STEADY, 1);
-    let Answer::AtLeast { low, ceiling } = answer else {
+    let Answer::AtLeast { low, ceiling, .. } = answer else {
         panic!("{answer:?}");
     };
     assert_eq!(ceiling, Ceiling::Asked);

@@ -10,6 +10,10 @@ use crate::units::{figure, latency, percent};
 /// Name and version of the schema of `search.json`.
 const SCHEMA: &str = "thrum-bench-search/1";
 
+/// What ended a search that did not reach the limit of the broker.
+const GENERATOR_LIMITED: &str =
+    "so the generator is the limit and not the broker: more cores or agents are needed to go on";
+
 /// A whole search, as `search.json` has it.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
@@ -65,24 +69,39 @@ pub fn sentence(answer: &Answer, unit: &str, repeats: u32) -> String {
             load(*low),
             load(*high)
         ),
-        Answer::AtLeast { low, ceiling } => {
-            let why = match ceiling {
-                Ceiling::Generator => "generator-limited: more cores or agents are needed to go on",
-                Ceiling::Asked => "the highest load that was asked for; --to goes further",
+        Answer::AtLeast {
+            low,
+            ceiling,
+            limited,
+        } => {
+            let why = match (ceiling, limited) {
+                (Ceiling::Asked, _) => {
+                    "the highest load that was asked for; --to goes further".to_owned()
+                }
+                (Ceiling::Generator, None) => GENERATOR_LIMITED.to_owned(),
+                (Ceiling::Generator, Some(limited)) => {
+                    let limited = load(*limited);
+                    format!("at {limited} every trial was INVALID, {GENERATOR_LIMITED}")
+                }
             };
             format!("holds at least {} ({why})", load(*low))
         }
         Answer::Below { high } => format!("does not hold even {}", load(*high)),
         Answer::NoTrial => {
-            "no answer: the generator could not offer even the lowest load".to_owned()
+            "no answer: every trial was INVALID, even with the lowest load; the generator or what else runs on its \
+             machine was the limit, not the broker"
+                .to_owned()
         }
         Answer::Unsure { low, high } => {
-            let end = |end: &Option<f64>| end.map_or_else(|| "?".to_owned(), load);
-            format!(
-                "not sure after the most trials: held {}, failed at {}",
-                end(low),
-                end(high)
-            )
+            let held = low.map_or_else(
+                || "no load was held in every trial of it".to_owned(),
+                |low| format!("held {}", load(low)),
+            );
+            let failed = high.map_or_else(
+                || "none was too much for the broker".to_owned(),
+                |high| format!("failed at {}", load(high)),
+            );
+            format!("no sure answer within --trials: {held}, {failed}")
         }
     }
 }
@@ -217,12 +236,34 @@ mod tests {
         let limited = Answer::AtLeast {
             low: 1_000.0,
             ceiling: Ceiling::Generator,
+            limited: Some(1_050.0),
         };
         let text = report(limited).text;
-        assert!(
-            text.starts_with("holds at least 1 000 messages/s (generator-limited"),
-            "{text}"
-        );
+        let start =
+            "holds at least 1 000 messages/s (at 1 050 messages/s every trial was INVALID, so";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn an_end_that_was_not_found_has_words() {
+        let (load, unsure) = (1_000.0, |low, high| {
+            report(Answer::Unsure { low, high }).text
+        });
+        let start = "no sure answer within --trials: ";
+        for (low, high, expected) in [
+            (
+                Some(load),
+                None,
+                "held 1 000 messages/s, none was too much for the broker",
+            ),
+            (
+                None,
+                Some(load),
+                "no load was held in every trial of it, failed at 1 000 messages/s",
+            ),
+        ] {
+            assert_eq!(unsure(low, high), format!("{start}{expected}"));
+        }
     }
 
     #[test]

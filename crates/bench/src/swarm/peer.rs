@@ -77,6 +77,10 @@ pub(super) struct Extra {
     pub(super) read_timer_ns: u64,
     /// Answers that wait for the window.
     pub(super) answers: VecDeque<Answer>,
+    /// Answers to SUBSCRIBE that are still to come behind the next one.
+    pub(super) subacks_further: u32,
+    /// One of the answers so far granted less than was asked for.
+    pub(super) is_downgraded: bool,
 }
 
 /// An answer that waits for the window.
@@ -139,6 +143,19 @@ pub(crate) enum SubscriberState {
     },
     /// Member of a shared subscription.
     Shared(u32),
+}
+
+impl Extra {
+    /// An answer to SUBSCRIBE has come; returns whether any of them granted less, and whether it is the last.
+    pub(super) fn note_suback(&mut self, grants_less: bool) -> (bool, bool) {
+        self.is_downgraded |= grants_less;
+        let is_last = self.subacks_further == 0;
+        self.subacks_further = self.subacks_further.saturating_sub(1);
+        if !is_last {
+            return (self.is_downgraded, false);
+        }
+        (std::mem::take(&mut self.is_downgraded), true)
+    }
 }
 
 impl Peer {

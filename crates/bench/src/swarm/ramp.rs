@@ -5,7 +5,7 @@ use std::io;
 use thrum_codec::packet::{SubAck, SubscriptionOptions, SubscriptionRequest};
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{QoS, TopicFilter};
-use thrum_protocol::client::Client;
+use thrum_protocol::client::{Client, FILTERS_PER_PACKET};
 
 use super::Swarm;
 use super::outbox::slot;
@@ -100,7 +100,8 @@ impl Swarm {
         }
     }
 
-    /// The client is connected and its subscriptions are not there (any more).
+    /// The client is connected and its subscriptions are not there (any more). Brokers limit the filters of a packet, so
+    /// many of them take several packets.
     pub(super) fn subscribe(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Subscribing;
@@ -118,17 +119,22 @@ impl Swarm {
             .filter_map(|filter| TopicFilter::parse(filter).ok())
             .map(|filter| SubscriptionRequest { filter, options })
             .collect();
-        let properties = SubscribeProperties::default();
-        let written =
-            state
-                .client
-                .subscribe(properties, &requests, self.time, &mut self.replies.bytes);
+        let mut packets = requests.chunks(FILTERS_PER_PACKET);
+        let further = packets.len().saturating_sub(1);
+        if further > 0 || state.extra.is_some() {
+            state.extra().subacks_further = u32::try_from(further).unwrap_or(u32::MAX);
+        }
+        let written = packets.try_for_each(|requests| {
+            let (properties, out) = (SubscribeProperties::default(), &mut self.replies.bytes);
+            let sent = state.client.subscribe(properties, requests, self.time, out);
+            sent.map(drop)
+        });
         if let Err(error) = written {
             self.lose(peer, &format!("SUBSCRIBE: {error}"));
         }
     }
 
-    /// The broker answered the subscription.
+    /// The broker answered a SUBSCRIBE; the client is ready with the last answer.
     pub(super) fn handle_subscribed(&mut self, peer: u32, ack: &SubAck<'_>, now_ns: u64) {
         let state = &self.peers[slot(peer)];
         if state.step != Step::Subscribing {
@@ -138,16 +144,25 @@ impl Swarm {
             self.lose(peer, &format!("subscription refused: {refused:?}"));
             return;
         }
+        let group = self.plan.scenario.groups.get(slot(state.group));
+        let asked = group.map_or(0, |group| subscription_qos(group) as u8);
+        let lower = ack.codes.iter().any(|code| (code as u8) < asked);
+        let state = &mut self.peers[slot(peer)];
+        let extra = state.extra.as_deref_mut();
+        let (has_lower, is_last) = match extra {
+            Some(extra) => extra.note_suback(lower),
+            None => (lower, true),
+        };
+        if !is_last {
+            return;
+        }
         if state.away_since_ns() == 0 {
             enter(
                 &mut self.tally.slice.latencies.subscribe,
                 now_ns.saturating_sub(state.since_ns),
             );
         }
-        let group = self.plan.scenario.groups.get(slot(state.group));
-        let asked = group.map_or(0, |group| subscription_qos(group) as u8);
-        let lower = ack.codes.iter().any(|code| (code as u8) < asked);
-        self.tally.counts.downgraded += u64::from(lower);
+        self.tally.counts.downgraded += u64::from(has_lower);
         self.become_ready(peer, now_ns);
     }
 }

@@ -7,9 +7,10 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use thrum_codec::{PacketId, ReasonCode, decode, frame};
 use thrum_protocol::client::Event;
+use thrum_transport::{Scheme, not_mqtt};
 
 use super::outbox::{Stalled, slot};
-use super::peer::Suffering;
+use super::peer::{Step, Suffering};
 use super::ramp::reason_of;
 use super::{Swarm, Wake};
 use crate::units::SECOND_NS;
@@ -194,6 +195,11 @@ impl Swarm {
         let options = self.peers[slot(peer)].client.options();
         let (version, packet_bytes_max) = (options.version, options.packet_bytes_max());
         let received_before = self.tally.counts.received;
+        if self.peers[slot(peer)].step == Step::Connecting
+            && let Some(why) = not_mqtt(bytes, self.scheme_of(peer))
+        {
+            return Err(why.to_owned());
+        }
         let mut at = 0;
         while let Some(frame) = frame::split(&bytes[at..], packet_bytes_max)
             .map_err(|error| format!("bad packet: {error}"))?
@@ -210,6 +216,11 @@ impl Swarm {
         self.tally
             .note_read(now_ns.saturating_sub(self.unread_since_ns), received);
         Ok(at)
+    }
+
+    fn scheme_of(&self, peer: u32) -> Scheme {
+        let target = self.groups[slot(self.peers[slot(peer)].group)].target;
+        self.wiring.targets[target].connector.scheme()
     }
 
     fn handle_client_event(

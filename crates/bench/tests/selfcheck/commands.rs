@@ -134,6 +134,19 @@ fn a_longer_hold_offers_its_messages_too() {
 }
 
 #[test]
+fn a_run_that_is_stopped_in_its_warm_up_is_no_pass() {
+    let mut scenario = pairs(10, 50, SECOND);
+    scenario.stages.warm_up = 10 * SECOND;
+    let outcome = commanded(scenario, &[(Stage::WarmUp, 300, Command::Stop)]);
+    let result = &outcome.result;
+    assert!(outcome.was_interrupted && !result.verdict.pass);
+    assert_eq!(
+        (result.verdict.text.as_str(), result.exit_code),
+        ("ended before the hold: nothing was measured", 130)
+    );
+}
+
+#[test]
 fn changes_add_up() {
     let commands = [
         (Stage::Hold, 50, Command::Rate(0.5)),

@@ -1,7 +1,9 @@
 //! All kinds of messages go through the ledger alike, and those of others are not taken for ours.
 
+use std::time::Duration;
+
 use thrum_bench::run;
-use thrum_bench::scenario::{PayloadSpec, Scenario};
+use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::QoS;
 
 use crate::bench::{
@@ -65,6 +67,11 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
     let (broker, address) = real_broker();
     let mut scenario = messages(PayloadSpec::Size(16), QoS::AtLeastOnce);
     scenario.stages.hold = ms(200);
+    // The same topics in both runs.
+    let subscribers = group(&mut scenario, "subscribers");
+    subscribers.subscribe.as_mut().unwrap().filters = vec!["test/{i}".to_owned()];
+    let publishers = group(&mut scenario, "publishers");
+    publishers.publish.as_mut().unwrap().topic = "test/{i}".to_owned();
     group(&mut scenario, "publishers")
         .publish
         .as_mut()
@@ -95,6 +102,46 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
         .map(|second| second.received)
         .sum();
     assert_eq!(in_seconds, 40);
+}
+
+#[test]
+fn a_filter_for_each_of_many_publishers_takes_several_packets() {
+    let (broker, address) = real_broker();
+    // More than the broker takes in a packet.
+    let mut scenario = pairs(320, 1, SECOND);
+    let subscribers = group(&mut scenario, "subscribers");
+    subscribers.clients = 2;
+    subscribers.subscribe.as_mut().unwrap().filters = vec!["test/{run}/{p}".to_owned()];
+    let outcome = run_against(address, scenario);
+    broker.stop();
+    assert_flawless(&outcome);
+    assert_eq!((outcome.clients.ready, outcome.clients.failed), (322, 0));
+    assert_eq!(outcome.delivery.expected, 2 * outcome.counts.sent);
+    assert_eq!(outcome.counts.downgraded, 0);
+    // One answer for each client that subscribes, not for each packet.
+    assert_eq!(outcome.latencies.subscribe.len(), 2);
+}
+
+#[test]
+fn two_runs_at_once_have_topics_of_their_own() {
+    let (broker, address) = real_broker();
+    at_once(&["p2p-1K", "sharedsub-1K-5-1K-1K"], |name| {
+        at_once(&[1, 2], |_| {
+            let overrides = Overrides {
+                publishers: Some(5),
+                rate: Some(Rate::per_second(20)),
+                warm_up: Some(Duration::ZERO),
+                hold: Some(SECOND),
+                drain: Some(Duration::from_secs(20)),
+                ..Overrides::default()
+            };
+            let scenario = find(name).unwrap().with(&overrides).unwrap();
+            let outcome = run_against(address, scenario);
+            assert_flawless(&outcome);
+            assert_eq!(outcome.delivery.expected, 100, "{name}");
+        });
+    });
+    broker.stop();
 }
 
 #[test]

@@ -83,6 +83,23 @@ impl Layer for StreamOwned<ServerConnection, TcpStream> {
     }
 }
 
+#[test]
+fn a_port_that_speaks_tls_is_told_with_what_to_do() {
+    let (broker, address) = real_broker();
+    let server = tls_server(address);
+    let error = run(
+        pairs(1, 10, SECOND),
+        &options_of(&server.to_string()),
+        &mut Nobody,
+    );
+    broker.stop();
+    let message = error.unwrap_err().to_string();
+    assert!(
+        message.contains("speaks TLS on this port: use mqtts://"),
+        "{message}"
+    );
+}
+
 /// TLS with a certificate of its own.
 fn tls() -> ServerConfig {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

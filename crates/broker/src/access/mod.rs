@@ -4,7 +4,7 @@ mod remembered;
 
 use std::sync::Arc;
 
-use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rules};
+use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rule, RuleId, Rules};
 use thrum_codec::QoS;
 use thrum_protocol::{MountPoint, Time};
 use thrum_storage::Owner;
@@ -239,6 +239,51 @@ impl ClientAccess {
     /// May its will be published now? The gatekeeper is not asked a second time: what it allowed then holds.
     pub(crate) fn may_publish_will(&self, topic: &str, wanted: (QoS, bool)) -> bool {
         self.may_leave_will(topic, wanted, self.is_will_allowed.then_some(true))
+    }
+
+    /// Why it may not publish this, for the log: the rule and its place, or that there is none.
+    pub(crate) fn denial(
+        &self,
+        topic: &str,
+        (qos, retain): (QoS, bool),
+        policy: &Policy,
+    ) -> String {
+        let nobody = "no rule allows it, and acl.default does not";
+        let front = self.front.publish(topic, qos, retain);
+        let sources = policy.order.as_slice();
+        let asked = sources
+            .iter()
+            .position(|source| *source == RuleSource::Gatekeeper);
+        let (before, after) = sources.split_at(asked.unwrap_or(sources.len()));
+        let (decision, sources) = match &self.behind {
+            Some(behind) if front.allowed.is_none() => (behind.publish(topic, qos, retain), after),
+            Some(_) => (front, before),
+            None => (front, sources),
+        };
+        if front.allowed.is_none() && decision.allowed == Some(true) {
+            return "a backend denies it".to_owned();
+        }
+        let rule = decision.rule.and_then(|id| self.rule(id, sources, policy));
+        rule.map_or_else(
+            || nobody.to_owned(),
+            |rule| format!("{rule} ({})", rule.source()),
+        )
+    }
+
+    /// A rule by its set, of those that these sources have.
+    fn rule<'a>(
+        &'a self,
+        id: RuleId,
+        sources: &[RuleSource],
+        policy: &'a Policy,
+    ) -> Option<&'a Rule> {
+        let sets = sources.iter().filter_map(|source| match source {
+            RuleSource::Everybody => Some(Some(&*policy.rules)),
+            RuleSource::Client => Some(self.own.as_deref()),
+            RuleSource::Gatekeeper => None,
+        });
+        let mut sets = sets.skip(usize::from(id.set));
+        sets.next()??.get(id.rule as usize)
     }
 
     /// Whether a rule forbids to publish this, and not only the lack of one.

@@ -22,6 +22,10 @@ pub struct LimitsConfig {
     /// process bounds it too. Default `1_000_000`: what one large machine can serve.
     #[schemars(range(min = 1))]
     pub connections: u32,
+    /// Sessions that outlive their connection, those of connected clients among them; a client that would begin one more is
+    /// refused (0x97), and one that has a session gets it. Default `1_000_000`, as `connections`: some hundred bytes for
+    /// each, without its queue.
+    pub sessions: u32,
     /// New connections accepted a second; what is not used is saved up for a second, and connections beyond wait in
     /// the backlog of the system. 0 is no limit. Default `10_000`:
     /// a mass reconnect does not starve the clients that are connected.
@@ -36,6 +40,13 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 3600))]
     pub handshake_timeout: Duration,
+    /// A client over TCP that was silent for so long is asked by the system whether it is still there, four times within
+    /// two minutes; one that is not is disconnected. It finds clients that vanished without a keep alive of MQTT. Holds
+    /// for addresses that are opened from then on; 0 is off. Default `"10m"`: such clients are gone within a quarter of
+    /// an hour, and a question a client costs nothing that can be measured.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(min = 0, max = 32767))]
+    pub tcp_keepalive: Duration,
     /// Unfinished TLS and WebSocket handshakes of one worker thread at a time; while there are so many, new connections
     /// wait in the backlog of the system. 0 is no limit. Default `4096`: some seconds of work for the cryptography, and
     /// idle sockets of an attacker do not fill it soon.
@@ -45,15 +56,29 @@ pub struct LimitsConfig {
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 128, max = 268_435_460))]
     pub max_packet: u32,
+    /// Largest payload of a message. One with a larger payload goes to nobody: its publisher is told (0x97) if its version
+    /// can tell, and stays connected; a will with a larger one is refused with its CONNECT. 0 is no limit of its own.
+    /// Default `0`: `max_packet` bounds it, and disconnects who exceeds it.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(max = 268_435_455))]
+    pub max_payload: u32,
     /// Longest client identifier, in bytes. Default `256`: room for URNs.
     #[schemars(range(min = 23))]
     pub client_id_length: u16,
+    /// A client that sends no identifier is given one; else it is refused (0x85). Default `true`: tools send none, and
+    /// whoever needs to know who is who asks for users.
+    pub allow_zero_length_clientid: bool,
     /// Longest topic name or filter, in bytes. Default `4096`: far above sane names, far below the 65,535 of MQTT.
     #[schemars(range(min = 16))]
     pub topic_length: u16,
     /// Most levels of a topic name or filter. Default `128`: bounds the work of one match.
     #[schemars(range(min = 1))]
     pub topic_levels: u16,
+    /// Most topic filters of one SUBSCRIBE or UNSUBSCRIBE. A SUBSCRIBE gets 0x97 (0x80 before MQTT 5.0) for each filter
+    /// beyond; an UNSUBSCRIBE gets 0x83, and before MQTT 5.0, where it cannot be told, its connection is closed. Default `256`:
+    /// with a thousand rules about the client they are looked up in about 10 ms, for which its neighbours wait.
+    #[schemars(range(min = 1))]
+    pub packet_filters: u32,
     /// Highest quality of service, 0, 1 or 2. Default `2`.
     #[schemars(range(max = 2))]
     pub max_qos: u8,
@@ -68,34 +93,50 @@ pub struct LimitsConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 65_535))]
     pub keep_alive_max: Duration,
-    /// Most retained messages of the node; a message for one more topic is delivered but not retained. Default
-    /// `1_000_000`: one for each device of a large site.
+    /// What clients publish may be retained. `false` holds for all listeners, and is what `retain_available` of a listener
+    /// says there. Default `true`.
+    pub retain_available: bool,
+    /// Most retained messages that clients may keep on the node; the topics of the node itself (`$SYS/…`) do not count.
+    /// What is over a limit of retained messages is refused as a whole (0x97) where the publisher can be told: QoS 1 and 2
+    /// with MQTT 5.0. Else it is delivered, and nothing is retained for its topic any more. 0 is
+    /// `retain_available = false`. Default `1_000_000`: one for each device of a large site.
     pub retained_messages: u32,
-    /// Bytes of all retained messages; past it a message is delivered but not retained. Default `"1GiB"`.
+    /// Memory of all retained messages that clients keep, as `retained_messages`: their topics, properties and payloads,
+    /// 96 bytes for each message, and for each level of the tree of topics its text and 128 bytes. A topic of 128 levels
+    /// of its own counts with 16 KiB and more; `topic_levels` bounds it. Default `"1GiB"`.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub retained_bytes: u64,
-    /// Largest payload that is retained; a larger one is delivered but not retained. Default `"1MiB"`, as
-    /// `max_packet`.
+    /// Largest payload that is retained, as `retained_messages`. Default `"1MiB"`, as `max_packet`: whatever can be
+    /// published can be retained.
     #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema")]
+    #[schemars(with = "units::ByteSizeSchema", range(max = 4_294_967_295_u64))]
     pub retained_payload: u32,
-    /// Messages waiting for one worker thread; past it the connections that feed it are not read. Default `65_536`:
-    /// rides out a burst, stays in the cache of a large machine.
+    /// Messages waiting for one worker thread; past it the connections that feed it are not read until half of them are
+    /// gone. Default `65_536`: rides out a burst, stays in the cache of a large machine.
     #[schemars(range(min = 64))]
     pub mailbox_messages: u32,
-    /// Bytes waiting for one worker thread; past it the connections that feed it are not read. Default `"64MiB"`.
+    /// Bytes waiting for one worker thread; past it the connections that feed it are not read until half of them are
+    /// gone. Default `"64MiB"`.
     #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(min = 65_536))]
+    #[schemars(
+        with = "units::ByteSizeSchema",
+        range(min = 65_536, max = 4_294_967_295_u64)
+    )]
     pub mailbox_bytes: u32,
     /// Bytes that wait for one socket before messages stay in the session's queue (QoS 1 and 2) or are dropped and
     /// counted (QoS 0). Default `"256KiB"`: a second of a slow link, small enough that slow clients cost little.
     #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(min = 4096))]
+    #[schemars(
+        with = "units::ByteSizeSchema",
+        range(min = 4096, max = 4_294_967_295_u64)
+    )]
     pub output_bytes: u32,
-    /// Memory of the process past which publishers are read less and new connections wait in the backlog of the system,
-    /// until a tenth below it; 0 is off. Default `0`: the machine is known to its owner alone. A good value is three
-    /// quarters of its memory.
+    /// Memory of the process that the broker keeps to: from 80 % of it on, publishers whose messages have to wait for
+    /// their receivers are read less; from 90 % on, messages for long queues and new sessions that outlive their connection
+    /// are refused (0x97); at the limit all that would have to wait is. Messages that pass through, and clients that come
+    /// back to their session, are served at every level. 0 is off. Default `0`: the machine is known to its owner alone. A
+    /// good value is three quarters of its memory.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub memory: u64,
@@ -114,14 +155,27 @@ pub struct ClientLimits {
     /// Messages queued for a client that is away or slow. Default `10_000`: hours of a sensor's data.
     #[schemars(range(min = 1))]
     pub queue: u32,
-    /// Bytes queued for a client that is away or slow. Default `"64MiB"`: one client cannot fill the machine.
+    /// Memory of the messages queued for a client that is away or slow: topic, properties, payload and subscription
+    /// identifiers of each, and 200 bytes. Default `"64MiB"`: one client cannot fill the machine.
     #[serde(with = "units::byte_size")]
-    #[schemars(with = "units::ByteSizeSchema", range(min = 1024))]
+    #[schemars(
+        with = "units::ByteSizeSchema",
+        range(min = 1024, max = 4_294_967_295_u64)
+    )]
     pub queue_bytes: u32,
     /// What a full queue does with one more message: `"reject_new"` drops it, `"drop_oldest"` drops the oldest of the
-    /// lowest priority. Default `"reject_new"`, as Mosquitto: what was acknowledged stays, and a publisher whose
-    /// message nobody takes is told (0x97); EMQX drops the oldest.
+    /// lowest priority, and `"hold"` makes publishers of QoS 1 and 2 wait for room while the client is connected (else
+    /// as `"reject_new"`). Default `"reject_new"`, as Mosquitto: what was acknowledged stays, a publisher whose
+    /// message nobody takes is told (0x97), and no client can make others wait; EMQX drops the oldest.
     pub queue_policy: QueuePolicy,
+    /// Longest time that a publisher of QoS 1 or 2 waits, not read and without an answer, for room in the queue of a
+    /// client with the policy `"hold"`, or, whatever the policy but `"drop_oldest"`, in that of any member of a shared
+    /// group whose members are connected and all full. Then the message is refused (0x97) if nobody else takes it. 0 is
+    /// not at all. Default `"10s"`: a consumer that starts again is waited for, and clients do not give up on their
+    /// acknowledgement before (20 s and more).
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationSchema", range(max = 3600))]
+    pub queue_hold: Duration,
     /// Messages with QoS 0 are queued for a client that is away. They make room for others first, and are not stored.
     /// Default `false`: QoS 0 is for data that the next message replaces.
     pub queue_qos0: bool,
@@ -140,6 +194,14 @@ pub struct ClientLimits {
     /// Default `1024`: keeps a link of 100 ms busy at 10,000 messages a second.
     #[schemars(range(min = 1))]
     pub inflight: u16,
+    /// Bytes of payload sent to a client with QoS 1 and 2 and not yet acknowledged; past it the next message waits. 0 is
+    /// no limit. Default `0`: `inflight` bounds their number, and `output_bytes` what waits for a slow link.
+    #[serde(with = "units::byte_size")]
+    #[schemars(with = "units::ByteSizeSchema", range(max = 4_294_967_294_u64))]
+    pub inflight_bytes: u32,
+    /// A message is delivered with the quality of service of the subscription, also where it was published with a lower
+    /// one. Default `false`: MQTT says the lower of the two.
+    pub upgrade_outgoing_qos: bool,
     /// Messages of QoS 1 and 2 that a client may send before the first is acknowledged (receive maximum). Default
     /// `1024`, as `inflight`.
     #[schemars(range(min = 1))]
@@ -147,6 +209,23 @@ pub struct ClientLimits {
     /// Subscriptions of one session. Default `10_000`: gateways fit, a runaway loop does not.
     #[schemars(range(min = 1))]
     pub subscriptions: u32,
+    /// Shared subscriptions of one session; they count as subscriptions too. Default `1000`: each of them may get a copy of
+    /// every message, and a worker that takes part in more groups than that is rare.
+    pub shared_subscriptions: u32,
+    /// Memory of the subscriptions of one session: 150 bytes and the text of each, 100 for each level of a filter with a
+    /// wildcard, 300 for a shared group. Default `"8MiB"`: 10,000 filters of six levels fit, and what one client's
+    /// wildcards make a message visit stays a matter of milliseconds.
+    #[serde(with = "units::byte_size")]
+    #[schemars(
+        with = "units::ByteSizeSchema",
+        range(min = 1024, max = 4_294_967_295_u64)
+    )]
+    pub subscription_bytes: u32,
+    /// Subscription identifiers in one message. A message that more of a client's overlapping subscriptions match is sent
+    /// several times, each time with other identifiers. Default `64`: nobody has so many on purpose, and 10,000 of them
+    /// would be 40 KiB with each message.
+    #[schemars(range(min = 1))]
+    pub message_identifiers: u16,
     /// Topic aliases in each direction (MQTT 5.0). Default `64`: the topics a device repeats, some KiB of memory.
     pub topic_aliases: u16,
     /// PUBLISH packets that one connection may send. Over a rate it is not read until it may send again; nothing is
@@ -164,6 +243,10 @@ pub struct ClientLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserLimits {
+    /// Sessions that outlive their connection; a client that would begin one more is refused (0x97). Sessions are counted
+    /// from the first connection on that their client makes while there is a limit, and from the start of the broker. 0 is
+    /// no limit. Default `0`: many devices may share a user.
+    pub sessions: u32,
     /// Connections, counted after the login; one too many is refused (0x9F). 0 is no limit. Default `0`: many devices
     /// may share a user.
     #[serde(with = "rate::count")]
@@ -184,6 +267,10 @@ pub struct UserLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AddressLimits {
+    /// Sessions that outlive their connection, by the address of the last one; a client that would begin one more is
+    /// refused (0x97). After a start of the broker a session counts once its client has come back. 0 is no limit. Default
+    /// `0`, as `connects`. `10_000` is a good value for a broker that clients reach directly.
+    pub sessions: u32,
     /// Connections; one too many is closed before its TLS handshake. 0 is no limit. Default `0`: a whole site or a load
     /// balancer may share an address. `"100/s"` is a good value for a broker that clients reach directly.
     #[serde(with = "rate::count")]
@@ -210,23 +297,31 @@ pub enum QueuePolicy {
     RejectNew,
     /// Drops the oldest.
     DropOldest,
+    /// Makes its publisher wait.
+    Hold,
 }
 
 impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             connections: 1_000_000,
+            sessions: 1_000_000,
             connect_rate: 10_000,
             connect_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
+            tcp_keepalive: Duration::from_mins(10),
             handshakes: 4096,
             max_packet: MIB,
+            max_payload: 0,
             client_id_length: 256,
+            allow_zero_length_clientid: true,
             topic_length: 4096,
             topic_levels: 128,
+            packet_filters: 256,
             max_qos: 2,
             session_expiry: Duration::from_hours(168),
             keep_alive_max: Duration::ZERO,
+            retain_available: true,
             retained_messages: 1_000_000,
             retained_bytes: 1024 * u64::from(MIB),
             retained_payload: MIB,
@@ -247,12 +342,18 @@ impl Default for ClientLimits {
             queue: 10_000,
             queue_bytes: 64 * MIB,
             queue_policy: QueuePolicy::RejectNew,
+            queue_hold: Duration::from_secs(10),
             queue_qos0: false,
             queue_age: Duration::ZERO,
             queue_priorities: Vec::new(),
             inflight: 1024,
+            inflight_bytes: 0,
+            upgrade_outgoing_qos: false,
             receive_maximum: 1024,
             subscriptions: 10_000,
+            shared_subscriptions: 1000,
+            subscription_bytes: 8 * MIB,
+            message_identifiers: 64,
             topic_aliases: 64,
             messages: Rate::NONE,
             bytes: Rate::NONE,
@@ -275,17 +376,21 @@ impl LimitsConfig {
         let session_expiry = u32::try_from(self.session_expiry.as_secs()).unwrap_or(u32::MAX);
         Limits {
             packet_bytes_max: self.max_packet,
+            payload_bytes_max: limit_or_none(self.max_payload),
+            assigns_client_ids: self.allow_zero_length_clientid,
             client_id_bytes_max: self.client_id_length,
             topic_bytes_max: self.topic_length,
             topic_levels_max: self.topic_levels,
             subscriptions_max: self.client.subscriptions,
             receive_maximum: self.client.receive_maximum,
             inflight_max: self.client.inflight,
+            inflight_bytes_max: limit_or_none(self.client.inflight_bytes),
             queue_messages_max: self.client.queue,
             queue_bytes_max: self.client.queue_bytes,
             queue_policy: match self.client.queue_policy {
                 QueuePolicy::RejectNew => limits::QueuePolicy::RejectNew,
                 QueuePolicy::DropOldest => limits::QueuePolicy::DropOldest,
+                QueuePolicy::Hold => limits::QueuePolicy::Hold,
             },
             queue_qos0: self.client.queue_qos0,
             queue_age_max: self.client.queue_age_max(),
@@ -300,7 +405,13 @@ impl LimitsConfig {
                 1 => QoS::AtLeastOnce,
                 _ => QoS::ExactlyOnce,
             },
+            retain_available: self.retain_available && self.retained_messages > 0,
             ..Limits::default()
         }
     }
+}
+
+/// 0 is no limit.
+const fn limit_or_none(bytes: u32) -> u32 {
+    if bytes == 0 { u32::MAX } else { bytes }
 }

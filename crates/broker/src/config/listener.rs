@@ -16,7 +16,7 @@ use super::{Anonymous, Network, units};
 pub struct ListenerConfig {
     /// Where it listens: `"address:port"`, a list of them, or a port alone for every IPv4 and IPv6 address of this
     /// machine. `"localhost:1883"` is both loopback addresses, `"unix:/run/thrum.sock"` a Unix socket. Port 0 takes a
-    /// free port, printed at start. Has no default: a listener needs an address.
+    /// free port, printed at start. A listener needs an address; only `mqtt` has a default, port 1883 of every address.
     #[serde(with = "units::bind")]
     #[schemars(with = "units::BindSchema")]
     pub bind: Vec<Bind>,
@@ -57,8 +57,15 @@ pub struct ListenerConfig {
     /// Put before every topic of this listener's clients, and taken off again for them: tenants that do not see each
     /// other. `%u` is the user name, `%c` the client identifier. Default `""`.
     pub mount_point: String,
+    /// What this listener's clients publish may be retained. With `false` clients of MQTT 5.0 are told so (Retain
+    /// Available 0) and disconnected if they publish something to be retained (0x9A); of others it is delivered as if it
+    /// were not to be retained. What others have retained they are sent. Default `true`.
+    pub retain_available: bool,
     /// Names of the authentication backends that are asked, in this order. Default `[]`: those of `auth.chain`.
     pub auth: Vec<String>,
+    /// Versions of MQTT that clients may speak here: `"3.1"`, `"3.1.1"` and `"5.0"`; others are refused (0x84, and 1 in 3.x).
+    /// Default `["3.1", "3.1.1", "5.0"]`.
+    pub accept_protocol_versions: Vec<ProtocolVersion>,
     /// Who may connect here without credentials: `"loopback"`, `true` or `false`, as `auth.anonymous`. Default
     /// `"inherit"`: what `auth.anonymous` says.
     #[serde(with = "units::inherited_anonymous")]
@@ -83,7 +90,13 @@ impl Default for ListenerConfig {
             messages: Rate::NONE,
             bytes: Rate::NONE,
             mount_point: String::new(),
+            retain_available: true,
             auth: Vec::new(),
+            accept_protocol_versions: vec![
+                ProtocolVersion::V31,
+                ProtocolVersion::V311,
+                ProtocolVersion::V5,
+            ],
             anonymous: None,
             tls: TlsConfig::default(),
         }
@@ -114,6 +127,21 @@ impl From<SocketAddr> for Bind {
     }
 }
 
+/// A version of MQTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum ProtocolVersion {
+    /// 3.1.
+    #[serde(rename = "3.1")]
+    V31,
+    /// 3.1.1.
+    #[serde(rename = "3.1.1")]
+    V311,
+    /// 5.0.
+    #[serde(rename = "5.0")]
+    V5,
+}
+
 /// What carries MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -139,6 +167,11 @@ pub struct TlsConfig {
     /// File with the private key of `cert`, as PEM without a pass phrase. Default `""`: in the file of `cert`.
     #[schemars(with = "String")]
     pub key: PathBuf,
+    /// File with certificates, as PEM, that may stand between `cert` (and those of `sni`) and the authority: those that are
+    /// needed and not in the file of `cert` are shown to clients too, so that who trusts the root alone can connect. May
+    /// hold others. Default `""`: the file of `cert` has them.
+    #[schemars(with = "String")]
+    pub chain: PathBuf,
     /// File with the authorities whose client certificates are believed, as PEM. Default `""`: clients show none.
     #[schemars(with = "String")]
     pub ca: PathBuf,
@@ -166,6 +199,7 @@ impl Default for TlsConfig {
         Self {
             cert: PathBuf::new(),
             key: PathBuf::new(),
+            chain: PathBuf::new(),
             ca: PathBuf::new(),
             client_cert: ClientCert::Required,
             crl: Vec::new(),

@@ -25,15 +25,15 @@ use thrum_routing::Strategy;
 
 pub use limits::{AddressLimits, ClientLimits, LimitsConfig, QueuePolicy, UserLimits};
 pub use listener::{
-    Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, TlsConfig, TlsVersion,
-    Transport,
+    Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, ProtocolVersion,
+    TlsConfig, TlsVersion, Transport,
 };
 pub use network::{Network, NotANetwork};
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, Rate, RateSchema};
-pub use storage::{Durability, StorageConfig};
-pub use thrum_settings::Anonymous;
+pub use storage::{Durability, StorageConfig, Wills};
+pub use thrum_settings::{Anonymous, ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use tls::TlsFilesConfig;
 
 /// The port that IANA assigned to MQTT.
@@ -46,7 +46,8 @@ pub struct Config {
     /// This node itself.
     pub node: NodeConfig,
     /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
-    /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
+    /// With any table here, only the listeners that have one are open. Without one, it is `mqtt` on port 1883 of every
+    /// address.
     pub listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub tls: TlsFilesConfig,
@@ -142,6 +143,16 @@ pub struct AuthConfig {
     #[serde(with = "units::anonymous")]
     #[schemars(with = "units::AnonymousSchema")]
     pub anonymous: Anonymous,
+    /// Who may take over a client identifier that has a session, connected or not: `"same_user"` (the user that the
+    /// session belongs to; another one is refused with 0x85, in 3.x with return code 2) or `"any_user"` (the session of
+    /// the user before ends, and what waited is given to nobody). What a client without user name left belongs to nobody.
+    /// Default `"same_user"`: nobody ends the session of another by knowing its name.
+    pub takeover: Takeover,
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; with `%u` it says nothing
+    /// about clients without user name. Others are refused with 0x85 (3.x: return code 2), but for identifiers that the
+    /// broker gives. Default `""`: any, and who comes first has it.
+    #[schemars(with = "ClientIdPatternSchema")]
+    pub client_id: ClientIdPattern,
 }
 
 /// Settings of shared subscriptions.
@@ -183,6 +194,10 @@ pub struct LogConfig {
     pub level: String,
     /// Form of a line: `"text"` for people or `"json"` for machines. Default `"text"`.
     pub format: LogFormat,
+    /// Lines a second, at the level `info`, that tell of clients: one when a client comes, and one when it goes, with the
+    /// reason. What is left out is counted. 0 is none. Default `100`: everybody of a quiet day, and no full disk when all
+    /// come back at once.
+    pub clients: u32,
 }
 
 impl Default for LogConfig {
@@ -190,6 +205,7 @@ impl Default for LogConfig {
         Self {
             level: "info".to_owned(),
             format: LogFormat::Text,
+            clients: 100,
         }
     }
 }

@@ -36,8 +36,10 @@ pub struct FlappingConfig {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(min = 1, max = 86_400))]
     pub window: Duration,
-    /// Connections of one client identifier in the window; one more and it is banned. Those whose login fails do not
-    /// count: who does not know a password must not get its owner banned. 0 is no limit. Default `15`, as EMQX.
+    /// Connections of one client in the window; one more and it is banned. A client is a client identifier together with
+    /// its user, without user name together with the address it comes from (IPv6: the network of 64 bits): who connects
+    /// under the identifier of another bans only itself. Those whose login fails do not count. 0 is no limit. Default
+    /// `15`, as EMQX.
     pub connects: u32,
     /// Connections of one user in the window; one more and the user is banned. 0 is no limit. Default `0`: many devices
     /// may share a user.
@@ -72,8 +74,9 @@ impl Default for FlappingConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct LoginsConfig {
     /// Failed logins of one address (for IPv6 its network of 64 bits) in the window, after which it has to wait. A user
-    /// who has logged in from that address before is counted alone and does not wait for the others, so that one wrong
-    /// device locks nobody else out behind a shared address; loopback addresses do not wait. 0 is no limit. Default
+    /// who has logged in from that address before is counted alone and does not wait for the others, and so is each client
+    /// identifier that the user has logged in with from there, so that neither one wrong device nor one who guesses locks
+    /// anybody else out behind a shared address; loopback addresses do not wait. 0 is no limit. Default
     /// `30`: 30 guesses a minute find no sane password, and a handful of devices with a wrong one do not reach it.
     pub failures: u32,
     /// Time in which they are counted. Default `"1m"`: the pace at which devices try again.

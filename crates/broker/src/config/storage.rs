@@ -18,6 +18,11 @@ pub struct StorageConfig {
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema", range(min = 1_048_576))]
     pub max_disk: u64,
+    /// Whose wills survive the end of the broker without a stop (`kill -9`, loss of power): `"all"`, also those of sessions
+    /// that end with their connection, or `"persistent"`, only those of sessions with an expiry. Default `"all"`: a will
+    /// says that a client is gone, also when the broker went first. With it the CONNACK of a client that leaves a will waits
+    /// for the disk; clients without a will pay nothing.
+    pub wills: Wills,
 }
 
 impl Default for StorageConfig {
@@ -25,6 +30,7 @@ impl Default for StorageConfig {
         Self {
             durability: Durability::Fsync,
             max_disk: 16 * 1024 * 1024 * 1024,
+            wills: Wills::All,
         }
     }
 }
@@ -41,4 +47,16 @@ pub enum Durability {
     Os,
     /// Nothing is written.
     Memory,
+}
+
+/// Which wills are kept on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Wills {
+    /// Every will.
+    #[default]
+    All,
+    /// Those of sessions that outlive their connection.
+    Persistent,
 }

@@ -108,6 +108,11 @@ impl Journal {
         self.submitter.health()
     }
 
+    /// Has the storage thread look whether its folder is still where it was.
+    pub(crate) fn look(&self) {
+        self.submitter.look();
+    }
+
     /// The counters of the storage thread.
     pub(crate) fn metrics(&self) -> MetricsSnapshot {
         self.submitter.metrics()

@@ -29,6 +29,7 @@ use thrum_routing::{Destination, FilterId, Index};
 use crate::changes::{Changes, Version};
 use crate::groups::Groups;
 use crate::node::WorkerId;
+use crate::queue_room::QueueRoom;
 
 /// Shards for each kind of filter on a node with several workers; with one nobody else wants the lock.
 const SHARDS: usize = 64;
@@ -49,6 +50,7 @@ pub(crate) struct Member {
     pub(crate) identifier: Option<u32>,
     /// What it is given must survive a crash.
     pub(crate) durable: bool,
+    pub(crate) room: Arc<QueueRoom>,
 }
 
 impl Destination for Member {
@@ -59,19 +61,39 @@ impl Destination for Member {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 enum Interested {
     Worker(WorkerId),
     /// A worker with a durable session among those that want it.
     Durable(WorkerId),
+    /// A session whose queue is nearly full.
+    NearlyFull(Arc<QueueRoom>),
+    /// A worker on which the queues of all sessions that want it are nearly full.
+    AllNearlyFull(WorkerId),
+    Group(GroupId),
+}
+
+/// Tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum InterestKey {
+    Worker(WorkerId),
+    Durable(WorkerId),
+    NearlyFull(u64),
+    AllNearlyFull(WorkerId),
     Group(GroupId),
 }
 
 impl Destination for Interested {
-    type Key = Self;
+    type Key = InterestKey;
 
-    fn key(&self) -> Self {
-        *self
+    fn key(&self) -> InterestKey {
+        match self {
+            Self::Worker(worker) => InterestKey::Worker(*worker),
+            Self::Durable(worker) => InterestKey::Durable(*worker),
+            Self::NearlyFull(room) => InterestKey::NearlyFull(room.session.id),
+            Self::AllNearlyFull(worker) => InterestKey::AllNearlyFull(*worker),
+            Self::Group(group) => InterestKey::Group(*group),
+        }
     }
 }
 
@@ -82,6 +104,10 @@ pub(crate) struct Route {
     pub(crate) workers: u64,
     /// Those of them that have to write it down.
     pub(crate) durable: u64,
+    /// Those of them with a session that is certain to have room.
+    pub(crate) certain: u64,
+    /// The sessions whose queues are nearly full; none as a rule.
+    pub(crate) nearly_full: Vec<Arc<QueueRoom>>,
     /// Shared groups with their members at the time of the look-up.
     pub(crate) groups: Vec<(GroupId, Arc<Group<Member>>)>,
 }
@@ -122,6 +148,11 @@ struct Shard {
 }
 
 impl Interest {
+    /// How shared groups choose their members.
+    pub(crate) const fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
     pub(crate) fn new(strategy: Strategy, workers: usize) -> Self {
         let shards = if workers > 1 { SHARDS } else { 1 };
         Self {
@@ -147,7 +178,7 @@ impl Interest {
     }
 
     pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
-        self.remove(filter, Interested::Worker(worker));
+        self.remove(filter, InterestKey::Worker(worker));
     }
 
     /// The worker's first durable session subscribes.
@@ -156,72 +187,117 @@ impl Interest {
     }
 
     pub(crate) fn remove_durable(&self, filter: &str, worker: WorkerId) {
-        self.remove(filter, Interested::Durable(worker));
+        self.remove(filter, InterestKey::Durable(worker));
+    }
+
+    /// The queue of a session that subscribes is nearly full. To be called before the session can be found.
+    pub(crate) fn add_nearly_full(&self, filter: &str, room: &Arc<QueueRoom>) {
+        self.put(filter, Interested::NearlyFull(Arc::clone(room)));
+    }
+
+    pub(crate) fn remove_nearly_full(&self, filter: &str, session: u64) {
+        self.take(filter, InterestKey::NearlyFull(session));
+    }
+
+    /// The queues of all the worker's sessions that subscribe are nearly full.
+    pub(crate) fn set_all_nearly_full(&self, filter: &str, worker: WorkerId, are_all: bool) {
+        if are_all {
+            self.add(filter, Interested::AllNearlyFull(worker));
+        } else {
+            self.remove(filter, InterestKey::AllNearlyFull(worker));
+        }
     }
 
     fn add(&self, filter: &str, interested: Interested) {
         if self.has_several_workers {
-            let shard = self.shard_of_filter(filter);
-            let mut index = shard.write();
-            index.insert(filter, interested);
-            shard.count(&index);
-            drop(index);
-            self.changes.note(filter);
+            self.put(filter, interested);
         }
     }
 
-    fn remove(&self, filter: &str, interested: Interested) {
+    fn remove(&self, filter: &str, key: InterestKey) {
         if self.has_several_workers {
-            let shard = self.shard_of_filter(filter);
-            let mut index = shard.write();
-            index.remove(filter, interested);
-            shard.count(&index);
-            drop(index);
-            self.changes.note(filter);
+            self.take(filter, key);
         }
     }
 
-    /// Looks a topic up; returns the version that the route belongs to.
+    fn put(&self, filter: &str, interested: Interested) {
+        let shard = self.shard_of_filter(filter);
+        let mut index = shard.write();
+        index.insert(filter, interested);
+        shard.count(&index);
+        drop(index);
+        self.changes.note(filter);
+    }
+
+    fn take(&self, filter: &str, key: InterestKey) {
+        let shard = self.shard_of_filter(filter);
+        let mut index = shard.write();
+        index.remove(filter, key);
+        shard.count(&index);
+        drop(index);
+        self.changes.note(filter);
+    }
+
+    /// Looks a topic up; returns the version that the route belongs to, and how much work it was.
     pub(crate) fn route(
         &self,
         topic: &str,
         scratch: &mut Vec<FilterId>,
         route: &mut Route,
-    ) -> Version {
+    ) -> (Version, usize) {
         let version = self.changes.version(topic);
+        let mut visits = 0;
         route.workers = 0;
         route.durable = 0;
+        route.certain = 0;
+        route.nearly_full.clear();
         route.groups.clear();
-        self.collect(self.exact(topic), topic, scratch, route);
+        visits += self.collect(self.exact(topic), topic, scratch, route);
         if let Some(beginning) = beginning(topic) {
-            self.collect(self.deep(beginning), topic, scratch, route);
+            visits += self.collect(self.deep(beginning), topic, scratch, route);
         }
-        self.collect(self.broad(), topic, scratch, route);
-        version
+        visits += self.collect(self.broad(), topic, scratch, route);
+        if route.nearly_full.len() > 1 {
+            route.nearly_full.sort_by_key(|room| room.session.id);
+            route.nearly_full.dedup_by_key(|room| room.session.id);
+        }
+        (version, visits)
     }
 
-    fn collect(&self, shard: &Shard, topic: &str, scratch: &mut Vec<FilterId>, route: &mut Route) {
+    fn collect(
+        &self,
+        shard: &Shard,
+        topic: &str,
+        scratch: &mut Vec<FilterId>,
+        route: &mut Route,
+    ) -> usize {
         if shard.filters.load(Ordering::Relaxed) == 0 {
-            return;
+            return 0;
         }
         scratch.clear();
         let index = shard.read();
-        index.matches(topic, scratch);
-        let interested = scratch
-            .iter()
-            .flat_map(|filter| index.destinations(*filter));
-        for interested in interested {
-            match interested {
-                Interested::Worker(worker) => route.workers |= worker.bit(),
-                Interested::Durable(worker) => route.durable |= worker.bit(),
-                Interested::Group(group) => {
-                    let members = self.members(*group);
-                    route
-                        .groups
-                        .extend(members.map(|members| (*group, members)));
+        let visits = index.matches(topic, scratch);
+        for filter in scratch.iter() {
+            let (mut workers, mut uncertain) = (0, 0);
+            for interested in index.destinations(*filter) {
+                match interested {
+                    Interested::Worker(worker) => workers |= worker.bit(),
+                    Interested::Durable(worker) => route.durable |= worker.bit(),
+                    Interested::NearlyFull(room) => route.nearly_full.push(Arc::clone(room)),
+                    Interested::AllNearlyFull(worker) => uncertain |= worker.bit(),
+                    Interested::Group(group) => self.collect_group(*group, route),
                 }
             }
+            route.workers |= workers;
+            route.certain |= workers & !uncertain;
         }
+        visits
+    }
+
+    fn collect_group(&self, group: GroupId, route: &mut Route) {
+        let members = self.members(group);
+        let found = members.map(|members| (group, members));
+        route.groups.extend(found);
     }
 
     /// A session subscribes to a shared filter; an existing membership gets the new options.
@@ -252,7 +328,7 @@ impl Interest {
         let mut index = shard.write();
         let mut groups = self.write_groups();
         if groups.remove(group, session) {
-            index.remove(&filter, Interested::Group(group));
+            index.remove(&filter, InterestKey::Group(group));
             shard.count(&index);
         }
         drop(groups);

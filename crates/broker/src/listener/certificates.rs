@@ -160,12 +160,20 @@ fn log_renewed(listener: &str, changed: &[String], certificates: &[ServerCertifi
 
 fn stamps(tls: &TlsConfig) -> Vec<(PathBuf, Option<FileStamp>)> {
     let more = tls.sni.values().flat_map(|one| [&one.cert, &one.key]);
-    let one = [&tls.cert, &tls.key, &tls.ca].into_iter();
+    let one = [&tls.cert, &tls.key, &tls.chain, &tls.ca].into_iter();
     let all = one.chain(more).chain(&tls.crl);
     let named = all.filter(|path| !path.as_os_str().is_empty());
     named
         .map(|path| (path.clone(), FileStamp::of(path)))
         .collect()
+}
+
+/// What is to be said of a certificate that is still valid, but not for long.
+pub(super) fn ends_soon(certificate: &ServerCertificate, now: Time) -> Option<String> {
+    let file = certificate.file.display();
+    let until = &certificate.validity.until_date;
+    (age(&certificate.validity, now) == Age::Old)
+        .then(|| format!("the certificate '{file}' ends soon, at {until}; renew it"))
 }
 
 fn age(validity: &Validity, now: Time) -> Age {

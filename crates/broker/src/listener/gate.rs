@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use thrum_codec::Version;
 use thrum_transport::Acceptor;
 
 use super::mount::MountTemplate;
-use crate::config::{Anonymous, CertificateName, ListenerConfig, Network, Transport};
+use crate::config::{
+    Anonymous, CertificateName, ListenerConfig, Network, ProtocolVersion, Transport,
+};
 use crate::peer::Peer;
 use crate::protection::{Account, Paces};
 
@@ -17,6 +20,8 @@ pub(crate) struct Gate {
     pub(crate) name: Arc<str>,
     /// Shared with the gates of the same name before and after this one.
     open: Arc<AtomicU32>,
+    /// Connections that came through this very one, and those on their way to a worker: it is needed until they have gone.
+    own: AtomicU32,
     /// 0 is no limit.
     connections_max: u32,
     /// Rates of the listener.
@@ -34,8 +39,12 @@ pub(crate) struct Gate {
     pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
     pub(crate) username: CertificateName,
+    /// Versions of MQTT that its clients may speak.
+    versions: Box<[ProtocolVersion]>,
     /// What stands before the topics of its clients.
     pub(crate) mount: Option<MountTemplate>,
+    /// What its clients publish may be retained.
+    pub(crate) retain_available: bool,
     /// Proxies that say whom they speak for; none if there are none and clients come by themselves.
     pub(crate) proxies: Option<Box<[Network]>>,
 }
@@ -50,6 +59,7 @@ impl Gate {
         Self {
             name: name.into(),
             open: before.map_or_else(Arc::default, |before| Arc::clone(&before.open)),
+            own: AtomicU32::new(0),
             connections_max: config.max_connections,
             paces: Paces::new(&config.connect_rate, &config.messages, &config.bytes),
             account: before.map_or_else(Arc::default, |before| Arc::clone(&before.account)),
@@ -61,7 +71,9 @@ impl Gate {
             acceptor: RwLock::new(acceptor),
             is_quic: config.transport == Transport::Quic,
             username,
+            versions: config.accept_protocol_versions.as_slice().into(),
             mount: MountTemplate::new(&config.mount_point),
+            retain_available: config.retain_available,
             proxies: config
                 .proxy_protocol
                 .then(|| config.proxy_from.clone().into_boxed_slice()),
@@ -70,7 +82,8 @@ impl Gate {
 
     /// Counts a new connection in; false if the listener is full.
     #[must_use]
-    pub(crate) fn enter(&self) -> bool {
+    pub(super) fn enter(&self) -> bool {
+        self.hold();
         let before = self.open.fetch_add(1, Ordering::Relaxed);
         if self.connections_max == 0 || before < self.connections_max {
             return true;
@@ -80,8 +93,34 @@ impl Gate {
     }
 
     /// Counts a connection out.
-    pub(crate) fn leave(&self) {
+    pub(super) fn leave(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
+        self.release();
+    }
+
+    /// A connection is on its way to a worker.
+    pub(crate) fn hold(&self) {
+        self.own.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has arrived.
+    pub(crate) fn release(&self) {
+        self.own.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// No connection that came through it is left.
+    pub(super) fn is_unused(&self) -> bool {
+        self.own.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether its clients may speak that version.
+    pub(crate) fn accepts(&self, version: Version) -> bool {
+        let named = match version {
+            Version::V31 => ProtocolVersion::V31,
+            Version::V311 => ProtocolVersion::V311,
+            Version::V5 => ProtocolVersion::V5,
+        };
+        self.versions.contains(&named)
     }
 
     /// TLS and WebSocket of its next connection.
@@ -129,43 +168,6 @@ const fn code(anonymous: Option<Anonymous>) -> u8 {
     }
 }
 
-/// All gates there were, by number: none is used a second time, so that a connection can name its own in two bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Gates {
-    list: RwLock<Vec<Arc<Gate>>>,
-}
-
-impl Gates {
-    /// Adds one; none if the numbers are used up, after so many reloads that changed a listener.
-    pub(crate) fn add(&self, gate: Arc<Gate>) -> Option<u16> {
-        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        let number = u16::try_from(list.len()).ok()?;
-        list.push(gate);
-        Some(number)
-    }
-
-    /// Adds those that a worker does not know yet to its own list.
-    pub(crate) fn learn(&self, known: &mut Vec<Arc<Gate>>) {
-        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        known.extend_from_slice(list.get(known.len()..).unwrap_or_default());
-    }
-
-    /// Sockets of clients, in their handshake or beyond it.
-    pub(crate) fn open_sockets(&self) -> u64 {
-        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        let mut counted: Vec<*const AtomicU32> = Vec::with_capacity(list.len());
-        let mut sum = 0;
-        for gate in list.iter() {
-            let counter = Arc::as_ptr(&gate.open);
-            if !counted.contains(&counter) {
-                counted.push(counter);
-                sum += u64::from(gate.open.load(Ordering::Relaxed));
-            }
-        }
-        sum
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,32 +201,5 @@ mod tests {
             second.put_in_force();
             assert_eq!(first.anonymous_now(), anonymous);
         }
-    }
-
-    #[test]
-    fn connections_are_counted_over_a_reload() {
-        let config = ListenerConfig {
-            max_connections: 2,
-            ..ListenerConfig::default()
-        };
-        let gates = Gates::default();
-        let plain = || Acceptor::new(None, None).expect("plain TCP needs nothing");
-        let first = Arc::new(Gate::new(
-            "a",
-            (&config, plain(), CertificateName::None),
-            None,
-        ));
-        assert_eq!(gates.add(Arc::clone(&first)), Some(0));
-        assert!(first.enter());
-        let second = Arc::new(Gate::new(
-            "a",
-            (&config, plain(), CertificateName::None),
-            Some(&first),
-        ));
-        assert_eq!(gates.add(Arc::clone(&second)), Some(1));
-        assert!(second.enter() && !second.enter());
-        assert_eq!(gates.open_sockets(), 2);
-        first.leave();
-        assert!(second.enter());
     }
 }

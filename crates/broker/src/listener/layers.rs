@@ -38,6 +38,10 @@ pub(super) fn acceptor(
             listener.tls_from
         )));
     }
+    if listener.accept_protocol_versions.is_empty() {
+        let cause = "accept_protocol_versions names no version; leave it out to accept all of them";
+        return Err(refused(cause.to_owned()));
+    }
     let tls = tls_of(config, listener).map(tls_options);
     let websocket = (listener.transport == Transport::WebSocket).then(|| WebSocketOptions {
         path: listener.path.clone(),
@@ -49,11 +53,7 @@ pub(super) fn acceptor(
         None => Acceptor::new(tls, websocket),
         Some(before) => before.renewed(tls, websocket),
     };
-    let acceptor = acceptor.map_err(|error| refused(error.to_string()))?;
-    for warning in acceptor.warnings() {
-        tracing::warn!(listener = name, "{warning}");
-    }
-    Ok(acceptor)
+    acceptor.map_err(|error| refused(error.to_string()))
 }
 
 /// In the words of who sets TLS up.
@@ -73,6 +73,7 @@ pub(super) fn tls_options(tls: &TlsConfig) -> ServerTlsOptions {
                 ClientCertificate::None
             }
         },
+        chain_file: (!tls.chain.as_os_str().is_empty()).then(|| tls.chain.clone()),
         ca_file: has_ca.then(|| tls.ca.clone()),
         crl_files: tls.crl.clone(),
         min_version: match tls.min_version {

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod gate;
+mod gates;
 mod layers;
 mod mount;
 mod plan;
@@ -13,17 +14,20 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::net::SocketFlags;
+use thrum_protocol::Time;
 
 pub(crate) use certificates::CertificateWatch;
-pub(crate) use gate::{Gate, Gates};
+pub(crate) use gate::Gate;
+pub(crate) use gates::{Gates, Numbered};
 pub(crate) use plan::{Change, Plan, Standing};
 
-use crate::config::{Bind, ListenerConfig, Transport};
+use crate::config::{Bind, Config, ListenerConfig, Transport};
 use crate::peer::Peer;
 use crate::protection::BanFileError;
 use crate::socket::Socket;
@@ -119,6 +123,31 @@ impl fmt::Display for Listening {
     }
 }
 
+/// Reads the files of a listener as a start does; what works but will not be liked.
+///
+/// # Errors
+/// What a start would refuse before it opens a socket.
+pub(crate) fn check(
+    config: &Config,
+    (name, listener): (&str, &ListenerConfig),
+    now: Time,
+) -> Result<Vec<String>, StartError> {
+    let acceptor = layers::acceptor(config, (name, listener), None)?;
+    if listener.transport == Transport::Quic {
+        quic::check(&listener.bind, &acceptor).map_err(|cause| StartError::Listener {
+            listener: name.to_owned(),
+            cause,
+        })?;
+    }
+    let warnings = acceptor.warnings().iter().cloned();
+    let ending = acceptor.certificates().iter();
+    let ending = ending.filter_map(|certificate| certificates::ends_soon(certificate, now));
+    let warnings = warnings.chain(ending);
+    Ok(warnings
+        .map(|warning| format!("listener {name:?}: {warning}"))
+        .collect())
+}
+
 /// One worker's socket of a listener.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -137,7 +166,7 @@ impl Listener {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, address) = rustix::net::acceptfrom_with(&self.socket, flags)?;
         let address = address.and_then(|address| SocketAddr::try_from(address).ok());
-        Ok((socket.into(), address.map_or(Peer::Local, Peer::Address)))
+        Ok((socket.into(), address.map_or(Peer::Local, Peer::from)))
     }
 }
 
@@ -165,13 +194,22 @@ impl Source for Listener {
     }
 }
 
-/// One listening socket per worker on the same address, and the address with its real port.
-fn bind(address: &Bind, workers: usize) -> io::Result<(Vec<OwnedFd>, Bind)> {
+/// How the sockets of a new address are made.
+#[derive(Clone, Copy, Debug)]
+struct Sockets {
+    /// One for each worker.
+    count: usize,
+    /// `limits.tcp_keepalive`.
+    keepalive: Duration,
+}
+
+/// The listening sockets of an address, and the address with its real port.
+fn bind(address: &Bind, wanted: Sockets) -> io::Result<(Vec<OwnedFd>, Bind)> {
     match address {
         Bind::Address(address) => {
-            let (sockets, address) = tcp::bind(*address, workers)?;
+            let (sockets, address) = tcp::bind(*address, wanted)?;
             Ok((sockets, Bind::Address(address)))
         }
-        Bind::Unix(path) => Ok((unix::bind(path, workers)?, address.clone())),
+        Bind::Unix(path) => Ok((unix::bind(path, wanted.count)?, address.clone())),
     }
 }

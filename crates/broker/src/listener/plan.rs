@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use thrum_transport::{Acceptor, ServerCertificate};
 
 use super::quic::{QuicPlace, Renewal};
-use super::{Gate, Gates, Listener, Listening, StartError, layers};
+use super::{Gate, Gates, Listener, Listening, Numbered, Sockets, StartError, layers};
 use crate::config::{Bind, CertificateName, Config, ListenerConfig, Transport};
 use crate::node::Node;
 
@@ -22,8 +22,8 @@ pub(crate) struct Place {
     pub(crate) real: Bind,
     /// The same in all workers.
     number: u32,
-    /// The listener's gate, with its number.
-    gate: (u16, Arc<Gate>),
+    /// The listener's gate.
+    gate: Arc<Numbered>,
 }
 
 /// What is listened on now.
@@ -31,7 +31,7 @@ pub(crate) struct Place {
 pub(crate) struct Standing {
     places: Vec<Place>,
     /// The gate of each listener.
-    gates: Vec<(String, (u16, Arc<Gate>))>,
+    gates: Vec<(String, Arc<Numbered>)>,
     quic: Vec<QuicPlace>,
     /// Threads that give QUIC addresses up: they take nobody new, and the last who came through them are told.
     ending_quic: Vec<JoinHandle<()>>,
@@ -50,6 +50,8 @@ pub(crate) enum Change {
     Close(u32),
     /// Those who came through these gates go: they have no sockets of their own that could stay.
     Part(Vec<u16>),
+    /// Nobody is left who came through these gates, and their numbers will be those of others.
+    Forget(Vec<u16>),
 }
 
 /// What has to be done for a configuration.
@@ -67,7 +69,7 @@ pub(crate) struct Plan {
 
 /// The gate that a listener has from now on.
 struct ItsGate {
-    gate: (u16, Arc<Gate>),
+    gate: Arc<Numbered>,
     /// What it gets, if it stays.
     acceptor: Option<Acceptor>,
 }
@@ -102,7 +104,7 @@ impl Standing {
         }
     }
 
-    fn gate(&self, name: &str) -> Option<&(u16, Arc<Gate>)> {
+    fn gate(&self, name: &str) -> Option<&Arc<Numbered>> {
         let (_, gate) = self.gates.iter().find(|(known, _)| known == name)?;
         Some(gate)
     }
@@ -112,7 +114,7 @@ impl Standing {
         &self,
         config: &Config,
         (name, listener): (&str, &ListenerConfig),
-        gates: &Gates,
+        gates: &Arc<Gates>,
     ) -> Result<ItsGate, StartError> {
         let before = self.gate(name);
         let tls = layers::tls_of(config, listener);
@@ -120,7 +122,7 @@ impl Standing {
         let is_same =
             |(known, config): &(String, ListenerConfig)| known == name && config == listener;
         if let Some(before) = before
-            && before.1.username == username
+            && before.gate.username == username
             && self.configs.iter().any(is_same)
         {
             let acceptor = match tls {
@@ -128,16 +130,15 @@ impl Standing {
                 Some(_) => Some(self.renewed(config, (name, listener))?),
             };
             return Ok(ItsGate {
-                gate: before.clone(),
+                gate: Arc::clone(before),
                 acceptor,
             });
         }
         let acceptor = self.renewed(config, (name, listener))?;
-        let before = before.map(|(_, gate)| gate.as_ref());
-        let gate = Arc::new(Gate::new(name, (listener, acceptor, username), before));
-        let number = number_of(gates, name, &gate)?;
+        let before = before.map(|before| &*before.gate);
+        let gate = Gate::new(name, (listener, acceptor, username), before);
         Ok(ItsGate {
-            gate: (number, gate),
+            gate: numbered(gates, name, gate)?,
             acceptor: None,
         })
     }
@@ -148,8 +149,12 @@ impl Standing {
         config: &Config,
         (name, listener): (&str, &ListenerConfig),
     ) -> Result<Acceptor, StartError> {
-        let standing = self.gate(name).map(|(_, gate)| gate.acceptor());
-        layers::acceptor(config, (name, listener), standing.as_ref())
+        let standing = self.gate(name).map(|numbered| numbered.gate.acceptor());
+        let acceptor = layers::acceptor(config, (name, listener), standing.as_ref())?;
+        for warning in acceptor.warnings() {
+            tracing::warn!(listener = name, "{warning}");
+        }
+        Ok(acceptor)
     }
 
     /// Reads the files of a listener's TLS again, for its next connections.
@@ -157,8 +162,7 @@ impl Standing {
     /// # Errors
     /// Which file cannot be used, and why; then all of them stay as they were.
     pub(crate) fn renew_tls(&self, config: &Config, name: &str) -> Result<(), StartError> {
-        let (Some((_, gate)), Some(listener)) = (self.gate(name), config.listeners.get(name))
-        else {
+        let (Some(numbered), Some(listener)) = (self.gate(name), config.listeners.get(name)) else {
             return Ok(());
         };
         let acceptor = self.renewed(config, (name, listener))?;
@@ -169,25 +173,30 @@ impl Standing {
                 cause,
             })?;
         }
-        gate.renew(acceptor);
+        numbered.gate.renew(acceptor);
         Ok(())
     }
 
     /// The certificates that a listener shows.
     pub(crate) fn certificates(&self, name: &str) -> Vec<ServerCertificate> {
         let gate = self.gate(name);
-        gate.map_or_else(Vec::new, |(_, gate)| {
-            gate.acceptor().certificates().to_vec()
+        gate.map_or_else(Vec::new, |numbered| {
+            numbered.gate.acceptor().certificates().to_vec()
         })
     }
 }
 
-/// One more number for a gate.
-pub(super) fn number_of(gates: &Gates, name: &str, gate: &Arc<Gate>) -> Result<u16, StartError> {
-    let number = gates.add(Arc::clone(gate));
-    number.ok_or_else(|| StartError::Listener {
+/// The gate with a number of its own.
+pub(super) fn numbered(
+    gates: &Arc<Gates>,
+    name: &str,
+    gate: Gate,
+) -> Result<Arc<Numbered>, StartError> {
+    let numbered = gates.register(Arc::new(gate));
+    numbered.ok_or_else(|| StartError::Listener {
         listener: name.to_owned(),
-        cause: "listeners were changed 65,535 times since the start; restart the broker".to_owned(),
+        cause: "65,536 earlier forms of the listeners still have clients; restart the broker"
+            .to_owned(),
     })
 }
 
@@ -198,10 +207,12 @@ impl Plan {
         standing: &Standing,
         node: &Arc<Node>,
     ) -> Result<Self, StartError> {
-        let workers = node.workers();
+        let wanted = Sockets {
+            count: node.workers(),
+            keepalive: config.limits.tcp_keepalive,
+        };
         let mut left = standing.places.clone();
-        let of_quic = standing.quic.iter();
-        let mut left_quic: Vec<_> = of_quic.map(|place| (place.number, &place.asked)).collect();
+        let mut left_quic: Vec<&QuicPlace> = standing.quic.iter().collect();
         let mut plan = Self {
             standing: Standing {
                 places: Vec::new(),
@@ -220,19 +231,24 @@ impl Plan {
         for (name, listener) in &config.listeners {
             let ItsGate { gate, acceptor } =
                 standing.gate_for(config, (name, listener), &node.gates)?;
-            let renewed = acceptor.map(|acceptor| (Arc::clone(&gate.1), acceptor));
+            let renewed = acceptor.map(|acceptor| (Arc::clone(&gate.gate), acceptor));
             plan.renewed.extend(renewed);
-            plan.standing.gates.push((name.clone(), gate.clone()));
+            plan.standing.gates.push((name.clone(), Arc::clone(&gate)));
             if listener.transport == Transport::Quic {
-                let renewal = || Renewal::new(node, config, (name, listener), &gate.1);
-                plan.keep_or_open_quic(node, (name, listener), renewal, &mut left_quic)?;
+                let (its, of) = (&gate.gate, (name.as_str(), listener));
+                plan.keep_or_open_quic(
+                    node,
+                    of,
+                    |before| Renewal::new(node, config, of, (its, before)),
+                    &mut left_quic,
+                )?;
                 continue;
             }
             for address in &listener.bind {
                 let known = left.iter().position(|place| place.asked == *address);
                 let place = match known {
                     Some(known) => plan.keep(left.swap_remove(known), name, &gate),
-                    None => plan.open(name, address, &gate, workers)?,
+                    None => plan.open(name, address, &gate, wanted)?,
                 };
                 plan.standing.places.push(place);
             }
@@ -241,21 +257,22 @@ impl Plan {
         Ok(plan)
     }
 
-    /// `left` is what stands and has not been kept yet: numbers and addresses.
+    /// `left` is what stands and has not been kept yet.
     fn keep_or_open_quic(
         &mut self,
         node: &Arc<Node>,
         (name, listener): (&str, &ListenerConfig),
-        renewal: impl Fn() -> Result<Renewal, StartError>,
-        left: &mut Vec<(u32, &Bind)>,
+        renewal: impl Fn(Option<&QuicPlace>) -> Result<Renewal, StartError>,
+        left: &mut Vec<&QuicPlace>,
     ) -> Result<(), StartError> {
         for address in &listener.bind {
-            let renewal = renewal()?;
-            if let Some(known) = left.iter().position(|(_, asked)| *asked == address) {
-                let (number, _) = left.swap_remove(known);
-                self.renewed_quic.push((number, name.to_owned(), renewal));
+            if let Some(known) = left.iter().position(|place| place.asked == *address) {
+                let place = left.swap_remove(known);
+                let renewed = (place.number, name.to_owned(), renewal(Some(place))?);
+                self.renewed_quic.push(renewed);
                 continue;
             }
+            let renewal = renewal(None)?;
             let number = self.standing.numbers;
             self.standing.numbers += 1;
             let place = QuicPlace::open(node, (name, address, number), &renewal)?;
@@ -264,13 +281,13 @@ impl Plan {
         Ok(())
     }
 
-    fn keep(&mut self, before: Place, name: &str, gate: &(u16, Arc<Gate>)) -> Place {
-        if before.gate.0 != gate.0 {
-            self.regated.push((before.number, gate.0));
+    fn keep(&mut self, before: Place, name: &str, gate: &Arc<Numbered>) -> Place {
+        if before.gate.number != gate.number {
+            self.regated.push((before.number, gate.number));
         }
         Place {
             name: name.to_owned(),
-            gate: gate.clone(),
+            gate: Arc::clone(gate),
             ..before
         }
     }
@@ -279,23 +296,23 @@ impl Plan {
         &mut self,
         name: &str,
         address: &Bind,
-        gate: &(u16, Arc<Gate>),
-        workers: usize,
+        gate: &Arc<Numbered>,
+        wanted: Sockets,
     ) -> Result<Place, StartError> {
-        let (sockets, real) = super::bind(address, workers).map_err(|source| StartError::Bind {
+        let (sockets, real) = super::bind(address, wanted).map_err(|source| StartError::Bind {
             listener: name.to_owned(),
             address: address.clone(),
             source,
         })?;
         let number = self.standing.numbers;
         self.standing.numbers += 1;
-        self.opened.push((number, gate.0, sockets));
+        self.opened.push((number, gate.number, sockets));
         Ok(Place {
             name: name.to_owned(),
             asked: address.clone(),
             real,
             number,
-            gate: gate.clone(),
+            gate: Arc::clone(gate),
         })
     }
 
@@ -325,8 +342,8 @@ impl Plan {
                 changes.push(Change::Part(parting.clone()));
             }
         }
-        for (_, (_, gate)) in &self.standing.gates {
-            gate.put_in_force();
+        for (_, numbered) in &self.standing.gates {
+            numbered.gate.put_in_force();
         }
         *standing = self.standing;
         changes

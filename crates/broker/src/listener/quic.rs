@@ -3,20 +3,22 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use thrum_quic::{Host, Limits, QuicListener};
+use thrum_protocol::Time;
+use thrum_quic::{Admission, Host, Limits, QuicListener};
 use thrum_transport::{Acceptor, describe_certificate};
 
-use super::{Gate, Listening, StartError};
-use crate::config::{Bind, Config, ListenerConfig};
+use super::{Gate, Listening, Numbered, StartError};
+use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
 use crate::peer::Peer;
+use crate::protection::{Pace, SharedBucket};
 
 /// How long the clients of an address that is given up have to receive their last words, the DISCONNECT with its
 /// reason, and to close.
@@ -24,6 +26,10 @@ use crate::peer::Peer;
 /// Over a slow path, of a round trip of 300 ms, a packet that was lost is sent again after half a second and
 /// acknowledged by the end of the first second; those who then do not close are waited for half a second or more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// While every worker has too much to do, or a connect rate is used up, new connections are asked about again after
+/// this at the latest.
+const DEFERRAL_MAX: Duration = Duration::from_millis(100);
 
 /// An address of a QUIC listener.
 pub(crate) struct QuicPlace {
@@ -34,10 +40,15 @@ pub(crate) struct QuicPlace {
     /// None has it but this one.
     pub(super) number: u32,
     listener: QuicListener,
-    /// Numbers of the gates that its connections came through, the last one for the next; no other address has them.
-    gates: Vec<u16>,
-    /// The last of the gates.
-    gate: Arc<AtomicU16>,
+    /// The listener's gate, which the last of these was made after.
+    listener_gate: Arc<Gate>,
+    /// The gates that its connections came through, the last one for the next; no other address has them.
+    gates: Vec<Arc<Numbered>>,
+    /// The last of the gates. Guards the moment between the look at it and the count of a connection: a gate that nobody
+    /// has counted is given up.
+    gate: Arc<Mutex<Arc<Numbered>>>,
+    /// What bounds the new connections through it.
+    rates: Arc<Rates>,
 }
 
 impl std::fmt::Debug for QuicPlace {
@@ -60,29 +71,30 @@ impl QuicPlace {
             listener: name.to_owned(),
             cause,
         };
-        let Bind::Address(address) = asked else {
-            let cause = "QUIC needs an address and a port, not a Unix socket";
-            return Err(refused(cause.to_owned()));
-        };
-        let acceptor = renewal.gate.acceptor();
+        let address = address_of(asked).map_err(refused)?;
+        let acceptor = renewal.listener_gate.acceptor();
         let tls = tls_of(&acceptor).map_err(refused)?;
-        let gate = Arc::new(AtomicU16::new(renewal.number));
+        let gate = Arc::new(Mutex::new(Arc::clone(&renewal.gate)));
+        let rates = Arc::new(Rates::new(renewal));
         let door = Door {
             node: Arc::clone(node),
             name: name.to_owned(),
             gate: Arc::clone(&gate),
+            rates: Arc::clone(&rates),
             next: AtomicUsize::new(0),
             refusals: AtomicU64::new(0),
         };
-        let listener = QuicListener::bind(&[*address], tls, renewal.limits, door)
+        let listener = QuicListener::bind(&[address], tls, renewal.limits, door)
             .map_err(|error| refused(error.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
             asked: asked.clone(),
             number,
             listener,
-            gates: vec![renewal.number],
+            listener_gate: Arc::clone(&renewal.listener_gate),
+            gates: vec![Arc::clone(&renewal.gate)],
             gate,
+            rates,
         })
     }
 
@@ -97,9 +109,16 @@ impl QuicPlace {
     pub(super) fn renew(&mut self, name: String, renewal: &Renewal) -> Result<(), String> {
         self.name = name;
         self.listener.set_limits(renewal.limits);
-        self.renew_tls(&renewal.gate.acceptor())?;
-        self.gates.push(renewal.number);
-        self.gate.store(renewal.number, Ordering::Relaxed);
+        self.renew_tls(&renewal.listener_gate.acceptor())?;
+        self.listener_gate = Arc::clone(&renewal.listener_gate);
+        self.rates.renew(renewal);
+        let mut current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.number != renewal.gate.number {
+            *current = Arc::clone(&renewal.gate);
+            // From here on nobody new counts itself in the others.
+            self.gates.retain(|numbered| !numbered.gate.is_unused());
+            self.gates.push(Arc::clone(&renewal.gate));
+        }
         Ok(())
     }
 
@@ -107,7 +126,8 @@ impl QuicPlace {
     /// tell the workers who they are.
     pub(super) fn give_up(self) -> (Vec<u16>, Option<JoinHandle<()>>) {
         self.listener.close();
-        let (listener, gates) = (self.listener, self.gates);
+        let listener = self.listener;
+        let gates = self.gates.iter().map(|numbered| numbered.number).collect();
         let drain = move || {
             listener.drain(LAST_WORDS);
         };
@@ -129,9 +149,12 @@ impl QuicPlace {
 /// What holds for an address from a reload on.
 #[derive(Debug)]
 pub(super) struct Renewal {
-    /// Number of the gate that no other address has.
-    number: u16,
-    gate: Arc<Gate>,
+    /// The gate that no other address has.
+    gate: Arc<Numbered>,
+    /// That of its listener.
+    listener_gate: Arc<Gate>,
+    /// `limits.connect_rate`.
+    connect_rate: Option<Pace>,
     limits: Limits,
 }
 
@@ -141,20 +164,30 @@ impl Renewal {
         node: &Node,
         config: &Config,
         (name, listener): (&str, &ListenerConfig),
-        gate: &Arc<Gate>,
+        (gate, before): (&Arc<Gate>, Option<&QuicPlace>),
     ) -> Result<Self, StartError> {
         let refused = |cause: String| StartError::Listener {
             listener: name.to_owned(),
             cause,
         };
-        tls_of(&gate.acceptor()).map_err(refused)?;
+        let acceptor = gate.acceptor();
+        tls_of(&acceptor).map_err(refused)?;
+        // Nothing has changed but files: the address keeps the gate that it has.
+        let same = before.filter(|place| Arc::ptr_eq(&place.listener_gate, gate));
+        let own = if let Some(own) = same.and_then(|place| place.gates.last()) {
+            Arc::clone(own)
+        } else {
+            let own = Gate::new(name, (listener, acceptor, gate.username), Some(gate));
+            super::plan::numbered(&node.gates, name, own)?
+        };
         let connections_max = match listener.max_connections {
             0 => Limits::default().connections_max,
             own => usize::try_from(own).unwrap_or(usize::MAX),
         };
         Ok(Self {
-            number: super::plan::number_of(&node.gates, name, gate)?,
-            gate: Arc::clone(gate),
+            gate: own,
+            listener_gate: Arc::clone(gate),
+            connect_rate: Pace::new(&Rate::per_second(config.limits.connect_rate.into())),
             limits: Limits {
                 connections_max,
                 handshake_time: config.limits.connect_timeout,
@@ -164,29 +197,98 @@ impl Renewal {
     }
 }
 
-/// Lets connections in: each new one goes to the next worker.
+/// The connect rates that hold for an address: of its listener, and of the node.
+#[derive(Debug)]
+struct Rates {
+    /// Guards what a reload replaces: read for a moment for each new connection.
+    in_force: RwLock<(Arc<Gate>, Option<Pace>)>,
+}
+
+impl Rates {
+    fn new(renewal: &Renewal) -> Self {
+        Self {
+            in_force: RwLock::new((Arc::clone(&renewal.gate.gate), renewal.connect_rate)),
+        }
+    }
+
+    fn renew(&self, renewal: &Renewal) {
+        let in_force = self.in_force.write();
+        *in_force.unwrap_or_else(PoisonError::into_inner) =
+            (Arc::clone(&renewal.gate.gate), renewal.connect_rate);
+    }
+
+    /// Takes one connection of each rate, or tells how long to wait. A client takes of the last half only when it has
+    /// proved its address: who sends from addresses that are not his must not use the rate up for the others.
+    fn take(&self, node: &Node, is_proven: bool) -> Admission {
+        let now = node.clock.now();
+        let in_force = self.in_force.read();
+        let (gate, of_node) = &*in_force.unwrap_or_else(PoisonError::into_inner);
+        let rates = [
+            (of_node, &*node.connects, Counter::ConnectRateDeferred),
+            (
+                &gate.paces.connects,
+                &gate.account.connects,
+                Counter::LimitListenerConnects,
+            ),
+        ];
+        let mut is_scarce = false;
+        for (pace, bucket, counter) in rates {
+            let Some(pace) = pace else { continue };
+            let wait = bucket.wait(pace, now);
+            if !wait.is_zero() {
+                node.metrics.add_elsewhere(counter, 1);
+                return Admission::Later(wait.min(DEFERRAL_MAX));
+            }
+            is_scarce |= is_half_used(bucket, pace, now);
+        }
+        if is_scarce && !is_proven {
+            return Admission::Proven;
+        }
+        for (pace, bucket, _) in rates {
+            if let Some(pace) = pace {
+                bucket.charge(pace, now, 1);
+            }
+        }
+        Admission::Now
+    }
+}
+
+fn is_half_used(bucket: &SharedBucket, pace: &Pace, now: Time) -> bool {
+    let whole = SharedBucket::default().left(pace, now);
+    bucket.left(pace, now) <= whole / 2
+}
+
+/// Lets connections in: each new one goes to the next worker that takes some.
 struct Door {
     node: Arc<Node>,
     name: String,
     /// Through which gate the next connections come.
-    gate: Arc<AtomicU16>,
+    gate: Arc<Mutex<Arc<Numbered>>>,
+    rates: Arc<Rates>,
     next: AtomicUsize,
     refusals: AtomicU64,
 }
 
 impl Host for Door {
     fn on_connection(&self, socket: UnixStream, peer: thrum_quic::Peer) {
-        let worker = self.next.fetch_add(1, Ordering::Relaxed) % self.node.workers();
         let certificate = peer.certificates.first().and_then(describe_certificate);
         let arrived = Arrived {
             socket: OwnedFd::from(socket).into(),
-            peer: Peer::Address(peer.address),
-            gate: self.gate.load(Ordering::Relaxed),
+            peer: Peer::from(peer.address),
+            gate: self.held_gate(),
             certificate: certificate.map(Arc::new),
         };
-        let worker = WorkerId::new(u16::try_from(worker).unwrap_or(0));
         let mail = Mail::Arrived(Box::new(arrived));
-        self.node.mailbox(worker).push(mail);
+        self.node.mailbox(self.next_worker()).push(mail);
+    }
+
+    fn admission(&self, is_proven: bool) -> Admission {
+        if self.node.all_defer_connections() {
+            let metrics = &self.node.metrics;
+            metrics.add_elsewhere(Counter::OverloadDeferred, 1);
+            return Admission::Later(DEFERRAL_MAX);
+        }
+        self.rates.take(&self.node, is_proven)
     }
 
     fn on_refusal(&self, peer: SocketAddr) {
@@ -202,6 +304,49 @@ impl Host for Door {
                 "connection over QUIC refused: its listener is full (max_connections) or closing"
             );
         }
+    }
+}
+
+/// What does not depend on sockets: addresses and TLS.
+///
+/// # Errors
+/// What is missing, or cannot be.
+pub(super) fn check(addresses: &[Bind], acceptor: &Acceptor) -> Result<(), String> {
+    for asked in addresses {
+        address_of(asked)?;
+    }
+    tls_of(acceptor).map(drop)
+}
+
+fn address_of(asked: &Bind) -> Result<SocketAddr, String> {
+    match asked {
+        Bind::Address(address) => Ok(*address),
+        Bind::Unix(_) => Err("QUIC needs an address and a port, not a Unix socket".to_owned()),
+    }
+}
+
+impl Door {
+    /// The gate of a connection that is on its way from here on.
+    fn held_gate(&self) -> u16 {
+        let current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        current.gate.hold();
+        current.number
+    }
+
+    /// In turn; those with too much to do are passed over, unless all have.
+    fn next_worker(&self) -> WorkerId {
+        let workers = self.node.workers();
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let in_turn = (0..workers).map(|step| {
+            let worker = first.wrapping_add(step) % workers;
+            WorkerId::new(u16::try_from(worker).unwrap_or(0))
+        });
+        let mut free = in_turn
+            .clone()
+            .filter(|worker| !self.node.defers_connections(*worker));
+        free.next()
+            .or_else(|| in_turn.clone().next())
+            .unwrap_or(WorkerId::new(0))
     }
 }
 

@@ -85,7 +85,6 @@ impl From<Cause> for Counter {
         match cause {
             Cause::Lag => Self::OverloadLag,
             Cause::LongLag => Self::OverloadLongLag,
-            Cause::Memory => Self::OverloadMemory,
             Cause::Handshakes => Self::OverloadHandshakes,
         }
     }

@@ -1,7 +1,7 @@
 //! Who may come in: bans, connect rates, flapping and failed logins, asked at three moments of a connection: when it is
 //! accepted, when it wants to log in, and when it may enter.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use thrum_codec::ReasonCode;
@@ -9,7 +9,7 @@ use thrum_protocol::{Time, Violation};
 
 use super::bans::{BanBook, SubjectRef};
 use super::flapping::{Flap, Flapping};
-use super::logins::LoginGuard;
+use super::logins::{Attempt, LoginGuard};
 use super::meter::{Meter, Scopes};
 use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 use super::settings::ProtectionSettings;
@@ -25,6 +25,37 @@ pub struct Who<'a> {
     pub username: Option<&'a str>,
     /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix socket.
     pub address: Option<IpAddr>,
+}
+
+impl<'a> Who<'a> {
+    /// This one client: other users may have clients with the same identifier, and so may clients without user name
+    /// that come from elsewhere.
+    pub fn client(&self) -> SubjectRef<'a> {
+        let client_id = self.client_id;
+        if let Some(username) = self.username {
+            return SubjectRef::ClientOfUser {
+                client_id,
+                username,
+            };
+        }
+        // A Unix socket is on this machine.
+        let address = self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        SubjectRef::ClientFrom {
+            client_id,
+            network: Network::of_client(address),
+        }
+    }
+}
+
+impl<'a> Who<'a> {
+    /// Its login, as it is counted; none over a Unix socket.
+    fn attempt(&self) -> Option<Attempt<'a>> {
+        Some(Attempt {
+            address: Network::of_client(self.address?),
+            username: self.username.unwrap_or_default(),
+            client_id: self.client_id,
+        })
+    }
 }
 
 /// Why somebody may not come in.
@@ -92,7 +123,7 @@ impl From<Refusal> for Violation {
 pub struct Protection {
     bans: Arc<BanBook>,
     flapping: Flapping,
-    logins: LoginGuard,
+    logins: Arc<LoginGuard>,
     addresses: RateTable<Network>,
     users: RateTable<Box<str>>,
 }
@@ -102,7 +133,7 @@ impl Default for Protection {
         Self {
             bans: Arc::default(),
             flapping: Flapping::default(),
-            logins: LoginGuard::default(),
+            logins: Arc::default(),
             addresses: RateTable::new(ACCOUNTS_MAX),
             users: RateTable::new(ACCOUNTS_MAX),
         }
@@ -113,6 +144,11 @@ impl Protection {
     /// The bans in force.
     pub fn bans(&self) -> &Arc<BanBook> {
         &self.bans
+    }
+
+    /// Failed logins, and who is known where.
+    pub fn logins(&self) -> &Arc<LoginGuard> {
+        &self.logins
     }
 
     /// A connection was accepted, or the header of a trusted proxy has said where it comes from: before its TLS
@@ -155,9 +191,8 @@ impl Protection {
         if self.bans.is_client_id_banned(who.client_id, now) {
             return Err(Refusal::BannedClientId);
         }
-        if let Some(address) = who.address {
-            let (site, username) = (Network::of_client(address), who.username.unwrap_or(""));
-            let tried = self.logins.may_try(site, username, &settings.logins, now);
+        if let Some(attempt) = who.attempt() {
+            let tried = self.logins.may_try(&attempt, &settings.logins, now);
             tried.map_err(|_| Refusal::FailedLogins)?;
         }
         Ok(())
@@ -166,19 +201,22 @@ impl Protection {
     /// A login failed because of what the client showed (not because a backend could not be asked). True if the
     /// address, or the user there, has to wait from now on.
     pub fn login_failed(&self, who: &Who<'_>, settings: &ProtectionSettings, now: Time) -> bool {
-        let username = who.username.unwrap_or("");
-        who.address.is_some_and(|address| {
-            let site = Network::of_client(address);
-            self.logins.failed(site, username, &settings.logins, now)
-        })
+        let attempt = who.attempt();
+        attempt.is_some_and(|attempt| self.logins.failed(&attempt, &settings.logins, now))
     }
 
     /// The client has shown a password, a token or a key that is right.
     pub fn login_succeeded(&self, who: &Who<'_>, settings: &ProtectionSettings) {
-        if let Some(address) = who.address {
-            let (site, username) = (Network::of_client(address), who.username.unwrap_or(""));
-            self.logins.succeeded(site, username, &settings.logins);
+        if let Some(attempt) = who.attempt() {
+            self.logins.succeeded(&attempt, &settings.logins);
         }
+    }
+
+    /// The user has logged in from there before; clients of this machine count as such.
+    pub fn is_known(&self, who: &Who<'_>) -> bool {
+        let attempt = who.attempt();
+        attempt
+            .is_none_or(|attempt| attempt.address.is_loopback() || self.logins.is_known(&attempt))
     }
 
     /// A client may come in by its login, or needs none: before its session begins, with the verified user name.
@@ -191,6 +229,9 @@ impl Protection {
         settings: &ProtectionSettings,
         now: Time,
     ) -> Result<(), Refusal> {
+        if self.bans.is_client_banned(who, now) {
+            return Err(Refusal::BannedClientId);
+        }
         if let Some(username) = who.username {
             if self.bans.is_username_banned(username, now) {
                 return Err(Refusal::BannedUsername);
@@ -201,7 +242,7 @@ impl Protection {
             }
             self.flapped(SubjectRef::Username(username), settings, now)?;
         }
-        self.flapped(SubjectRef::ClientId(who.client_id), settings, now)
+        self.flapped(who.client(), settings, now)
     }
 
     /// A client that may enter begins its session: bans are asked again, as it may have waited for its login meanwhile,
@@ -210,7 +251,8 @@ impl Protection {
     /// # Errors
     /// It is banned by now.
     pub fn may_begin(&self, who: &Who<'_>, now: Time) -> Result<(), Refusal> {
-        if self.bans.is_client_id_banned(who.client_id, now) {
+        let bans = &self.bans;
+        if bans.is_client_id_banned(who.client_id, now) || bans.is_client_banned(who, now) {
             return Err(Refusal::BannedClientId);
         }
         let is_banned = |username| self.bans.is_username_banned(username, now);
@@ -288,7 +330,7 @@ mod tests {
     const JO: Who<'_> = Who {
         client_id: "meter-7",
         username: Some("jo"),
-        address: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+        address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
     };
 
     fn settings(change: impl FnOnce(&mut Config)) -> ProtectionSettings {
@@ -443,9 +485,41 @@ mod tests {
             ..JO
         };
         assert_eq!(
-            protection.may_log_in(&elsewhere, &settings, NOW),
+            protection.may_enter(&elsewhere, &settings, NOW),
             Err(Refusal::BannedClientId)
         );
+        assert_eq!(
+            protection.may_begin(&elsewhere, NOW),
+            Err(Refusal::BannedClientId)
+        );
+    }
+
+    #[test]
+    fn who_connects_too_often_bans_no_other_user_with_the_same_client_identifier() {
+        let protection = Protection::default();
+        let settings = settings(|config| config.protection.flapping.enabled = true);
+        let from = |username, address: &str| Who {
+            username,
+            address: Some(address.parse().unwrap()),
+            ..JO
+        };
+        let comes_in = |who: &Who<'_>| {
+            protection
+                .may_log_in(who, &settings, NOW)
+                .and_then(|()| protection.may_enter(who, &settings, NOW))
+                .and_then(|()| protection.may_begin(who, NOW))
+        };
+        for flapping in [from(Some("bob"), "192.0.2.7"), from(None, "192.0.2.9")] {
+            for _ in 0..20 {
+                comes_in(&flapping).ok();
+            }
+            assert!(comes_in(&flapping).is_err());
+        }
+        // The owner comes from where bob does.
+        assert_eq!(comes_in(&from(Some("alice"), "192.0.2.7")), Ok(()));
+        assert_eq!(comes_in(&from(None, "192.0.2.10")), Ok(()));
+        // Bob changes his address, and is who he was.
+        assert!(comes_in(&from(Some("bob"), "192.0.2.11")).is_err());
     }
 
     #[test]

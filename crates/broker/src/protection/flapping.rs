@@ -1,4 +1,5 @@
-//! Clients that come back all the time: counted by client identifier, user and address, and banned for a time.
+//! Clients that come back all the time: counted by client identifier together with its user, by user and by address, and
+//! banned for a time.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, PoisonError};
@@ -53,7 +54,9 @@ impl Flapping {
         now: Time,
     ) -> Flap {
         let connects_max = match subject {
-            SubjectRef::ClientId(_) => settings.connects,
+            SubjectRef::ClientId(_)
+            | SubjectRef::ClientOfUser { .. }
+            | SubjectRef::ClientFrom { .. } => settings.connects,
             SubjectRef::Username(_) => settings.user_connects,
             SubjectRef::Network(_) => settings.address_connects,
         };

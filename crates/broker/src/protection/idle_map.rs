@@ -58,6 +58,11 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         self.recent.get(key).or_else(|| self.older.get(key))
     }
 
+    /// The keys of all entries.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.recent.keys().chain(self.older.keys())
+    }
+
     /// The entry of a key, made if there is none. If room is needed, entries that are in use stay as far as they take
     /// half of it.
     pub fn entry<Q>(

@@ -2,10 +2,13 @@
 //!
 //! A user who has logged in from an address before is counted apart from it (as a browser that a site knows by a
 //! cookie): strangers who guess from the same address do not lock the user out, and the user's own wrong password locks
-//! out nobody else.
+//! out nobody else. So is each client of the user, by its identifier: strangers who guess the user's own password from the
+//! same address (a house, a company, a mobile network share one) make the user's new clients wait there, and not those
+//! that have been in. A right password is never tried while its client waits, or waiting would keep nobody from guessing.
 
-use std::hash::BuildHasher as _;
-use std::sync::{Mutex, PoisonError};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thrum_protocol::Time;
@@ -13,11 +16,10 @@ use thrum_protocol::Time;
 use super::idle_map::IdleMap;
 use super::window::Window;
 use crate::config::{LoginsConfig, Network};
-use crate::hashing::HashBuilder;
 
 /// Most addresses with failed logins that are counted at a time.
 pub const ADDRESSES_MAX: usize = 1 << 16;
-/// Most users known at their addresses.
+/// Most users known at their addresses, and most of their clients.
 pub const KNOWN_MAX: usize = 1 << 18;
 /// A user that does not come back is known for that long, and twice as long at most.
 const KNOWN_FOR: Duration = Duration::from_hours(24);
@@ -25,8 +27,10 @@ const KNOWN_FOR: Duration = Duration::from_hours(24);
 /// Counts failed logins.
 #[derive(Debug)]
 pub struct LoginGuard {
-    /// Random, so that nobody outside can choose names that are taken for known ones.
-    hasher: HashBuilder,
+    /// Random, so that nobody outside can choose names that are taken for known ones. Kept with what is remembered.
+    key: OnceLock<[u64; 2]>,
+    /// Users and clients that have become known.
+    changes: AtomicU64,
     /// Guards the counts, for some look-ups when a client logs in.
     counts: Mutex<Counts>,
 }
@@ -36,6 +40,30 @@ struct Counts {
     addresses: IdleMap<Network, Failures>,
     /// By the hash of address and user: those who have logged in.
     known: IdleMap<u64, Failures>,
+    /// By the hash of address, user and client identifier.
+    clients: IdleMap<u64, Failures>,
+}
+
+/// A login.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Where it comes from.
+    pub address: Network,
+    /// The user that it claims to be.
+    pub username: &'a str,
+    /// The client identifier that it has sent; empty if it has sent none.
+    pub client_id: &'a str,
+}
+
+/// Who is known where, as hashes under a key.
+#[derive(Debug)]
+pub struct Remembered {
+    /// Of the hashes.
+    pub key: [u64; 2],
+    /// Users with their addresses.
+    pub users: Vec<u64>,
+    /// Clients of users with their addresses.
+    pub clients: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,55 +87,52 @@ impl Failures {
 impl Default for LoginGuard {
     fn default() -> Self {
         Self {
-            hasher: HashBuilder::default(),
+            key: OnceLock::new(),
+            changes: AtomicU64::new(0),
             counts: Mutex::new(Counts {
                 addresses: IdleMap::new(ADDRESSES_MAX),
                 known: IdleMap::new(KNOWN_MAX),
+                clients: IdleMap::new(KNOWN_MAX),
             }),
         }
     }
 }
 
 impl LoginGuard {
-    /// Whether a login from that address may be tried, before any password is looked at.
+    /// Whether a login may be tried, before any password is looked at.
     ///
     /// # Errors
     /// How long it has to wait.
     pub fn may_try(
         &self,
-        address: Network,
-        username: &str,
+        attempt: &Attempt<'_>,
         settings: &LoginsConfig,
         now: Time,
     ) -> Result<(), Duration> {
-        if !is_counted(address, settings) {
+        if !is_counted(attempt.address, settings) {
             return Ok(());
         }
-        let key = self.key(address, username);
+        let (user, client) = (self.user(attempt), self.client(attempt));
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = counts.known.peek(&key);
-        let failures = known.or_else(|| counts.addresses.peek(&address));
+        let client = counts.clients.peek(&client);
+        let known = client.or_else(|| counts.known.peek(&user));
+        let failures = known.or_else(|| counts.addresses.peek(&attempt.address));
         let wait = failures.map_or(Duration::ZERO, |failures| failures.waits_until.since(now));
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
-    /// A login failed; true if the address, or the user there, has to wait from now on.
-    pub fn failed(
-        &self,
-        address: Network,
-        username: &str,
-        settings: &LoginsConfig,
-        now: Time,
-    ) -> bool {
+    /// A login failed; true if the address, the user there, or this client of the user has to wait from now on.
+    pub fn failed(&self, attempt: &Attempt<'_>, settings: &LoginsConfig, now: Time) -> bool {
+        let address = attempt.address;
         if !is_counted(address, settings) {
             return false;
         }
-        let key = self.key(address, username);
+        let (user, client) = (self.user(attempt), self.client(attempt));
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = if counts.known.peek(&key).is_some() {
-            counts
-                .known
-                .entry(&key, |_| false, || (key, Failures::default()))
+        let failures = if counts.clients.peek(&client).is_some() {
+            entry(&mut counts.clients, client)
+        } else if counts.known.peek(&user).is_some() {
+            entry(&mut counts.known, user)
         } else {
             counts
                 .addresses
@@ -116,17 +141,64 @@ impl LoginGuard {
         failures.count(settings, now)
     }
 
-    /// A login with a password, a token or a key succeeded: the user is known there.
-    pub fn succeeded(&self, address: Network, username: &str, settings: &LoginsConfig) {
-        if !is_counted(address, settings) {
+    /// A login with a password, a token or a key succeeded: the user is known there, and so is the client. The failures of
+    /// others who named the user stay counted while clients that are known already come and go.
+    pub fn succeeded(&self, attempt: &Attempt<'_>, settings: &LoginsConfig) {
+        if !is_counted(attempt.address, settings) {
             return;
         }
-        let key = self.key(address, username);
+        let (user, client) = (self.user(attempt), self.client(attempt));
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = counts
-            .known
-            .entry(&key, |_| false, || (key, Failures::default()));
-        *failures = Failures::default();
+        let is_new_user = counts.known.peek(&user).is_none();
+        let is_new_client = counts.clients.peek(&client).is_none();
+        let failures = entry(&mut counts.known, user);
+        if is_new_client {
+            *failures = Failures::default();
+        }
+        let has_name = !attempt.client_id.is_empty();
+        if has_name {
+            *entry(&mut counts.clients, client) = Failures::default();
+        }
+        drop(counts);
+        if is_new_user || (has_name && is_new_client) {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The user has logged in from there before.
+    pub fn is_known(&self, attempt: &Attempt<'_>) -> bool {
+        let user = self.user(attempt);
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.known.peek(&user).is_some()
+    }
+
+    /// How many have become known so far.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Who is known where.
+    pub fn remembered(&self) -> Remembered {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        Remembered {
+            key: self.secret(),
+            users: counts.known.keys().copied().collect(),
+            clients: counts.clients.keys().copied().collect(),
+        }
+    }
+
+    /// Who was known where when this was written. To be called before anybody logs in: the key cannot change later.
+    pub fn restore(&self, remembered: &Remembered) {
+        if self.key.set(remembered.key).is_err() {
+            return;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for user in remembered.users.iter().take(KNOWN_MAX) {
+            entry(&mut counts.known, *user);
+        }
+        for client in remembered.clients.iter().take(KNOWN_MAX) {
+            entry(&mut counts.clients, *client);
+        }
     }
 
     /// Forgets what is over; to be called now and then.
@@ -135,11 +207,36 @@ impl LoginGuard {
         let idle = settings.window.max(settings.wait);
         counts.addresses.forget_idle(idle, now, |_| false);
         counts.known.forget_idle(KNOWN_FOR, now, |_| false);
+        counts.clients.forget_idle(KNOWN_FOR, now, |_| false);
     }
 
-    fn key(&self, address: Network, username: &str) -> u64 {
-        self.hasher.hash_one((address, username))
+    fn user(&self, attempt: &Attempt<'_>) -> u64 {
+        self.hash(&(attempt.address, attempt.username))
     }
+
+    fn client(&self, attempt: &Attempt<'_>) -> u64 {
+        self.hash(&(attempt.address, attempt.username, attempt.client_id))
+    }
+
+    #[expect(
+        deprecated,
+        reason = "the same in every version and under a key that can be kept, which its replacement is not"
+    )]
+    fn hash(&self, what: &impl std::hash::Hash) -> u64 {
+        let [first, second] = self.secret();
+        let mut hasher = std::hash::SipHasher::new_with_keys(first, second);
+        what.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn secret(&self) -> [u64; 2] {
+        let random = || RandomState::new().hash_one(());
+        *self.key.get_or_init(|| [random(), random()])
+    }
+}
+
+fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
+    counts.entry(&key, |_| false, || (key, Failures::default()))
 }
 
 /// Clients of this machine are not counted: behind a proxy that does not name its clients all of them come from here,
@@ -174,23 +271,64 @@ mod tests {
 
     impl Door {
         fn fail(&self, from: &str, username: &str, second: u64) -> bool {
-            self.0
-                .failed(address(from), username, &SETTINGS, at(second))
+            let attempt = attempt(from, username, "");
+            self.0.failed(&attempt, &SETTINGS, at(second))
         }
 
         fn succeed(&self, from: &str, username: &str) {
-            self.0.succeeded(address(from), username, &SETTINGS);
+            let attempt = attempt(from, username, "");
+            self.0.succeeded(&attempt, &SETTINGS);
         }
 
         fn wait(&self, from: &str, username: &str, second: u64) -> u64 {
-            let result = self
-                .0
-                .may_try(address(from), username, &SETTINGS, at(second));
+            self.wait_as(from, username, "", second)
+        }
+
+        fn wait_as(&self, from: &str, username: &str, client_id: &str, second: u64) -> u64 {
+            let attempt = attempt(from, username, client_id);
+            let result = self.0.may_try(&attempt, &SETTINGS, at(second));
             result.err().map_or(0, |wait| wait.as_secs())
         }
     }
 
+    fn attempt<'a>(from: &str, username: &'a str, client_id: &'a str) -> Attempt<'a> {
+        Attempt {
+            address: address(from),
+            username,
+            client_id,
+        }
+    }
+
     const HOST: &str = "192.0.2.7";
+
+    #[test]
+    fn who_guesses_a_users_password_from_the_users_address_does_not_lock_its_clients_out() {
+        let door = Door::default();
+        let own = attempt(HOST, "jo", "phone");
+        door.0.succeeded(&own, &SETTINGS);
+        for second in 0..3 {
+            let guess = attempt(HOST, "jo", "guess");
+            door.0.failed(&guess, &SETTINGS, at(second));
+            // The phone comes and goes meanwhile, which makes guessing no easier.
+            door.0.succeeded(&own, &SETTINGS);
+        }
+        assert_eq!(door.wait_as(HOST, "jo", "phone", 3), 0);
+        assert!(door.wait_as(HOST, "jo", "guess", 3) > 0);
+        assert!(door.wait_as(HOST, "jo", "", 3) > 0);
+        assert_eq!(door.wait(HOST, "jim", 3), 0);
+    }
+
+    #[test]
+    fn who_knows_the_client_identifier_too_guesses_no_faster() {
+        let door = Door::default();
+        let own = attempt(HOST, "jo", "phone");
+        door.0.succeeded(&own, &SETTINGS);
+        for second in 0..3 {
+            door.0.failed(&own, &SETTINGS, at(second));
+        }
+        assert!(door.wait_as(HOST, "jo", "phone", 3) > 0);
+        assert_eq!(door.wait_as(HOST, "jo", "tablet", 3), 0);
+    }
 
     #[test]
     fn an_address_that_guesses_has_to_wait() {
@@ -268,8 +406,8 @@ mod tests {
             ..SETTINGS
         };
         for second in 0..100 {
-            assert!(!guard.failed(address(HOST), "a", &off, at(second)));
-            guard.succeeded(address(HOST), "a", &off);
+            assert!(!guard.failed(&attempt(HOST, "a", "x"), &off, at(second)));
+            guard.succeeded(&attempt(HOST, "a", "x"), &off);
         }
         let counts = guard.counts.lock().unwrap();
         assert!(counts.addresses.is_empty() && counts.known.is_empty());
@@ -280,9 +418,14 @@ mod tests {
         let guard = LoginGuard::default();
         for number in 0..200_000_u32 {
             let from = Network::of_client(std::net::Ipv4Addr::from_bits(number << 8 | 7).into());
-            guard.failed(from, "a", &SETTINGS, at(0));
-            guard.succeeded(from, "b", &SETTINGS);
-            guard.succeeded(from, "c", &SETTINGS);
+            let attempt = |username| Attempt {
+                address: from,
+                username,
+                client_id: "x",
+            };
+            guard.failed(&attempt("a"), &SETTINGS, at(0));
+            guard.succeeded(&attempt("b"), &SETTINGS);
+            guard.succeeded(&attempt("c"), &SETTINGS);
         }
         let sizes = || {
             let counts = guard.counts.lock().unwrap();

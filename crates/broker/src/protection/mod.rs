@@ -27,10 +27,9 @@
 //!   count [`Pause::limit`] once.
 //! - The end of a turn: [`Overload::observe`] with the time that the turn took; count each cause that begins, and keep
 //!   the gauges `OverloadDeferring` and `OverloadSlowing`.
-//! - A PUBLISH was handled: if [`Overload::slows_publishers`], hold the connection back as for short memory and count
-//!   `OverloadPaused`.
-//! - Each second, one worker: [`MemoryGauge::is_short`] in place of a comparison with the limit;
-//!   [`Protection::sweep`], whose result is added to `RateAccountsForgotten`.
+//! - A PUBLISH was handled: if [`Overload::slows_publishers`], hold the connection back and count `OverloadPaused`.
+//! - While there is something to do: [`MemoryLevel::next`] with the resident memory.
+//! - Each second, one worker: [`Protection::sweep`], whose result is added to `RateAccountsForgotten`.
 //! - Each second, each worker: [`BanBook::changes`]; disconnect those who are new (0x98), count `BannedDisconnected`.
 //!
 //! Each counter is the `Counter` that a [`Refusal`], [`Limit`] or [`Cause`] converts to, or named above.
@@ -42,7 +41,9 @@ mod door;
 mod flapping;
 mod handshakes;
 mod idle_map;
+mod login_file;
 mod logins;
+mod memory_level;
 mod meter;
 mod overload;
 mod rate_table;
@@ -60,9 +61,11 @@ pub use door::{Protection, Refusal, Who};
 pub use flapping::{Flap, Flapping, SUBJECTS_MAX};
 pub use handshakes::Handshakes;
 pub use idle_map::IdleMap;
-pub use logins::{ADDRESSES_MAX, KNOWN_MAX, LoginGuard};
+pub use login_file::LoginKeeper;
+pub use logins::{ADDRESSES_MAX, Attempt, KNOWN_MAX, LoginGuard, Remembered};
+pub use memory_level::MemoryLevel;
 pub use meter::{Limit, Meter, Pause, Scopes, Usage};
-pub use overload::{Cause, Measured, MemoryGauge, Overload, OverloadLimits};
+pub use overload::{Cause, Measured, Overload, OverloadLimits};
 pub use rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 pub use settings::ProtectionSettings;
 

@@ -4,7 +4,6 @@
 //! |---|---|---|---|
 //! | [`Cause::Lag`] | `turns` turns in a row of `turn` or longer | no turn of half of it for `calm` | new connections |
 //! | [`Cause::LongLag`] | the same with `publish_turn` | the same | publishers |
-//! | [`Cause::Memory`] | `limits.memory` is passed | a tenth below it | both |
 //! | [`Cause::Handshakes`] | `limits.handshakes` of them are open | three quarters are | new connections |
 
 use std::time::Duration;
@@ -14,7 +13,7 @@ use thrum_protocol::Time;
 use crate::config::{LimitsConfig, OverloadConfig};
 
 /// Causes there are.
-const CAUSES: usize = 4;
+const CAUSES: usize = 3;
 
 /// Why something waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +23,6 @@ pub enum Cause {
     Lag,
     /// They take so long that publishers are read less.
     LongLag,
-    /// Memory is short.
-    Memory,
     /// Too many handshakes are unfinished.
     Handshakes,
 }
@@ -54,8 +51,6 @@ impl OverloadLimits {
 pub struct Measured {
     /// How long the turn took, the wait for events not counted.
     pub turn: Duration,
-    /// What [`MemoryGauge`] says.
-    pub is_memory_short: bool,
     /// Unfinished handshakes.
     pub handshakes: u32,
 }
@@ -90,14 +85,13 @@ impl Overload {
             self.lag.observe(lag.turn, lag, measured.turn, now),
             self.long_lag
                 .observe(lag.publish_turn, lag, measured.turn, now),
-            measured.is_memory_short,
             *handshakes > 0 && measured.handshakes >= bound,
         ];
         if found == self.is_on {
             return;
         }
         let before = std::mem::replace(&mut self.is_on, found);
-        for cause in [Cause::Lag, Cause::LongLag, Cause::Memory, Cause::Handshakes] {
+        for cause in [Cause::Lag, Cause::LongLag, Cause::Handshakes] {
             let place = cause as usize;
             if before[place] != found[place] {
                 changed(cause, found[place]);
@@ -113,12 +107,12 @@ impl Overload {
     /// Whether new connections are to be left in the backlog. Nobody wakes a worker when it is over: it has to look
     /// again after some time.
     pub fn defers_connections(&self) -> bool {
-        self.has(Cause::Lag) || self.has(Cause::Memory) || self.has(Cause::Handshakes)
+        self.has(Cause::Lag) || self.has(Cause::Handshakes)
     }
 
     /// Whether publishers are to be read less.
     pub fn slows_publishers(&self) -> bool {
-        self.has(Cause::LongLag) || self.has(Cause::Memory)
+        self.has(Cause::LongLag)
     }
 }
 
@@ -159,25 +153,6 @@ impl Lag {
     }
 }
 
-/// Memory of the process against `limits.memory`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemoryGauge {
-    is_short: bool,
-}
-
-impl MemoryGauge {
-    /// Whether memory is short: from the limit on, until a tenth below it. A limit of 0 is off.
-    pub fn is_short(&mut self, resident_bytes: u64, limit: u64) -> bool {
-        let bound = if self.is_short {
-            limit - limit / 10
-        } else {
-            limit
-        };
-        self.is_short = limit > 0 && resident_bytes > bound;
-        self.is_short
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +168,6 @@ mod tests {
     };
     const CALM: Measured = Measured {
         turn: Duration::ZERO,
-        is_memory_short: false,
         handshakes: 0,
     };
 
@@ -269,27 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn short_memory_holds_both_back() {
-        let mut bench = Bench::default();
-        let short = Measured {
-            is_memory_short: true,
-            ..CALM
-        };
-        bench.observe(short).observe(short);
-        assert!(bench.overload.slows_publishers() && bench.overload.defers_connections());
-        bench.observe(CALM);
-        assert_eq!(bench.told, [(Cause::Memory, true), (Cause::Memory, false)]);
-    }
-
-    #[test]
-    fn memory_is_short_until_a_tenth_below_the_limit() {
-        let mut gauge = MemoryGauge::default();
-        let found = [1000, 1001, 950, 901, 900, 950, 1001].map(|bytes| gauge.is_short(bytes, 1000));
-        assert_eq!(found, [false, true, true, true, false, false, true]);
-        assert!(!gauge.is_short(u64::MAX, 0));
-    }
-
-    #[test]
     fn handshakes_are_taken_again_when_a_quarter_of_them_is_done() {
         let mut bench = Bench::default();
         let open = |handshakes| Measured { handshakes, ..CALM };
@@ -317,7 +270,6 @@ mod tests {
         };
         let measured = Measured {
             turn: Duration::from_hours(1),
-            is_memory_short: false,
             handshakes: 1_000_000,
         };
         for _ in 0..10 {

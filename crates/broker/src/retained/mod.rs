@@ -10,12 +10,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crossbeam_utils::CachePadded;
-use std::hash::BuildHasher;
 
 use thrum_protocol::{Message, Time};
 use thrum_routing::retained::{Allowance, Position, Retained};
-
-use crate::hashing::HashBuilder;
+use thrum_routing::stable_hash;
 
 /// Shards for each worker of a node that has several: seldom do two of them want the same one.
 const SHARDS_PER_WORKER: usize = 2;
@@ -23,6 +21,10 @@ const SHARDS_PER_WORKER: usize = 2;
 const SHARDS_MAX: usize = 64;
 /// Branches visited under one lock: about 0.1 ms.
 const PAGE_VISITS: usize = 1024;
+/// Memory that a message is counted with, besides its text: itself, its counts and what the allocator adds.
+const MESSAGE_BYTES: usize = 96;
+/// What the node says about itself is no client's: no limit holds for it, and it is not counted.
+const NODE_TOPICS: &str = "$SYS/";
 /// Pages of one sweep: a round over a million topics takes two minutes, which delays the return of
 /// memory only, as what has expired is not delivered.
 const SWEEP_PAGES: usize = 8;
@@ -35,10 +37,17 @@ pub(crate) struct RetainedLimits {
     pub(crate) payload_bytes: usize,
 }
 
+impl RetainedLimits {
+    const NONE: Self = Self {
+        message_count: usize::MAX,
+        bytes: usize::MAX,
+        payload_bytes: usize::MAX,
+    };
+}
+
 /// The store and its size.
 #[derive(Debug)]
 pub(crate) struct RetainedStore {
-    hasher: HashBuilder,
     /// Each lock guards its shard: written per retained publish, read per page of a replay.
     shards: Box<[CachePadded<RwLock<Shard>>]>,
     totals: CachePadded<Totals>,
@@ -57,7 +66,8 @@ struct Shard {
     limits: RetainedLimits,
 }
 
-/// Of all shards: written when a topic comes or goes, or its message has another size than the last.
+/// Of all shards, without the topics of the node: written when a topic comes or goes, or its message has another size
+/// than the last.
 #[derive(Debug, Default)]
 struct Totals {
     messages: AtomicUsize,
@@ -106,7 +116,6 @@ impl RetainedStore {
             }))
         };
         Self {
-            hasher: HashBuilder::default(),
             shards: (0..shards).map(|_| shard()).collect(),
             totals: CachePadded::default(),
             changes: CachePadded::default(),
@@ -123,12 +132,7 @@ impl RetainedStore {
 
     /// Takes a message over from the disk, whatever the limits are by now.
     pub(crate) fn restore(&self, message: &Arc<Message>) {
-        let unlimited = RetainedLimits {
-            message_count: usize::MAX,
-            bytes: usize::MAX,
-            payload_bytes: usize::MAX,
-        };
-        let stored = self.store_within(message, Some(unlimited));
+        let stored = self.store_within(message, Some(RetainedLimits::NONE));
         debug_assert!(stored.kept, "there is no limit");
     }
 
@@ -142,20 +146,21 @@ impl RetainedStore {
     }
 
     fn store_within(&self, message: &Arc<Message>, limits: Option<RetainedLimits>) -> Stored {
-        let payload_bytes = message.publication().payload.len();
-        let mut shard = self.write(self.slot(message.topic()));
+        let (topic, payload_bytes) = (message.topic(), message.payload().len());
+        let mut shard = self.write(self.slot(topic));
         // [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT3-3.3.1-10] [MQTT3-3.3.1-11]
         if payload_bytes == 0 {
-            let old = shard.remove(message.topic());
             return Stored {
                 kept: true,
-                change: old.map(|old| {
-                    self.totals.forget(&old);
-                    self.next_change()
-                }),
+                change: self.remove_from(&mut shard, topic),
             };
         }
-        let limits = limits.unwrap_or(shard.limits);
+        let is_counted = is_counted(topic);
+        let limits = match limits {
+            Some(limits) => limits,
+            None if is_counted => shard.limits,
+            None => RetainedLimits::NONE,
+        };
         if payload_bytes > limits.payload_bytes {
             return Stored::REFUSED;
         }
@@ -163,23 +168,39 @@ impl RetainedStore {
         let Shard {
             messages, expiring, ..
         } = &mut *shard;
-        if let Some(kept) = messages.get_mut(message.topic()) {
-            if !self.totals.resize(kept.bytes_len(), message, limits) {
+        if let Some(kept) = messages.get_mut(topic) {
+            let (before, after) = (memory_bytes(kept), memory_bytes(message));
+            if is_counted && !self.totals.resize(before, after, limits) {
                 return Stored::REFUSED;
             }
             *expiring -= usize::from(will_expire(kept));
             *kept = Arc::clone(message);
         } else {
-            if !self.totals.add(message, limits) {
+            let bytes = memory_bytes(message) + messages.tree_bytes_of(topic);
+            if is_counted && !self.totals.add(bytes, limits) {
                 return Stored::REFUSED;
             }
-            messages.insert(message.topic(), Arc::clone(message));
+            messages.insert(topic, Arc::clone(message));
         }
         *expiring += usize::from(will_expire(message));
         Stored {
             kept: true,
             change: Some(self.next_change()),
         }
+    }
+
+    /// Forgets the message of a topic; the number of the change, if there was one.
+    pub(crate) fn remove(&self, topic: &str) -> Option<u64> {
+        let mut shard = self.write(self.slot(topic));
+        self.remove_from(&mut shard, topic)
+    }
+
+    fn remove_from(&self, shard: &mut Shard, topic: &str) -> Option<u64> {
+        let bytes = shard.remove(topic)?;
+        if is_counted(topic) {
+            self.totals.forget(bytes);
+        }
+        Some(self.next_change())
     }
 
     /// The next messages that match, as many as are allowed; the cursor goes on where it stopped, none at
@@ -216,6 +237,43 @@ impl RetainedStore {
             place = self.beyond(place.shard, end)?;
         }
         Some(ReplayCursor(place))
+    }
+
+    /// The place in a replay behind a topic that its filter matches.
+    pub(crate) fn behind(&self, topic: &str) -> ReplayCursor {
+        ReplayCursor(Place {
+            shard: self.slot(topic),
+            after: Some(Position::of(topic, topic)),
+        })
+    }
+
+    /// A place in a replay as it is written down; none is its start.
+    pub(crate) fn write_place(&self, cursor: Option<&ReplayCursor>) -> Vec<u8> {
+        let Some(ReplayCursor(place)) = cursor else {
+            return Vec::new();
+        };
+        let number = |number: usize| u16::try_from(number).unwrap_or(u16::MAX).to_le_bytes();
+        let path = place.after.as_ref().and_then(Position::path);
+        let mut bytes = [number(self.shards.len()), number(place.shard)].concat();
+        bytes.push(u8::from(path.is_some()));
+        bytes.extend_from_slice(path.unwrap_or_default().as_bytes());
+        bytes
+    }
+
+    /// The place that was written down for a filter; none is the start, which is also where a replay goes on of a node with
+    /// another number of shards.
+    pub(crate) fn read_place(&self, filter: &str, bytes: &[u8]) -> Option<ReplayCursor> {
+        let (&[a, b, c, d, has_path], path) = bytes.split_first_chunk()?;
+        let shards = usize::from(u16::from_le_bytes([a, b]));
+        let shard = usize::from(u16::from_le_bytes([c, d]));
+        let path = std::str::from_utf8(path).ok()?;
+        let is_here = shards == self.shards.len() && shard < shards;
+        is_here.then(|| {
+            ReplayCursor(Place {
+                shard,
+                after: (has_path == 1).then(|| Position::of(filter, path)),
+            })
+        })
     }
 
     /// The place after a page; none after the last shard.
@@ -272,15 +330,14 @@ impl RetainedStore {
         let mut shard = self.write(shard);
         for message in expired.drain(..) {
             let kept = shard.messages.get(message.topic());
-            if kept.is_some_and(|kept| Arc::ptr_eq(kept, &message)) {
-                shard.remove(message.topic());
-                self.totals.forget(&message);
-                removed.push((self.next_change(), message));
+            let is_kept = kept.is_some_and(|kept| Arc::ptr_eq(kept, &message));
+            if is_kept && let Some(change) = self.remove_from(&mut shard, message.topic()) {
+                removed.push((change, message));
             }
         }
     }
 
-    /// Messages and their bytes.
+    /// Messages and their memory, without those of the node.
     pub(crate) fn size(&self) -> (usize, usize) {
         let Totals { messages, bytes } = &*self.totals;
         (
@@ -295,12 +352,13 @@ impl RetainedStore {
         }
     }
 
+    /// The same in every process: places in replays rest on it.
     fn slot(&self, topic: &str) -> usize {
         let shards = self.shards.len() as u64;
         if shards == 1 {
             return 0;
         }
-        usize::try_from(self.hasher.hash_one(topic) % shards).unwrap_or(0)
+        usize::try_from(stable_hash(topic.as_bytes()) % shards).unwrap_or(0)
     }
 
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
@@ -317,11 +375,21 @@ impl RetainedStore {
 }
 
 impl Shard {
-    fn remove(&mut self, topic: &str) -> Option<Arc<Message>> {
+    /// Forgets the message of a topic; the memory that is free now, if there was one.
+    fn remove(&mut self, topic: &str) -> Option<usize> {
+        let before = self.messages.tree_bytes();
         let old = self.messages.remove(topic)?;
         self.expiring -= usize::from(will_expire(&old));
-        Some(old)
+        Some(memory_bytes(&old) + before - self.messages.tree_bytes())
     }
+}
+
+fn is_counted(topic: &str) -> bool {
+    !topic.starts_with(NODE_TOPICS)
+}
+
+fn memory_bytes(message: &Message) -> usize {
+    message.bytes_len() + MESSAGE_BYTES
 }
 
 fn will_expire(message: &Message) -> bool {
@@ -329,19 +397,18 @@ fn will_expire(message: &Message) -> bool {
 }
 
 impl Totals {
-    /// Makes room for a message of one more topic; false if there is none.
-    fn add(&self, message: &Message, limits: RetainedLimits) -> bool {
+    /// Makes room for one more topic, with its levels and its message; false if there is none.
+    fn add(&self, bytes: usize, limits: RetainedLimits) -> bool {
         let before = self.messages.fetch_add(1, Ordering::Relaxed);
-        let fits = before < limits.message_count && self.resize(0, message, limits);
+        let fits = before < limits.message_count && self.resize(0, bytes, limits);
         if !fits {
             self.messages.fetch_sub(1, Ordering::Relaxed);
         }
         fits
     }
 
-    /// Makes room for a message in place of one with so many bytes; a smaller one always fits.
-    fn resize(&self, old_bytes: usize, message: &Message, limits: RetainedLimits) -> bool {
-        let new_bytes = message.bytes_len();
+    /// Makes room for a message in place of another one; a smaller one always fits.
+    fn resize(&self, old_bytes: usize, new_bytes: usize, limits: RetainedLimits) -> bool {
         if new_bytes <= old_bytes {
             if new_bytes < old_bytes {
                 self.bytes
@@ -358,8 +425,9 @@ impl Totals {
         fits
     }
 
-    fn forget(&self, message: &Message) {
+    /// A topic is gone, and with it so many bytes.
+    fn forget(&self, bytes: usize) {
         self.messages.fetch_sub(1, Ordering::Relaxed);
-        self.bytes.fetch_sub(message.bytes_len(), Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

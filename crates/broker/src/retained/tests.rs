@@ -8,7 +8,7 @@ use super::*;
 
 const LIMITS: RetainedLimits = RetainedLimits {
     message_count: 10_000,
-    bytes: 1_000_000,
+    bytes: 100_000_000,
     payload_bytes: 100,
 };
 
@@ -21,6 +21,7 @@ fn message(topic: &str, payload: &[u8], expires_at: Option<u64>) -> Arc<Message>
         retain: true,
         expires_at: expires_at.map(Time::from_millis),
         publisher: 0,
+        publisher_hash: 0,
     }))
 }
 
@@ -79,9 +80,15 @@ fn a_filter_that_matches_nothing_takes_no_more_visits_than_it_is_given() {
 
 #[test]
 fn limits_count_what_all_shards_hold() {
+    // A topic of one level, without its payload.
+    let topic_bytes = {
+        let store = RetainedStore::new(LIMITS, 1);
+        assert!(store.store(&message("a", b"1", None)).kept);
+        store.size().1 - 1
+    };
     let limits = RetainedLimits {
         message_count: 3,
-        bytes: 40,
+        bytes: 3 * topic_bytes + 37,
         payload_bytes: 20,
     };
     let store = RetainedStore::new(limits, 4);
@@ -89,19 +96,58 @@ fn limits_count_what_all_shards_hold() {
         assert!(store.store(&message(topic, b"123", None)).kept);
     }
     assert!(!store.store(&message("d", b"1", None)).kept);
-    assert_eq!(store.size(), (3, 12));
+    assert_eq!(store.size(), (3, 3 * topic_bytes + 9));
     assert!(store.store(&message("a", b"", None)).kept);
     assert!(store.store(&message("d", &[0; 20], None)).kept);
     assert!(!store.store(&message("b", &[0; 20], None)).kept);
     assert!(!store.store(&message("b", &[0; 21], None)).kept);
     assert!(store.store(&message("b", b"1", None)).kept);
-    assert_eq!(store.size(), (3, 4 + 21 + 2));
+    assert_eq!(store.size(), (3, 3 * topic_bytes + 1 + 20 + 3));
     assert_eq!(replay(&store, "#", 100).0, ["b", "c", "d"]);
     store.set_limits(RetainedLimits {
         message_count: 4,
+        bytes: limits.bytes + topic_bytes,
         ..limits
     });
     assert!(store.store(&message("e", b"1", None)).kept);
+}
+
+#[test]
+fn deep_topics_count_with_their_levels() {
+    let limits = RetainedLimits {
+        bytes: 1_000_000,
+        ..LIMITS
+    };
+    let store = RetainedStore::new(limits, 1);
+    let topic = |number: usize| format!("{number}{}", "/x".repeat(127));
+    let kept = |number: &usize| store.store(&message(&topic(*number), b"x", None)).kept;
+    let count = (0..1000).take_while(kept).count();
+    assert!((10..100).contains(&count), "{count} topics of 128 levels");
+    assert!(store.size().1 <= limits.bytes);
+    // What is below levels that are there costs its own alone.
+    let beside = format!("{}/y", topic(0));
+    assert!(store.store(&message(&beside, b"x", None)).kept);
+    for topic in (0..count).map(topic).chain([beside]) {
+        assert!(store.remove(&topic).is_some());
+    }
+    assert_eq!(store.size(), (0, 0));
+}
+
+#[test]
+fn topics_of_the_node_keep_to_no_limit_and_do_not_count() {
+    let limits = RetainedLimits {
+        message_count: 1,
+        ..LIMITS
+    };
+    let store = RetainedStore::new(limits, 2);
+    assert!(store.store(&message("a", b"x", None)).kept);
+    let size = store.size();
+    for number in 0..100 {
+        let topic = format!("$SYS/broker/{number}");
+        assert!(store.store(&message(&topic, &[b'x'; 200], None)).kept);
+    }
+    assert!(!store.store(&message("b", b"x", None)).kept);
+    assert_eq!(store.size(), size);
 }
 
 #[test]

@@ -13,18 +13,20 @@ use crate::layered::Layered;
 use crate::mailbox::Arrived;
 use crate::metrics::Counter;
 use crate::peer::Peer;
+use crate::protection::Cause;
 use crate::socket::Socket;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
+/// Connections accepted at each look while turns take long or memory is short: so many cost little, and nobody waits for
+/// the end of the overload.
+const ACCEPTS_OVERLOADED: usize = 16;
 /// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
-/// Pause after the connect rate was used up: so much of it has come together again.
-const RATE_PAUSE: Duration = Duration::from_millis(10);
-/// The connect rate is counted in thousandths of a connection, as time is in thousandths of a second.
-const THOUSANDTHS: u64 = 1000;
-/// Longest pause after a listener's rate was used up: it may become another one meanwhile.
-const LISTENER_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Shortest pause after the connect rate was used up, so that connections come in batches.
+const RATE_PAUSE_MIN: Duration = Duration::from_millis(10);
+/// Longest pause after a connect rate was used up: a reload may change the rate meanwhile.
+const RATE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// While there is too much to do, the worker looks this often whether it may accept again.
 const OVERLOAD_PAUSE: Duration = Duration::from_millis(100);
 /// Pause after the system had no descriptor left.
@@ -33,12 +35,19 @@ const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 impl Worker {
     /// The listener is readable.
     pub(super) fn accept(&mut self, number: usize) {
-        if self.overload.defers_connections() {
-            self.local.row().add(Counter::OverloadDeferred, 1);
-            self.defer_accept(OVERLOAD_PAUSE);
+        let is_overloaded = self.overload.defers_connections();
+        if is_overloaded && !self.lets_some_in() {
             return;
         }
-        for _ in 0..ACCEPTS_PER_TURN {
+        let accepts_max = if is_overloaded {
+            ACCEPTS_OVERLOADED
+        } else {
+            ACCEPTS_PER_TURN
+        };
+        for _ in 0..accepts_max {
+            if self.is_reading_over() {
+                break;
+            }
             if !self.may_accept() {
                 return;
             }
@@ -53,9 +62,8 @@ impl Worker {
             };
             match listener.accept() {
                 Ok((socket, peer)) => {
-                    self.connects_saved = self.connects_saved.saturating_sub(THOUSANDTHS);
                     self.charge_connect(gate);
-                    self.open(socket, peer, gate, None);
+                    self.open_and_read(socket, peer, gate);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -69,15 +77,36 @@ impl Worker {
             }
         }
         // More may wait, and the edge has been spent.
-        self.accept_again = true;
+        self.accept_again |= !is_overloaded;
+    }
+
+    /// A connection came out of the backlog; its CONNECT is mostly there already.
+    pub(super) fn open_and_read(&mut self, socket: Socket, peer: Peer, gate: u16) {
+        if let Some(key) = self.open(socket, peer, gate, None) {
+            self.read(key);
+        }
+    }
+
+    /// There is too much to do: whether some newcomers are let in all the same. The others wait in the backlog.
+    fn lets_some_in(&mut self) -> bool {
+        self.local.row().add(Counter::OverloadDeferred, 1);
+        self.defer_accept(OVERLOAD_PAUSE);
+        let may_enter = self.local.now >= self.let_newcomers_in_from;
+        if may_enter {
+            self.let_newcomers_in_from = self.local.now.plus(OVERLOAD_PAUSE);
+        }
+        may_enter && !self.overload.has(Cause::Handshakes)
     }
 
     /// The pause is over: look at every listener.
     pub(super) fn accept_deferred_now(&mut self) {
         self.accept_at = None;
         self.accept_again = false;
-        for number in 0..self.listeners.count() {
-            self.accept(number);
+        let count = self.listeners.count();
+        // Each listener is the first one at times: under overload the others get nothing.
+        self.first_listener = (self.first_listener + 1) % count.max(1);
+        for number in 0..count {
+            self.accept((self.first_listener + number) % count);
         }
     }
 
@@ -101,47 +130,35 @@ impl Worker {
             return true;
         }
         self.local.row().add(Counter::LimitListenerConnects, 1);
-        self.defer_accept(wait.min(LISTENER_PAUSE_MAX));
+        self.defer_accept(wait.min(RATE_PAUSE_MAX));
         false
     }
 
-    /// A connection came out of the backlog. Workers that looked at the same moment may take one too many, which the
-    /// listener then has to wait for.
-    fn charge_connect(&mut self, gate: u16) {
+    /// A connection came out of the backlog. Workers that looked at the same moment may take one too many, which later
+    /// connections then wait for.
+    pub(super) fn charge_connect(&mut self, gate: u16) {
         let now = self.local.now;
+        if let Some(pace) = &self.local.settings.connect_pace {
+            self.node.connects.charge(pace, now, 1);
+        }
         let gate = self.local.gate(gate);
         if let Some(pace) = &gate.paces.connects {
             gate.account.connects.charge(pace, now, 1);
         }
     }
 
-    /// Whether the connect rate has one left; when it is used up the rest waits in the backlog. What was not used
-    /// is saved up for a second at most.
-    fn may_accept(&mut self) -> bool {
-        let rate = self.local.settings.connect_rate;
-        if rate == 0 {
+    /// Whether the node's connect rate has one left; when it is used up, the rest waits in the backlog.
+    pub(super) fn may_accept(&mut self) -> bool {
+        let Some(pace) = &self.local.settings.connect_pace else {
+            return true;
+        };
+        let wait = self.node.connects.wait(pace, self.local.now);
+        if wait.is_zero() {
             return true;
         }
-        let workers = u64::try_from(self.node.workers()).unwrap_or(1);
-        let saved_max = (u64::from(rate) * THOUSANDTHS)
-            .div_ceil(workers)
-            .max(THOUSANDTHS);
-        let now = self.local.now;
-        // A worker that has just started has saved all it may.
-        let waited = self
-            .connects_since
-            .replace(now)
-            .map_or(THOUSANDTHS, |since| {
-                u64::try_from(now.since(since).as_millis()).unwrap_or(THOUSANDTHS)
-            });
-        let earned = waited.min(THOUSANDTHS) * saved_max / THOUSANDTHS;
-        self.connects_saved = (self.connects_saved + earned).min(saved_max);
-        if self.connects_saved < THOUSANDTHS {
-            self.local.row().add(Counter::ConnectRateDeferred, 1);
-            self.defer_accept(RATE_PAUSE);
-            return false;
-        }
-        true
+        self.local.row().add(Counter::ConnectRateDeferred, 1);
+        self.defer_accept(wait.clamp(RATE_PAUSE_MIN, RATE_PAUSE_MAX));
+        false
     }
 
     /// A connection that came in where no worker listens.
@@ -152,17 +169,21 @@ impl Worker {
             gate,
             certificate,
         } = arrived;
-        self.open(socket, peer, gate, certificate);
+        let opened = self.open(socket, peer, gate, certificate);
+        self.local.gate(gate).release();
+        if let Some(key) = opened {
+            self.list_reader(key);
+        }
     }
 
-    /// A connection that came in.
+    /// A connection that came in, to be read.
     pub(super) fn open(
         &mut self,
         socket: Socket,
         peer: Peer,
         gate: u16,
         certificate: Option<Arc<Certificate>>,
-    ) {
+    ) -> Option<u32> {
         let sockets_max = self
             .local
             .settings
@@ -170,47 +191,45 @@ impl Worker {
             .saturating_add(HANDSHAKES_SPARE);
         if self.node.open_sockets() >= sockets_max {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
-            return;
+            return None;
         }
-        if !self.local.gate(gate).enter() {
+        if !self.local.enter_gate(gate) {
             self.local.row().add(Counter::ConnectionsOverLimit, 1);
             if self.may_log() {
                 tracing::warn!(%peer, "connection closed: its listener is full (max_connections)");
             }
-            return;
+            return None;
         }
         let is_proxied = self.local.gate(gate).proxies.is_some();
         // Of a proxy's client it is asked once the header has said where it comes from.
         if !is_proxied && !self.may_open(peer.address()) {
-            self.local.gate(gate).leave();
-            return;
+            self.local.leave_gate(gate);
+            return None;
         }
         let serial = self.next_serial;
         self.next_serial = self.next_serial.wrapping_add(1);
         let mut connection = Connection::new(socket, peer, gate, serial);
-        let gate = self.local.gate(gate);
+        connection.phase = Phase::Handshake(certificate);
         if is_proxied {
-            if !gate.is_proxy(peer) {
-                gate.leave();
+            if !self.local.gate(gate).is_proxy(peer) {
+                self.local.leave_gate(gate);
                 self.refuse_unproxied(peer);
-                return;
+                return None;
             }
             connection.phase = Phase::Proxy;
         }
+        let gate = self.local.gate(gate);
         if !gate.is_quic {
             let layers = gate.acceptor().layers();
             connection.layered = layers.map(|layers| Box::new(Layered::new(layers)));
         }
-        if let Some(key) = self.register(connection) {
-            self.local.row().add(Counter::ConnectionsOpened, 1);
-            if let Some(certificate) = certificate {
-                self.certificates.insert(key, certificate);
-            }
-            self.crowd_grew();
-            self.begin_handshake(key);
-            // Its CONNECT is mostly there already.
-            self.read(key, false);
-        }
+        let key = self.register(connection)?;
+        self.local.row().add(Counter::ConnectionsOpened, 1);
+        self.crowd_grew();
+        self.begin_handshake(key);
+        let reading = &mut self.local.connections[key as usize].reading;
+        reading.note_readable(false);
+        Some(key)
     }
 
     fn refuse_unproxied(&mut self, peer: Peer) {
@@ -228,7 +247,7 @@ impl Worker {
         if let Err(error) = self.poll.registry().register(socket, Token(key), readable) {
             tracing::warn!(%error, "cannot watch a new connection; it is closed");
             let connection = self.local.connections.remove(key);
-            self.local.gate(connection.gate).leave();
+            self.local.leave_gate(connection.gate);
             return None;
         }
         u32::try_from(key).ok()

@@ -16,14 +16,14 @@ use super::input::Next;
 use super::judging::{Judge, shows_something};
 use super::{Target, Worker};
 use crate::config::CertificateName;
-use crate::connection::Phase;
+use crate::connection::{Connection, Phase};
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
 
 /// A client that is not in yet.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     pub(super) handshake: Handshake,
     pub(super) awaited: Awaited,
     /// Who is not in by then is closed.
@@ -32,7 +32,7 @@ pub(super) struct Pending {
 
 /// What it waits for.
 #[derive(Debug)]
-pub(super) enum Awaited {
+pub(crate) enum Awaited {
     /// The gatekeeper's answer to its login.
     Answer(Claim),
     /// Its own step of enhanced authentication.
@@ -43,7 +43,7 @@ pub(super) enum Awaited {
 
 /// What a client has shown.
 #[derive(Debug, Default)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// The user name that it claims.
     username: Option<Box<str>>,
     /// A password, a token or a key.
@@ -111,10 +111,13 @@ impl Worker {
     fn login(&mut self, key: u32, connect: &Connect<'_>, handshake: &Handshake) -> Login {
         let connection = &self.local.connections[key as usize];
         let (number, address) = (connection.gate, connection.peer.address());
-        let known = self.certificates.get(&key).cloned();
+        let known = match &connection.phase {
+            Phase::Handshake(certificate) => certificate.clone(),
+            _ => None,
+        };
         let of_layers = || connection.layered.as_ref()?.certificate();
         let certificate = known.or_else(of_layers);
-        let gate = self.local.gate(number);
+        let gate = Arc::clone(self.local.gate(number));
         let named = certificate
             .as_deref()
             .and_then(|certificate| match gate.username {
@@ -126,8 +129,10 @@ impl Worker {
                 CertificateName::Uri => certificate.uris.first().cloned(),
             });
         let properties = &connect.properties;
+        let username = named.as_deref().or(connect.username);
         Login {
             is_username_verified: named.is_some(),
+            is_known_there: self.is_known_there(key, username),
             identity: Identity {
                 client_id: handshake.client_id().into(),
                 username: named.or_else(|| connect.username.map(Into::into)),
@@ -169,7 +174,6 @@ impl Worker {
         rest: &[u8],
     ) -> u32 {
         let connection = &mut self.local.connections[key as usize];
-        connection.phase = Phase::Admission;
         connection.partial.put(rest.to_vec());
         let serial = connection.serial;
         let deadline = self.local.now.plus(ANSWER_TIME_MAX);
@@ -178,29 +182,28 @@ impl Worker {
             awaited,
             deadline,
         };
-        self.admissions.insert(key, pending);
+        connection.phase = Phase::Admission(Some(Box::new(pending)));
         serial
     }
 
     /// The gatekeeper has answered about a connection that is not in yet.
     pub(super) fn answered(&mut self, key: u32, serial: u32, answer: Answer) {
-        let connection = self.local.connections.get(key as usize);
-        let is_waiting = connection.is_some_and(|connection| {
-            connection.serial == serial && connection.phase == Phase::Admission
-        });
-        let pending = self.admissions.remove(&key).filter(|_| is_waiting);
+        let connection = self.local.connections.get_mut(key as usize);
+        let waiting = connection
+            .filter(|connection| connection.serial == serial && connection.awaits_admission());
         let Some(Pending {
             handshake,
             awaited: Awaited::Answer(claim),
             ..
-        }) = pending
+        }) = waiting.and_then(Connection::take_pending)
         else {
             return;
         };
         match answer {
             Answer::Admit(admission) => {
                 if claim.has_secret {
-                    self.login_succeeded(key, handshake.client_id(), claim.username.as_deref());
+                    let client_id = sent_client_id(&handshake);
+                    self.login_succeeded(key, client_id, claim.username.as_deref());
                 }
                 let admitted = Admitted {
                     admission: *admission,
@@ -237,7 +240,7 @@ impl Worker {
     /// What is wrong with the client counts against its address, what is wrong with a backend does not.
     fn note_denial(&mut self, key: u32, (handshake, claim): (&Handshake, &Claim), denial: &Denial) {
         if is_of_client(denial) {
-            self.login_failed(key, handshake.client_id(), claim.username.as_deref());
+            self.login_failed(key, sent_client_id(handshake), claim.username.as_deref());
         }
     }
 
@@ -265,13 +268,13 @@ impl Worker {
 
     /// A client that is not in yet has some time left.
     pub(super) fn is_in_time(&self, key: u32) -> bool {
-        let pending = self.admissions.get(&key);
+        let pending = self.local.connections[key as usize].pending();
         pending.is_some_and(|pending| pending.deadline > self.local.now)
     }
 
     /// Looks at a client that is not in yet again, when its time is over.
     pub(super) fn wait_for_admission(&mut self, key: u32, serial: u32) {
-        if let Some(pending) = self.admissions.get(&key) {
+        if let Some(pending) = self.local.connections[key as usize].pending() {
             self.timers
                 .insert(pending.deadline, Target::Connection { key, serial });
         }
@@ -286,7 +289,8 @@ impl Worker {
     ) -> Next {
         let identity = &admitted.admission.identity;
         let may_be = self
-            .may_enter(key, &handshake, identity)
+            .may_be_called(&handshake, identity)
+            .and_then(|()| self.may_enter(key, &handshake, identity))
             .and_then(|()| self.mount(key, &mut handshake, identity));
         if let Err(violation) = may_be {
             self.refuse_pending(key, &handshake, &violation);
@@ -348,10 +352,17 @@ impl Worker {
         }
         let connection = self.local.connections.get(key as usize);
         if connection.is_some_and(|connection| connection.serial == serial) {
-            // The end of the stream may have been signalled meanwhile.
-            self.read(key, true);
+            self.read_socket(key);
         }
     }
+}
+
+/// One that the broker gives is another one each time: nobody is known by it.
+fn sent_client_id(handshake: &Handshake) -> &str {
+    if handshake.is_client_id_ours() {
+        return "";
+    }
+    handshake.client_id()
 }
 
 /// Whether the client is to blame for a denial, and not a backend.

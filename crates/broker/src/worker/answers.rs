@@ -15,8 +15,12 @@ use crate::node::{Node, WorkerId};
 pub(crate) enum AnswerTo {
     /// A connection that is not in yet.
     Connection { key: u32, serial: u32 },
-    /// A connected client that proves itself again.
-    Again { slot: u32, id: u64 },
+    /// A client that proves itself again over this connection.
+    Again {
+        slot: u32,
+        id: u64,
+        connection: Option<u32>,
+    },
     /// A client whose own rules may have changed, with this connection or none.
     Refresh {
         slot: u32,
@@ -79,7 +83,11 @@ impl Worker {
     pub(super) fn take_answer(&mut self, Answered { to, answer }: Answered) {
         match to {
             AnswerTo::Connection { key, serial } => self.answered(key, serial, answer),
-            AnswerTo::Again { slot, id } => self.proved_again(slot, id, answer),
+            AnswerTo::Again {
+                slot,
+                id,
+                connection,
+            } => self.proved_again(slot, id, connection, answer),
             AnswerTo::Refresh {
                 slot,
                 id,

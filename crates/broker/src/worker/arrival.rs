@@ -7,6 +7,7 @@ use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
 use super::Worker;
+use super::budget::HANDSHAKE_UNITS;
 use super::lifecycle::Ending;
 use crate::connection::Phase;
 use crate::metrics::Counter;
@@ -24,7 +25,7 @@ impl Worker {
             .add(Counter::BytesReceived, bytes.len() as u64);
         let connection = &self.local.connections[key as usize];
         match connection.phase {
-            Phase::Draining => {}
+            Phase::Draining(_) => {}
             Phase::Proxy => self.header_arrived(key, bytes),
             _ if connection.layered.is_some() => self.wire_arrived(key, bytes),
             _ => self.input(key, bytes),
@@ -40,6 +41,9 @@ impl Worker {
         let Some(layered) = &mut connection.layered else {
             return;
         };
+        if connection.is_shaking {
+            self.local.work += HANDSHAKE_UNITS;
+        }
         let result = layered.receive(wire, &mut plain);
         self.plain_read = plain.len();
         let is_over = layered.is_closed_by_peer();
@@ -57,19 +61,12 @@ impl Worker {
             self.plain_buffer = plain;
         }
         let connection = self.local.connections.get(key as usize);
-        let is_here = connection.is_some_and(|connection| {
-            connection.serial == serial && connection.phase != Phase::Draining
-        });
+        let is_here = connection
+            .is_some_and(|connection| connection.serial == serial && !connection.is_draining());
         match result {
             _ if !is_here => {}
             Err(fault) => self.layers_failed(key, &fault),
-            Ok(()) if is_over => {
-                self.local.connections[key as usize].finish_layers();
-                self.write(key);
-                if self.local.connections.contains(key as usize) {
-                    self.lost(key, Ending::ClosedByPeer);
-                }
-            }
+            Ok(()) if is_over => self.lost(key, Ending::EndedByPeer),
             Ok(()) => {}
         }
     }
@@ -88,6 +85,8 @@ impl Worker {
             let listener = &*self.local.gate(gate).name;
             tracing::info!(%peer, listener, reason = %fault, "connection closed");
         }
+        // Only the alert or the close frame can still be read.
+        self.local.connections[key as usize].drop_held();
         self.lost(key, Ending::ClosedByServer);
     }
 
@@ -108,17 +107,19 @@ impl Worker {
             }
         };
         let mut rest = arrived.split_off(len);
-        connection.phase = Phase::Handshake;
+        connection.phase = Phase::Handshake(None);
+        // Without an address it is anybody's client, be the proxy on this machine.
+        connection.peer = connection.peer.unnamed_client();
         if let Header::Proxied(proxied) = header {
-            connection.peer = proxied.source.map_or(connection.peer, Peer::Address);
+            connection.peer = proxied.source.map_or(connection.peer, Peer::from);
             if let Some(name) = proxied.tls.and_then(|tls| tls.common_name) {
                 let certificate = Certificate {
                     common_name: Some(name),
                     ..Certificate::default()
                 };
-                self.certificates.insert(key, Arc::new(certificate));
+                connection.phase = Phase::Handshake(Some(Arc::new(certificate)));
             }
-            let address = proxied.source.map(Peer::Address).and_then(Peer::address);
+            let address = proxied.source.map(Peer::from).and_then(Peer::address);
             if !self.may_open(address) {
                 self.lost(key, Ending::ClosedByPeer);
                 return;

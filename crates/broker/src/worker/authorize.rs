@@ -13,10 +13,10 @@ use thrum_protocol::server::Handshake;
 use super::Worker;
 use super::admission::Admitted;
 use crate::access::{Asked, ClientAccess, Grant, Verdict};
-use crate::connection::Phase;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
+use crate::read_gate::PauseReason;
 
 /// An answer of the gatekeeper about a topic.
 #[derive(Debug)]
@@ -106,7 +106,10 @@ impl Worker {
         let Some(first) = access.goes_on_at() else {
             return false;
         };
-        let mut requests = subscribe.requests.iter().enumerate().skip(first);
+        // What is beyond the limit is refused without a question.
+        let filters_max = self.local.settings.packet_filters_max;
+        let requests = subscribe.requests.iter().enumerate();
+        let mut requests = requests.take(filters_max).skip(first);
         let next = requests.find(|(_, request)| {
             let (filter, qos) = (request.filter.matched_part(), request.options.qos);
             access.subscribe(filter, qos, now) == Grant::Ask
@@ -128,7 +131,7 @@ impl Worker {
 
     /// The packet at hand waits for the answer.
     fn put(&mut self, key: u32, question: Question) {
-        self.local.connections[key as usize].is_deciding = true;
+        self.pause(key, PauseReason::Decision);
         self.ask_to_decide(key, question);
     }
 
@@ -167,14 +170,14 @@ impl Worker {
         if connection.serial != *serial {
             return;
         }
-        if connection.phase == Phase::Admission {
+        if connection.awaits_admission() {
             self.will_decided(*key, question, *allowed);
             return;
         }
-        if !connection.is_deciding {
+        if !connection.reading.open(PauseReason::Decision) {
             return;
         }
-        connection.is_deciding = false;
+        connection.reading.take_packets();
         let partial = connection.partial.take();
         let slot = connection.session();
         let policy = &self.local.settings.access.access.policy;
@@ -205,7 +208,9 @@ impl Worker {
             is_will_allowed,
             ..
         } = admitted;
-        if shared.is_open() && admission.rules.is_none() {
+        // Whose the session is has to be known also where everybody may do everything.
+        let has_user = admission.identity.username.is_some();
+        if shared.is_open() && admission.rules.is_none() && !has_user {
             return None;
         }
         let access = ClientAccess::new(admission, shared);
@@ -232,18 +237,29 @@ impl Worker {
         };
         let is_allowed = access.publish(topic, (qos, retain), self.local.now) == Verdict::Allowed;
         if !is_allowed {
-            self.publish_denied(slot, topic);
+            self.publish_denied(slot, topic, (qos, retain));
         }
         is_allowed
     }
 
     #[cold]
-    fn publish_denied(&mut self, slot: u32, topic: &str) {
+    fn publish_denied(&mut self, slot: u32, topic: &str, wanted: (QoS, bool)) {
         self.local.row().add(Counter::PublishDenied, 1);
-        if self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
-            tracing::info!(client_id, topic, "publish denied by the rules");
+        if !self.may_log() {
+            return;
         }
+        let client = &self.local.clients[slot as usize];
+        let Some(access) = client.access.as_deref() else {
+            return;
+        };
+        let policy = &self.local.settings.access.access.policy;
+        tracing::info!(
+            client_id = client.session.client_id(),
+            user = access.identity.username.as_deref(),
+            topic,
+            rule = access.denial(topic, wanted, policy),
+            "publish denied"
+        );
     }
 
     /// How a subscription is granted. The filter is as the client names it, without `$share/GROUP/`.
@@ -266,11 +282,31 @@ impl Worker {
     }
 
     #[cold]
+    pub(crate) fn subscribed_in_part(&mut self, slot: u32, filter: &str) {
+        if self.may_log() {
+            let client = &self.local.clients[slot as usize];
+            let access = client.access.as_deref();
+            tracing::info!(
+                client_id = client.session.client_id(),
+                user = access.and_then(|access| access.identity.username.as_deref()),
+                filter,
+                "subscribed in part: only the topics that the rules allow are delivered"
+            );
+        }
+    }
+
+    #[cold]
     pub(crate) fn subscription_denied(&mut self, slot: u32, filter: &str) {
         self.local.row().add(Counter::SubscribeDenied, 1);
         if self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
-            tracing::info!(client_id, filter, "subscription denied by the rules");
+            let client = &self.local.clients[slot as usize];
+            let access = client.access.as_deref();
+            tracing::info!(
+                client_id = client.session.client_id(),
+                user = access.and_then(|access| access.identity.username.as_deref()),
+                filter,
+                "subscription denied: no rule allows any of it"
+            );
         }
     }
 }

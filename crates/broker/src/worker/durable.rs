@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode};
@@ -13,9 +14,14 @@ use thrum_storage::{Change, Health};
 
 use super::Worker;
 use super::restore::Found;
+use crate::config::Wills;
 use crate::durable::{Journal, Origin, Turns};
 use crate::metrics::Counter;
 use crate::node::WorkerId;
+
+/// How often the storage thread looks whether its folder was moved or removed: what is acknowledged meanwhile, the next start
+/// would not find.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a worker keeps about its turns; idle on a node without storage.
 #[derive(Debug, Default)]
@@ -29,6 +35,8 @@ pub(crate) struct DurableTurn {
     pub(super) filters: HashMap<FilterId, u32>,
     /// The health that was last logged.
     health: Health,
+    /// When the storage thread was last told to look at its folder.
+    looked: Time,
 }
 
 impl Worker {
@@ -39,6 +47,12 @@ impl Worker {
             return true;
         };
         journal.set_now(self.local.now);
+        // What is acknowledged must not be taken for expired because the clock was set meanwhile.
+        if journal.has_changes()
+            && let Some(note) = self.node.clock.note_if_due(self.local.now)
+        {
+            journal.push(&Change::Clock(note));
+        }
         let ticket = journal.submit();
         let durable = journal.durable();
         let turns = &mut self.durable.turns;
@@ -186,10 +200,44 @@ impl Worker {
             journal.will(&client.session);
         } else if was_durable {
             journal.push(&Change::SessionRemoved { session: id });
-        } else if !journal.has_changes() {
+        }
+        self.keep_will(slot);
+        let journal = self.local.journal.as_deref();
+        if journal.is_some_and(Journal::has_changes) {
+            self.local.depend(connection);
+        }
+    }
+
+    /// A session that ends with its connection is written down if it has a will, which must be published also when the node
+    /// ends first. [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
+    fn keep_will(&mut self, slot: u32) {
+        let client = &mut self.local.clients[slot as usize];
+        let Some(journal) = &mut self.local.journal else {
+            return;
+        };
+        let is_wanted = self.local.settings.wills == Wills::All && !client.session.is_durable();
+        if !is_wanted || client.session.will().is_none() {
             return;
         }
-        self.local.depend(connection);
+        if journal.health() != Health::Healthy {
+            // Such a client needs the disk for nothing else, so it comes in without.
+            self.local.row().add(Counter::StorageRefused, 1);
+            return;
+        }
+        journal.session(&client.session, client.owner(), None);
+        journal.will(&client.session);
+        client.rare_mut().is_kept_for_will = true;
+    }
+
+    /// The will of a client was taken.
+    pub(super) fn will_taken(&mut self, slot: u32) {
+        self.local.note(slot);
+        let client = &mut self.local.clients[slot as usize];
+        let rare = client.rare.as_deref_mut();
+        if rare.is_some_and(|rare| std::mem::take(&mut rare.is_kept_for_will)) {
+            let session = client.session.id();
+            self.forget_session(session);
+        }
     }
 
     /// A durable session's record, when its connection has gone.
@@ -234,6 +282,26 @@ impl Worker {
         Some(journal.place_shared(outgoing.message(), &group))
     }
 
+    /// Writes down that the wall clock was set, also when nothing else happens. One worker does it for all.
+    pub(super) fn watch_clock(&mut self) {
+        if self.local.id == WorkerId::new(0)
+            && let Some(journal) = &mut self.local.journal
+            && let Some(note) = self.node.clock.note_if_due(self.local.now)
+        {
+            journal.push(&Change::Clock(note));
+        }
+    }
+
+    /// Writes down the time at which the node ends: the next start goes on from there, whatever its clock shows.
+    pub(super) fn note_end(&mut self) {
+        if self.local.id == WorkerId::new(0)
+            && let Some(journal) = &mut self.local.journal
+        {
+            let note = self.node.clock.note(self.local.now);
+            journal.push(&Change::Clock(note));
+        }
+    }
+
     /// Removes expired retained messages, from the disk too.
     pub(super) fn sweep_retained(&mut self) {
         let mut removed = Vec::new();
@@ -254,6 +322,12 @@ impl Worker {
         let Some(journal) = self.local.journal.as_deref() else {
             return;
         };
+        if self.local.id == WorkerId::new(0)
+            && self.local.now.since(self.durable.looked) >= LOOK_INTERVAL
+        {
+            self.durable.looked = self.local.now;
+            journal.look();
+        }
         let health = journal.health();
         if health == self.durable.health {
             return;

@@ -28,7 +28,6 @@ impl Worker {
             self.refuse_pending(key, &handshake, &violation);
             return;
         }
-        connection.phase = Phase::Challenged;
         let partial = connection.partial.take();
         let serial = connection.serial;
         let deadline = self.local.now.plus(self.local.settings.connect_timeout);
@@ -39,7 +38,7 @@ impl Worker {
             awaited: Awaited::Step(claim, exchange),
             deadline,
         };
-        self.admissions.insert(key, pending);
+        connection.phase = Phase::Challenged(Some(Box::new(pending)));
         self.local.wrote(key);
         self.go_on_reading(key, &partial);
     }
@@ -50,7 +49,7 @@ impl Worker {
             mut handshake,
             awaited: Awaited::Step(claim, exchange),
             ..
-        }) = self.admissions.remove(&key)
+        }) = self.local.connections[key as usize].take_pending()
         else {
             self.lost(key, Ending::ClosedByPeer);
             return Next::Stop;

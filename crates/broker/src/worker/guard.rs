@@ -3,16 +3,17 @@
 use std::net::IpAddr;
 
 use thrum_access::Identity;
-use thrum_codec::ReasonCode;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::Worker;
-use super::lifecycle::Ending;
-use crate::connection::Phase;
+use super::rounds::Errand;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::protection::{BanList, Changes, Refusal, Subject, SubjectRef, Who};
+
+/// Client identifiers whose connections are looked up when they are banned; for more all connections are looked at.
+const BANS_AT_ONCE: usize = 256;
 
 impl Worker {
     /// A connection from there may go on; if not, it is closed without a word.
@@ -67,6 +68,11 @@ impl Worker {
         self.counted(self.node.protection.may_begin(&who, self.local.now))
     }
 
+    /// The user that the client claims to be has logged in from there before.
+    pub(super) fn is_known_there(&self, key: u32, username: Option<&str>) -> bool {
+        self.node.protection.is_known(&self.who(key, "", username))
+    }
+
     /// What the client has shown is wrong.
     pub(super) fn login_failed(&mut self, key: u32, client_id: &str, username: Option<&str>) {
         self.local.row().add(Counter::LoginsFailed, 1);
@@ -119,30 +125,26 @@ impl Worker {
 
     /// Clients that are banned and connected have to go.
     pub(super) fn banned(&mut self, changes: &Changes) {
-        let list = self.node.protection.bans().list();
-        let seconds = self.node.clock.wall_seconds(self.local.now);
         let keys = match changes {
             Changes::Added(subjects) => self.keys_of(subjects),
             Changes::Unknown => None,
         };
-        let keys = keys.unwrap_or_else(|| self.all_keys());
+        let Some(keys) = keys else {
+            self.go_round(Errand::Bans);
+            return;
+        };
         for key in keys {
-            if self.is_banned(key, &list, seconds) {
-                self.local.row().add(Counter::BannedDisconnected, 1);
-                let what = "banned by the administrator of the broker";
-                self.disconnect(
-                    key,
-                    ReasonCode::AdministrativeAction,
-                    what,
-                    Ending::ClosedByServer,
-                );
-                self.local.end_unit();
-            }
+            self.disconnect_banned(key);
+            self.local.end_unit();
         }
     }
 
-    /// Connections of client identifiers; none if a user or a network is among them, which nobody can look up.
+    /// Connections of client identifiers; none if there are many, or a user or a network is among them, which nobody can
+    /// look up.
     fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<u32>> {
+        if subjects.len() > BANS_AT_ONCE {
+            return None;
+        }
         let mut keys = Vec::new();
         for subject in subjects {
             let Subject::ClientId(client_id) = subject else {
@@ -155,18 +157,11 @@ impl Worker {
         Some(keys)
     }
 
-    /// All connections.
-    pub(super) fn all_keys(&self) -> Vec<u32> {
-        let keys = self.local.connections.iter();
-        keys.filter_map(|(key, _)| u32::try_from(key).ok())
-            .collect()
-    }
-
-    fn is_banned(&self, key: u32, list: &BanList, seconds: u64) -> bool {
+    pub(super) fn is_banned(&self, key: u32, list: &BanList, seconds: u64) -> bool {
         let Some(connection) = self.local.connections.get(key as usize) else {
             return false;
         };
-        if connection.phase == Phase::Draining {
+        if connection.is_draining() {
             return false;
         }
         let from = connection.peer.address();
@@ -180,8 +175,15 @@ impl Worker {
         let client_id = SubjectRef::ClientId(client.session.client_id());
         let access = client.access.as_deref();
         let username = access.and_then(|access| access.identity.username.as_deref());
+        let who = Who {
+            client_id: client.session.client_id(),
+            username,
+            address: from,
+        };
         let username = username.map(SubjectRef::Username);
-        let mut subjects = [Some(client_id), username].into_iter().flatten();
+        let mut subjects = [Some(client_id), Some(who.client()), username]
+            .into_iter()
+            .flatten();
         subjects.any(|subject| list.find(subject, seconds).is_some())
     }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use thrum_access::Identity;
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
-use thrum_protocol::Violation;
 use thrum_protocol::server::{Handshake, Session, Welcome, refuse, refuse_connect};
+use thrum_protocol::{Limits, Violation};
 use thrum_storage::Owner;
 
 use super::admission::Admitted;
@@ -15,9 +16,11 @@ use super::judging::is_verified;
 use super::lifecycle::Ending;
 use super::{Client, Worker};
 use crate::access::ClientAccess;
-use crate::connection::{Connection, Phase};
+use crate::config::Takeover;
+use crate::connection::{Closing, Connection, Phase};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
+use crate::session_counts::Holder;
 
 /// What was said of a client that comes in, and holds on.
 #[derive(Debug)]
@@ -28,13 +31,27 @@ struct Standing {
     data: Option<Vec<u8>>,
     /// Of the access that it was judged by.
     generation: u64,
+    /// Whom a session is counted for.
+    holder: Holder,
 }
 
 impl Worker {
     /// A CONNECT; `rest` is what came behind it in the same read.
     pub(super) fn handshake(&mut self, key: u32, connect: &Connect<'_>, rest: &[u8]) -> Next {
         self.local.connections[key as usize].version = connect.version;
-        if let Err(violation) = self.has_room() {
+        let gate = self.local.connections[key as usize].gate;
+        if !self.local.gate(gate).accepts(connect.version) {
+            let what =
+                "this listener does not take this version of MQTT (accept_protocol_versions)";
+            // [MQTT-3.1.2-2] [MQTT3-3.1.2-2]
+            let violation = Violation::new(ReasonCode::UnsupportedProtocolVersion, what);
+            self.refuse(key, connect, &violation);
+            return Next::Stop;
+        }
+        // Before anything is spent on the client. A takeover needs no room, which is known for sure when its session is.
+        if !self.may_take_over(connect.client_id)
+            && let Err(violation) = self.has_room()
+        {
             self.refuse(key, connect, &violation);
             return Next::Stop;
         }
@@ -43,8 +60,19 @@ impl Worker {
         } else {
             String::new()
         };
+        let gate = self.local.connections[key as usize].gate;
+        let retain_available = self.local.gate(gate).retain_available;
         let limits = &self.local.settings.session;
-        match Handshake::new(connect, &assigned, limits) {
+        let handshake = if retain_available {
+            Handshake::new(connect, &assigned, limits)
+        } else {
+            let limits = Limits {
+                retain_available,
+                ..Limits::clone(limits)
+            };
+            Handshake::new(connect, &assigned, &limits)
+        };
+        match handshake {
             Ok(handshake) => {
                 if let Err(violation) = self.may_log_in(key, &handshake, connect.username) {
                     self.refuse(key, connect, &violation);
@@ -53,6 +81,9 @@ impl Worker {
                 self.admit(key, connect, (handshake, rest))
             }
             Err(violation) => {
+                if violation.reason == ReasonCode::ClientIdentifierNotValid {
+                    self.local.row().add(Counter::LimitClientId, 1);
+                }
                 self.refuse(key, connect, &violation);
                 Next::Stop
             }
@@ -81,6 +112,7 @@ impl Worker {
         if next == Next::Frame && !handover.unread.is_empty() {
             self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
+            self.list_reader(key);
         }
     }
 
@@ -110,7 +142,7 @@ impl Worker {
         let mut connection = self.local.connections.remove(key as usize);
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
-            self.local.gate(connection.gate).leave();
+            self.local.leave_gate(connection.gate);
             self.ended.push(handshake.client_id().into());
             return;
         }
@@ -146,6 +178,24 @@ impl Worker {
         Ok(())
     }
 
+    /// The client identifier may have a connection already, whose place the new one takes. Sessions of other workers
+    /// count as connected.
+    fn may_take_over(&self, client_id: &str) -> bool {
+        if client_id.is_empty() {
+            return false;
+        }
+        match self.local.find(client_id) {
+            Some(slot) => self.has_connection(slot),
+            None => self.node.workers() > 1 && self.node.registry.has(client_id),
+        }
+    }
+
+    fn has_connection(&self, slot: u32) -> bool {
+        self.local.clients[slot as usize]
+            .connection_slot()
+            .is_some()
+    }
+
     /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and not to be guessed by others.
     fn new_client_id(&mut self) -> String {
         format!(
@@ -165,6 +215,7 @@ impl Worker {
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
             generation: admitted.generation,
+            holder: self.holder(key, &admission.identity),
         };
         self.measure(key, &admission.identity);
         self.local.connections[key as usize].is_unverified = admitted.is_unverified;
@@ -174,9 +225,18 @@ impl Worker {
         } else {
             may_begin.and_then(|()| self.may_stay(key))
         };
+        let names = self.has_client_lines();
+        let user = admission.identity.username.clone().filter(|_| names);
         let access = self.access_of(&handshake, admitted);
-        let may_be = may_stay
+        let has_room = match existing {
+            Some(slot) if self.has_connection(slot) => Ok(()),
+            Some(_) | None => self.has_room(),
+        };
+        let may_be = has_room
+            .and(may_stay)
             .and_then(|()| self.may_keep(&handshake, existing.is_some()))
+            .and_then(|()| self.belongs_to_user(key, existing, access.as_deref()))
+            .and_then(|()| self.may_begin_session(&handshake, existing, standing.holder))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
             let out = &mut self.local.connections[key as usize].out;
@@ -187,7 +247,7 @@ impl Worker {
             }
             return Next::Stop;
         }
-        // Who knows a client identifier does not get what waits for its user.
+        // Nobody gets what waits for another user.
         let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
         let clean_start = handshake.clean_start() || is_others;
         let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
@@ -198,12 +258,16 @@ impl Worker {
             self.local.insert(Client::new(session))
         });
         self.local.row().add(Counter::ClientsConnected, 1);
-        self.local.connections[key as usize].phase = Phase::Established { session: slot };
+        self.local.connections[key as usize].phase = Phase::Established {
+            session: slot,
+            exchange: None,
+        };
         let client = &mut self.local.clients[slot as usize];
         client.connection = key;
         client.access = access;
         client.forget_owner();
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
+        self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
         self.refresh_in(slot, standing.refresh_secs);
         if standing.generation != self.local.settings.access.generation {
@@ -233,6 +297,7 @@ impl Worker {
             self.withhold(slot);
         }
         let (client, out) = self.local.client_and_output(slot);
+        let was_persistent = client.session.was_persistent_at_connect();
         // A kept session gets the limits of the configuration as it is now.
         client.session.set_limits(&limits);
         // [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT3-3.2.2-1] [MQTT3-3.2.2-2] [MQTT3-3.2.2-3]
@@ -246,16 +311,56 @@ impl Worker {
             now,
             out,
         );
-        tracing::debug!(
-            client_id = client.session.client_id(),
-            session_present,
-            "connected"
-        );
         self.local.row().add(Counter::ConnectsAccepted, 1);
         self.local.row().add(Counter::AnswersSent, 1);
+        self.count_session(slot, was_persistent, standing.holder);
         self.write_connected(slot, was_durable);
         self.local.collect(slot);
         self.local.wrote(key);
+    }
+
+    /// A client identifier that has a session of a user stays with that user.
+    fn belongs_to_user(
+        &mut self,
+        key: u32,
+        existing: Option<u32>,
+        access: Option<&ClientAccess>,
+    ) -> Result<(), Violation> {
+        let Some(slot) = existing.filter(|slot| self.is_of_another(*slot, access)) else {
+            return Ok(());
+        };
+        let allows = self.local.settings.takeover == Takeover::AnyUser;
+        // What a client without user name began belongs to nobody.
+        if allows || self.local.clients[slot as usize].owner().user().is_none() {
+            return Ok(());
+        }
+        self.local.row().add(Counter::ClientIdsOfOthers, 1);
+        if self.may_log() {
+            let session = &self.local.clients[slot as usize];
+            let (client_id, owner) = (session.session.client_id(), session.owner().user());
+            let peer = self.local.connections[key as usize].peer;
+            let user = access.and_then(|access| access.identity.username.as_deref());
+            tracing::warn!(%peer, client_id, user, owner, "refused: this client identifier has a session of another \
+                 user; auth.takeover = \"any_user\" lets every user take it over");
+        }
+        let what = "this client identifier has a session of another user (auth.takeover)";
+        Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
+    }
+
+    /// The client may have this identifier; one that the broker has given cannot be anybody's.
+    pub(super) fn may_be_called(
+        &mut self,
+        handshake: &Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let username = identity.username.as_deref();
+        let pattern = &self.local.settings.client_id;
+        if handshake.is_client_id_ours() || pattern.admits(handshake.client_id(), username) {
+            return Ok(());
+        }
+        self.local.row().add(Counter::ClientIdsNotOfUser, 1);
+        let what = "the client identifier is not of the form that is allowed here (auth.client_id)";
+        Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
     }
 
     /// The session was begun by another user.
@@ -312,19 +417,16 @@ impl Worker {
     /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
     pub(super) fn refused(&mut self, key: u32, violation: &Violation) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
-        if violation.reason == ReasonCode::ClientIdentifierNotValid {
-            self.local.row().add(Counter::LimitClientId, 1);
-        }
         if self.may_log() {
             let peer = self.local.connections[key as usize].peer;
             tracing::info!(%peer, reason = violation.what, "connection refused");
         }
-        self.drain(key);
+        self.drain(key, Closing::Shutdown);
     }
 
     /// Bytes that are no packet. [MQTT-3.1.4-1]
     pub(super) fn refused_to_decode(&mut self, key: u32, frame: Frame<'_>, error: DecodeError) {
-        let waits_for_connect = self.local.connections[key as usize].phase == Phase::Handshake;
+        let waits_for_connect = self.local.connections[key as usize].awaits_connect();
         let is_connect = frame.first >> 4 == 1;
         let version = answer_version(frame.body);
         match version {

@@ -1,8 +1,5 @@
 //! From a readable socket to packets, and from packets to what they ask for.
 
-use std::io;
-
-use mio::event::Event;
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, decode};
@@ -11,9 +8,10 @@ use thrum_protocol::server::Action;
 
 use super::Worker;
 use super::durable::rests_on_changes;
-use crate::connection::{Phase, ReadOutcome};
+use crate::connection::{ConnectionRef, Phase};
 use crate::metrics::Counter;
-use crate::publish::Published;
+use crate::publish::{Clearance, Published};
+use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
 
 /// A client with this many times the soft limit of output waiting is not read: what waits are answers that it
@@ -26,129 +24,33 @@ const CONNECT: u8 = 0x10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Frame,
-    /// This frame has to wait for the gatekeeper.
+    /// This frame has to wait: the connection is not read until its reason ends.
     Wait,
+    /// What follows has to wait: in the same way, or for the next turn.
+    Later,
     /// The connection is closed, draining or with another worker, or the gatekeeper has been asked about it.
     Stop,
 }
 
-/// What a read left in the socket. A short read leaves nothing but, at the end of the stream, the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Socket {
-    Empty,
-    MayHaveMore,
-}
-
 impl Worker {
-    /// A socket has something: input, room for output, or its end.
-    pub(super) fn socket_ready(&mut self, token: usize, event: &Event) {
-        let Ok(key) = u32::try_from(token) else {
-            return;
-        };
-        let Some(connection) = self.local.connections.get_mut(token) else {
-            return;
-        };
-        if event.is_writable() && connection.blocked {
-            connection.blocked = false;
-            if !connection.dirty {
-                connection.dirty = true;
-                self.local.dirty.push(key);
-            }
-        }
-        if event.is_readable() || event.is_read_closed() || event.is_error() {
-            self.read(key, event.is_read_closed() || event.is_error());
-        }
-    }
-
-    /// Connections that had more than one buffer, and those that may be read again.
-    pub(super) fn read_again(&mut self) {
-        for key in std::mem::take(&mut self.again) {
-            self.read(key, false);
-        }
-        for key in std::mem::take(&mut self.unmuted) {
-            self.read(key, true);
-        }
-        if self.is_stuck() {
-            return;
-        }
-        for key in std::mem::take(&mut self.paused) {
-            if let Some(connection) = self.local.connections.get_mut(key as usize) {
-                connection.paused = false;
-                // The end of the stream may have been signalled during the pause.
-                self.read(key, true);
-            }
-        }
-    }
-
-    pub(super) fn read(&mut self, key: u32, is_last: bool) {
-        let mut buffer = std::mem::take(&mut self.read_buffer);
-        // At the end of the stream everything is read up to the end; it cannot be told from an edge again.
-        while self.read_once(key, &mut buffer) == Socket::MayHaveMore {
-            if !is_last {
-                break;
-            }
-        }
-        self.read_buffer = buffer;
-    }
-
-    fn read_once(&mut self, key: u32, buffer: &mut [u8]) -> Socket {
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
-            return Socket::Empty;
-        };
-        if connection.is_unread() {
-            return Socket::Empty;
-        }
-        if connection.meter.is_some() {
-            return self.read_metered(key, buffer);
-        }
-        let outcome = connection.read(buffer);
-        self.take_read(key, buffer, outcome)
-    }
-
-    /// What one read brought.
-    #[inline]
-    pub(super) fn take_read(
-        &mut self,
-        key: u32,
-        buffer: &mut [u8],
-        outcome: io::Result<ReadOutcome>,
-    ) -> Socket {
-        self.local.row().add(Counter::Reads, 1);
-        match outcome {
-            Ok(ReadOutcome::Drained(0)) => Socket::Empty,
-            Ok(ReadOutcome::Drained(len)) => {
-                self.arrived(key, &mut buffer[..len]);
-                Socket::MayHaveMore
-            }
-            Ok(ReadOutcome::Full(len)) => {
-                self.arrived(key, &mut buffer[..len]);
-                self.again.push(key);
-                Socket::MayHaveMore
-            }
-            Ok(ReadOutcome::Closed) => {
-                self.lost(key, Ending::ClosedByPeer);
-                Socket::Empty
-            }
-            Err(error) => {
-                tracing::debug!(%error, "connection failed");
-                self.lost(key, Ending::ClosedByPeer);
-                Socket::Empty
-            }
-        }
-    }
-
-    /// Bytes of one connection: whole packets are handled, the rest is kept.
+    /// Bytes of one connection behind those that were left: whole packets are handled, the rest is kept.
     pub(super) fn input(&mut self, key: u32, bytes: &[u8]) {
-        self.hold_back = false;
+        self.full_targets = 0;
+        self.local.memory.has_queued = false;
         let connection = &mut self.local.connections[key as usize];
-        if connection.phase == Phase::Draining {
+        if connection.is_draining() {
             return;
         }
+        if connection.reading.is_held() {
+            self.read_ahead(key, bytes);
+            return;
+        }
+        connection.reading.take_packets();
         if connection.partial.is_empty() {
             let (used, next) = self.frames(key, bytes);
             if next != Next::Stop && used < bytes.len() {
                 let rest = bytes[used..].to_vec();
-                self.local.connections[key as usize].partial.put(rest);
+                self.keep_rest(key, rest, next);
             }
         } else {
             let mut partial = connection.partial.take();
@@ -156,33 +58,35 @@ impl Worker {
             let (used, next) = self.frames(key, &partial);
             if next != Next::Stop && used < partial.len() {
                 partial.drain(..used);
-                self.local.connections[key as usize].partial.put(partial);
+                self.keep_rest(key, partial, next);
             }
         }
         self.after_input(key);
     }
 
-    fn after_input(&mut self, key: u32) {
-        let held_back = std::mem::take(&mut self.hold_back);
+    /// Bytes that cannot be handled yet stay in their connection.
+    fn keep_rest(&mut self, key: u32, rest: Vec<u8>, next: Next) {
+        let connection = &mut self.local.connections[key as usize];
+        connection.partial.put(rest);
+        if connection.reading.is_held() {
+            self.read_ahead(key, &[]);
+        } else if next != Next::Frame {
+            connection.reading.leave_packets();
+        }
+    }
+
+    pub(super) fn after_input(&mut self, key: u32) {
+        let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
         let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        if held_back && !connection.paused {
-            connection.paused = true;
-            self.paused.push(key);
-            self.local.row().add(Counter::PublishersPaused, 1);
-            if self.overload.slows_publishers() {
-                self.local.row().add(Counter::OverloadPaused, 1);
-            }
+        if connection.is_draining() {
+            return;
         }
-        let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
-        let connection = &mut self.local.connections[key as usize];
         if connection.waiting() > output_max {
-            connection.muted = true;
+            connection.reading.close(PauseReason::Output);
         }
-        if connection.phase != Phase::Draining {
-            self.local.wrote(key);
-        }
+        self.local.wrote(key);
     }
 
     fn frames(&mut self, key: u32, bytes: &[u8]) -> (usize, Next) {
@@ -201,10 +105,15 @@ impl Worker {
             let len = frame.len;
             let next = self.frame(key, frame, &bytes[used..]);
             self.local.end_unit();
+            self.local.work += 1;
             match next {
+                Next::Frame if self.is_portion_over() => {
+                    self.local.row().add(Counter::PortionsUsedUp, 1);
+                    return (used, Next::Later);
+                }
                 Next::Frame => {}
                 Next::Wait => return (used - len, Next::Wait),
-                Next::Stop => return (used, Next::Stop),
+                Next::Later | Next::Stop => return (used, next),
             }
         }
         (used, Next::Frame)
@@ -212,7 +121,7 @@ impl Worker {
 
     /// The beginning of a packet: what cannot become a CONNECT need not be waited for. [MQTT-3.1.0-1]
     fn partial_frame(&mut self, key: u32, first: u8) -> Next {
-        let waits_for_connect = self.local.connections[key as usize].phase == Phase::Handshake;
+        let waits_for_connect = self.local.connections[key as usize].awaits_connect();
         if !waits_for_connect || first == CONNECT {
             return Next::Frame;
         }
@@ -231,22 +140,64 @@ impl Worker {
                 return Next::Stop;
             }
         };
-        match (connection.phase, packet) {
-            (Phase::Established { session }, packet) => {
+        match (&connection.phase, packet) {
+            (Phase::Established { session, .. }, packet) => {
+                let session = *session;
                 if self.has_to_ask(key, session, &packet) {
                     return Next::Wait;
                 }
-                self.packet(key, session, packet)
+                if self.stands_behind_mail(key, &packet) {
+                    return Next::Wait;
+                }
+                match self.clearance(key, session, &packet) {
+                    Some(clearance) => self.packet(key, session, packet, clearance),
+                    None => Next::Wait,
+                }
             }
-            (Phase::Challenged, packet) => self.challenged(key, &packet, rest),
-            (Phase::Handshake, Packet::Connect(connect)) => self.handshake(key, &connect, rest),
+            (Phase::Challenged(_), packet) => self.challenged(key, &packet, rest),
+            (Phase::Handshake(_), Packet::Connect(connect)) => self.handshake(key, &connect, rest),
             // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]
-            (Phase::Handshake, _) => {
+            (Phase::Handshake(_), _) => {
                 let what = "the first packet must be CONNECT";
                 self.violated(key, Violation::new(ReasonCode::ProtocolError, what));
                 Next::Stop
             }
-            (Phase::Proxy | Phase::Admission | Phase::Draining, _) => Next::Stop,
+            (Phase::Proxy | Phase::Admission(_) | Phase::Draining(_), _) => Next::Stop,
+        }
+    }
+
+    /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged before the client sent
+    /// this, and reaches it as it would have on the publisher's worker.
+    fn stands_behind_mail(&mut self, key: u32, packet: &Packet<'_>) -> bool {
+        if !matches!(packet, Packet::Unsubscribe(_)) || self.node.workers() == 1 {
+            return false;
+        }
+        let connection = &mut self.local.connections[key as usize];
+        if connection.reading.has_stood_behind_mail() {
+            return false;
+        }
+        let (waiting, _) = self.node.mailbox(self.local.id).waiting();
+        if waiting == 0 {
+            return false;
+        }
+        connection.reading.stand_behind_mail();
+        let serial = connection.serial;
+        let last = self.mail_handled + waiting as u64;
+        let connection = ConnectionRef { key, serial };
+        self.behind_mail.push_back((last, connection));
+        true
+    }
+
+    /// Those go on whose mail has been handled.
+    pub(super) fn go_on_behind_mail(&mut self) {
+        let handled = self.mail_handled;
+        while let Some((_, connection)) =
+            self.behind_mail.pop_front_if(|(last, _)| *last <= handled)
+        {
+            let found = self.local.connections.get(connection.key as usize);
+            if found.is_some_and(|found| found.serial == connection.serial) {
+                self.resume(connection.key, PauseReason::Mail);
+            }
         }
     }
 
@@ -255,8 +206,15 @@ impl Worker {
         reason = "inlined into its one caller"
     )]
     #[inline]
-    fn packet(&mut self, key: u32, slot: u32, packet: Packet<'_>) -> Next {
+    pub(super) fn packet(
+        &mut self,
+        key: u32,
+        slot: u32,
+        packet: Packet<'_>,
+        clearance: Clearance,
+    ) -> Next {
         let now = self.local.now;
+        let mut next = Next::Frame;
         let is_answered = is_answered_at_once(&packet);
         let before = self.local.mark();
         let is_request = self.local.journal.is_some() && rests_on_changes(&packet);
@@ -277,17 +235,20 @@ impl Worker {
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
-                if let Some(violation) = refusal(self.publish_from(slot, &publish, alias.as_ref()))
-                {
+                let published = self.publish_from(slot, &publish, alias.as_ref(), clearance);
+                if let Some(violation) = refusal(published) {
                     self.violated(key, violation);
                     return Next::Stop;
                 }
-                if self.is_stuck() || self.overload.slows_publishers() {
-                    self.hold_back = true;
-                }
+                next = self.pause_publisher(key);
             }
             Action::Subscribe(subscribe) => self.subscribe_from(slot, &subscribe),
-            Action::Unsubscribe(unsubscribe) => self.unsubscribe_from(slot, &unsubscribe),
+            Action::Unsubscribe(unsubscribe) => {
+                if let Err(violation) = self.unsubscribe_from(slot, &unsubscribe) {
+                    self.violated(key, violation);
+                    return Next::Stop;
+                }
+            }
             Action::Disconnected => {
                 self.lost(key, Ending::Disconnected);
                 return Next::Stop;
@@ -307,7 +268,7 @@ impl Worker {
         {
             self.local.depend(key);
         }
-        Next::Frame
+        next
     }
 
     /// An acknowledgement may have made room for queued or retained messages.

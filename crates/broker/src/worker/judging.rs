@@ -6,6 +6,7 @@ use thrum_codec::packet::Connect;
 use thrum_protocol::Violation;
 
 use super::Worker;
+use crate::config::Anonymous;
 
 /// Who judges a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,19 @@ pub(super) fn is_verified(identity: &Identity) -> bool {
     identity.username.is_some() || identity.backend.is_some()
 }
 
+/// Why a client without credentials stays out of a node without users, and what to do about it.
+const fn advice_without_users(anonymous: Anonymous) -> &'static str {
+    match anonymous {
+        Anonymous::Nobody => {
+            "auth.anonymous = false admits nobody without credentials; add a user with: thrum users add NAME"
+        }
+        Anonymous::Loopback | Anonymous::Everyone => {
+            "anonymous clients are allowed from this machine only; add a user with: thrum users add NAME, or set \
+             auth.anonymous = true to let every client in"
+        }
+    }
+}
+
 impl Worker {
     pub(super) fn judge(&mut self, key: u32, login: &Login) -> Judge {
         let has_gatekeeper = self.local.settings.access.access.gatekeeper.is_some();
@@ -52,15 +66,17 @@ impl Worker {
 
     pub(super) fn refuse_stranger(&mut self, key: u32, connect: &Connect<'_>) {
         if self.may_log() {
+            let gate = self.local.connections[key as usize].gate;
+            let of_gate = self.local.gate(gate).anonymous;
+            let anonymous = of_gate.unwrap_or(self.local.settings.anonymous);
             let connection = &self.local.connections[key as usize];
             let (peer, client_id) = (connection.peer, connect.client_id);
             if self.local.settings.access.access.gatekeeper.is_some() {
                 tracing::warn!(%peer, client_id, "refused: it shows no credentials, and anonymous clients are not \
                      admitted from here (auth.anonymous)");
             } else {
-                tracing::warn!(%peer, client_id, "refused: no users are set up and anonymous clients are allowed \
-                     from this machine only; add one with: thrum users add NAME, or set auth.anonymous = true to let \
-                     every client in");
+                let advice = advice_without_users(anonymous);
+                tracing::warn!(%peer, client_id, "refused: no users are set up, and {advice}");
             }
         }
         let what = "not authorized: the broker admits no clients without credentials from here \
@@ -85,5 +101,19 @@ impl Worker {
         }
         let what = "clients without credentials are no longer admitted from here (auth.anonymous)";
         Err(Violation::new(ReasonCode::NotAuthorized, what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_admits_nobody_is_not_told_that_this_machine_is_admitted() {
+        let advice = advice_without_users(Anonymous::Nobody);
+        assert!(!advice.contains("this machine"), "{advice}");
+        assert!(advice.contains("auth.anonymous = false"), "{advice}");
+        let advice = advice_without_users(Anonymous::Loopback);
+        assert!(advice.contains("from this machine only"), "{advice}");
     }
 }

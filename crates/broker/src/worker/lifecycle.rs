@@ -7,13 +7,16 @@ use thrum_codec::ReasonCode;
 use thrum_protocol::server::Timeout;
 use thrum_protocol::{Message, Time, Violation};
 
+use super::budget::CLOSING_UNITS;
 use super::local::AWAY;
 use super::{Client, Target, Worker};
-use crate::connection::Phase;
+use crate::connection::{Closing, Phase};
 use crate::metrics::Counter;
 use crate::partial::Partial;
+use crate::read_gate::PauseReason;
 
-/// How long a connection that we ended is read, so that the peer sees our last packet and no reset.
+/// How long a connection that ends has to take what was written for it and, if we ended it, is read, so that the peer sees
+/// our last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
 /// A paused client cannot show signs of life; its keep alive is looked at again after this.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
@@ -24,12 +27,25 @@ const MUTED_GRACE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     ClosedByPeer,
+    /// The client ended the stream inside TLS or WebSocket: it may still read.
+    EndedByPeer,
     /// The client sent DISCONNECT.
     Disconnected,
     /// The server closes; its last packet is in the output.
     ClosedByServer,
     /// As before, and the session has a new connection already waiting.
     TakenOver,
+}
+
+impl Ending {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::ClosedByPeer | Self::EndedByPeer => "the connection was lost, without DISCONNECT",
+            Self::Disconnected => "the client sent DISCONNECT",
+            Self::ClosedByServer => "the broker closed the connection",
+            Self::TakenOver => "another connection uses this client identifier",
+        }
+    }
 }
 
 impl Client {
@@ -46,16 +62,13 @@ impl Worker {
         if let Some(limit) = limit_counter(violation.reason) {
             self.local.row().add(limit, 1);
         }
-        if self.may_log() {
-            let connection = &self.local.connections[key as usize];
-            let client_id = connection.session().map(|slot| {
-                self.local.clients[slot as usize]
-                    .session
-                    .client_id()
-                    .to_owned()
-            });
-            let peer = connection.peer;
-            let client_id = client_id.as_deref().unwrap_or("");
+        let connection = &self.local.connections[key as usize];
+        let (peer, session) = (connection.peer, connection.session());
+        // The line of a client that goes tells the reason.
+        let is_told = session.is_some() && self.has_client_lines();
+        if !is_told && self.may_log() {
+            let client = session.map(|slot| &self.local.clients[slot as usize].session);
+            let client_id = client.map_or("", |session| session.client_id());
             tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
         }
         self.disconnect(
@@ -71,49 +84,43 @@ impl Worker {
         if let Some(slot) = self.local.connections[key as usize].session() {
             self.farewell(key, slot, reason, what);
         }
-        self.lost(key, ending);
+        self.lost_because(key, ending, what);
     }
 
     /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge.
     fn farewell(&mut self, key: u32, slot: u32, reason: ReasonCode, what: &str) {
-        let may_write = self.local.connections[key as usize].drop_held();
+        self.local.connections[key as usize].drop_held();
         let (client, out) = self.local.client_and_output(slot);
         client.session.disconnect(reason, Some(what), out);
-        if !may_write {
-            out.clear();
-        }
     }
 
     /// A connection ends: its session is told, its socket closed.
     pub(super) fn lost(&mut self, key: u32, ending: Ending) {
-        let session = self.local.connections[key as usize].session();
-        // From here on a failing write ends nothing a second time.
-        self.local.connections[key as usize].phase = Phase::Draining;
+        self.lost_because(key, ending, ending.words());
+    }
+
+    /// The same; `why` is for the log.
+    fn lost_because(&mut self, key: u32, ending: Ending, why: &str) {
+        self.local.work += CLOSING_UNITS;
+        let connection = &self.local.connections[key as usize];
+        let (session, peer) = (connection.session(), connection.peer);
         match ending {
             Ending::ClosedByPeer => self.close(key),
-            Ending::Disconnected => {
-                self.local.connections[key as usize].finish_layers();
-                self.write(key);
-                self.close(key);
-            }
-            Ending::ClosedByServer | Ending::TakenOver => self.drain(key),
+            Ending::Disconnected | Ending::EndedByPeer => self.drain(key, Closing::Close),
+            Ending::ClosedByServer | Ending::TakenOver => self.drain(key, Closing::Shutdown),
         }
         if let Some(slot) = session {
-            self.session_lost(slot, ending);
+            self.log_departure(slot, peer, why);
+            self.session_lost(slot);
         }
     }
 
-    fn session_lost(&mut self, slot: u32, ending: Ending) {
+    fn session_lost(&mut self, slot: u32) {
         let now = self.local.now;
         self.local.row().subtract(Counter::ClientsConnected, 1);
         let client = &mut self.local.clients[slot as usize];
         client.connection = AWAY;
-        client.drops_logged = false;
-        tracing::debug!(
-            client_id = client.session.client_id(),
-            ?ending,
-            "disconnected"
-        );
+        client.log_next_drop();
         let farewell = client.session.connection_lost(now);
         self.local.note(slot);
         let will = farewell.will.and_then(|will| self.permitted(slot, will));
@@ -127,6 +134,7 @@ impl Worker {
                 let (id, messages) = (client.session.id(), client.session.take_shared(None));
                 self.redispatch(messages, id, false);
             }
+            self.local.show_room(slot);
             self.arm(slot);
         }
         if let Some(will) = will {
@@ -136,9 +144,15 @@ impl Worker {
 
     /// Removes a session and its subscriptions; what is retained stays. [MQTT3-3.1.2-7]
     pub(super) fn end_session(&mut self, slot: u32) {
+        self.close_room(slot);
         let mut client = self.local.remove(slot);
         self.local.row().subtract(Counter::Sessions, 1);
-        let durable = client.session.is_durable().then(|| client.session.id());
+        self.forget_counted(&client);
+        let (_, bytes, _) = client.session.backlog();
+        let bytes = bytes + client.subscription_bytes as usize;
+        self.local.memory.shrank(bytes as u64);
+        let is_on_disk = client.session.is_durable() || client.is_kept_for_will();
+        let durable = is_on_disk.then(|| client.session.id());
         self.unsubscribe_all(slot, &mut client);
         if let Some(session) = durable {
             self.forget_session(session);
@@ -166,34 +180,33 @@ impl Worker {
         self.publish_message(&Arc::new(will));
     }
 
-    /// What was written goes out, the peer learns of the end, and what it still sends is thrown away.
-    pub(super) fn drain(&mut self, key: u32) {
-        self.local.connections[key as usize].phase = Phase::Draining;
-        self.local.connections[key as usize].finish_layers();
-        self.write(key);
-        let now = self.local.now;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
-            return;
-        };
+    /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full or it waits for the
+    /// disk. What the client still sends is thrown away.
+    pub(super) fn drain(&mut self, key: u32, closing: Closing) {
+        let connection = &mut self.local.connections[key as usize];
+        // From here on a failing write ends nothing a second time.
+        connection.phase = Phase::Draining(closing);
         connection.partial = Partial::default();
-        connection.paused = false;
-        connection.muted = false;
-        connection.is_paced = false;
+        connection.reading.take_packets();
+        connection.reading.open_wide();
         connection.meter = None;
-        connection.shutdown_output();
         let serial = connection.serial;
-        self.timers
-            .insert(now.plus(DRAIN), Target::Connection { key, serial });
+        self.write(key);
+        self.close_when_written(key);
+        if self.local.connections.contains(key as usize) {
+            self.list_reader(key);
+            let until = self.local.now.plus(DRAIN);
+            self.timers
+                .insert(until, Target::Connection { key, serial });
+        }
     }
 
     pub(super) fn close(&mut self, key: u32) {
         let connection = self.local.connections.remove(key as usize);
-        self.admissions.remove(&key);
-        self.certificates.remove(&key);
         if connection.is_shaking {
             self.handshakes.end();
         }
-        self.local.gate(connection.gate).leave();
+        self.local.leave_gate(connection.gate);
         let mut out = connection.out;
         out.clear();
         self.local.recycle(out);
@@ -211,11 +224,11 @@ impl Worker {
         }
         match connection.phase {
             Phase::Established { .. } => {}
-            Phase::Draining => self.close(key),
-            Phase::Admission | Phase::Challenged if self.is_in_time(key) => {
+            Phase::Draining(_) => self.close(key),
+            Phase::Admission(_) | Phase::Challenged(_) if self.is_in_time(key) => {
                 self.wait_for_admission(key, serial);
             }
-            Phase::Proxy | Phase::Handshake | Phase::Admission | Phase::Challenged => {
+            Phase::Proxy | Phase::Handshake(_) | Phase::Admission(_) | Phase::Challenged(_) => {
                 self.local.row().add(Counter::ConnectTimeouts, 1);
                 if self.may_log() {
                     let peer = self.local.connections[key as usize].peer;
@@ -287,9 +300,9 @@ impl Worker {
     fn keep_alive_due(&mut self, key: u32, slot: u32) {
         let connection = &mut self.local.connections[key as usize];
         let progressed = std::mem::take(&mut connection.progressed);
-        let grace = if connection.paused || connection.is_paced || connection.is_deciding {
+        let grace = if connection.reading.keeps_client_waiting() {
             PAUSED_GRACE
-        } else if connection.muted && progressed {
+        } else if connection.reading.has(PauseReason::Output) && progressed {
             MUTED_GRACE
         } else {
             self.keep_alive_over(key, slot);
@@ -305,7 +318,7 @@ impl Worker {
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
     fn keep_alive_over(&mut self, key: u32, slot: u32) {
         self.local.row().add(Counter::KeepAliveTimeouts, 1);
-        if self.may_log() {
+        if !self.has_client_lines() && self.may_log() {
             let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(
                 client_id,
@@ -321,50 +334,38 @@ impl Worker {
         );
     }
 
-    /// First step of a stop: wills go out while their subscribers are still connected.
-    pub(super) fn publish_all_wills(&mut self) {
-        let now = self.local.now;
-        let slots: Vec<usize> = self.local.clients.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            let Some(client) = self.local.clients.get_mut(slot) else {
-                continue;
-            };
-            if client.connection_slot().is_none() {
-                continue;
-            }
-            let Some(will) = client.session.take_will_at(now) else {
-                continue;
-            };
-            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-            self.local.note(slot);
-            if let Some(will) = self.permitted(slot, will) {
-                self.publish_will(will);
-            }
-            self.local.end_unit();
-        }
-    }
-
-    /// Second step: everyone is told and disconnected.
+    /// Second step: everyone is told and disconnected. What came before it in the same turn leaves first.
     pub(super) fn stop(&mut self) {
         self.listeners.clear();
+        self.hand_out();
         let keys: Vec<usize> = self.local.connections.iter().map(|(key, _)| key).collect();
         for key in keys {
-            let Some(connection) = self.local.connections.get(key) else {
-                continue;
-            };
-            let key = u32::try_from(key).unwrap_or(u32::MAX);
-            if let Some(slot) = connection.session() {
-                let what = "the broker is shutting down";
-                self.farewell(key, slot, ReasonCode::ServerShuttingDown, what);
-                self.write_session(slot, Some(self.local.now));
-                self.write(key);
-            }
-            if let Some(connection) = self.local.connections.get_mut(key as usize) {
-                connection.shutdown_output();
-            }
+            self.dismiss(u32::try_from(key).unwrap_or(u32::MAX));
         }
-        self.settle();
+        self.note_end();
+        if self.settle() {
+            self.send_mail();
+        }
         self.stopping = true;
+    }
+
+    /// The last that a client hears when the node stops, and the end of its layers.
+    fn dismiss(&mut self, key: u32) {
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
+        if let Some(slot) = connection.session() {
+            let what = "the broker is shutting down";
+            self.farewell(key, slot, ReasonCode::ServerShuttingDown, what);
+            self.write_session(slot, Some(self.local.now));
+        } else {
+            connection.drop_held();
+        }
+        self.local.connections[key as usize].finish_layers();
+        self.write(key);
+        if let Some(connection) = self.local.connections.get_mut(key as usize) {
+            connection.shutdown_output();
+        }
     }
 }
 

@@ -1,11 +1,9 @@
 //! The sockets that a worker accepts from: they come and go while it runs.
 
 use mio::{Interest, Token};
-use thrum_codec::ReasonCode;
 
-use super::lifecycle::Ending;
+use super::rounds::Errand;
 use super::{FIRST_LISTENER, Worker};
-use crate::connection::Phase;
 use crate::listener::{Change, Listener};
 
 /// Sockets in places of their own, so that a place is also what the poll calls a socket by.
@@ -68,9 +66,14 @@ impl Worker {
                 Change::Open(number, listener) => self.watch_listener(number, listener),
                 Change::Regate(number, gate) => self.listeners.regate(number, gate),
                 Change::Close(number) => self.close_listener(number),
-                Change::Part(gates) => self.part_from(&gates),
+                Change::Part(gates) => self.go_round(Errand::Part(gates)),
+                Change::Forget(gates) => {
+                    self.rounds.forget_gates(&gates);
+                    self.local.forget_gates(&gates);
+                }
             }
         }
+        self.node.gates.count_carried_out(self.local.id);
     }
 
     fn watch_listener(&mut self, number: u32, mut listener: Listener) {
@@ -94,24 +97,6 @@ impl Worker {
             && let Err(error) = self.poll.registry().deregister(&mut listener)
         {
             tracing::warn!(%error, "a listener could not be taken from the poll");
-        }
-    }
-
-    /// Those who came through one of these gates are told and disconnected.
-    fn part_from(&mut self, gates: &[u16]) {
-        for key in self.all_keys() {
-            let connection = self.local.connections.get(key as usize);
-            let has_to_go = connection.is_some_and(|connection| {
-                connection.phase != Phase::Draining && gates.contains(&connection.gate)
-            });
-            if !has_to_go {
-                continue;
-            }
-            let reason = ReasonCode::AdministrativeAction;
-            let what =
-                "the listener of this connection was removed from the broker's configuration";
-            self.disconnect(key, reason, what, Ending::ClosedByServer);
-            self.local.end_unit();
         }
     }
 }

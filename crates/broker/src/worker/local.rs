@@ -1,29 +1,36 @@
 //! The connections and sessions of one worker, and how a message reaches one of them.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use std::hash::BuildHasher;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
-use thrum_protocol::{Message, Outgoing, Output, Time};
+use thrum_protocol::{Outgoing, Output, Time};
 use thrum_routing::FilterId;
 use thrum_storage::Owner;
 
+use super::rooms::{OwnRoom, RoomNews};
 use crate::access::ClientAccess;
 use crate::connection::Connection;
 use crate::durable::Journal;
 use crate::listener::Gate;
+use crate::memory::WorkerMemory;
 use crate::metrics::{Counter, Row};
 use crate::node::{Node, WorkerId};
+use crate::protection::MemoryLevel;
 use crate::retained::ReplayCursor;
+use crate::session_counts::Holder;
 use crate::settings::Settings;
 
 /// Output buffers kept for reuse by one worker.
 const POOL_MAX: usize = 4096;
 /// A buffer that grew beyond this is given back to the system instead of the pool.
 const POOLED_BYTES_MAX: usize = 16 * 1024;
+
+/// What a queued message takes beside its text.
+pub(super) const QUEUED_BYTES: usize = 200;
 
 /// Marks a session without connection.
 pub(super) const AWAY: u32 = u32::MAX;
@@ -34,8 +41,8 @@ pub(crate) struct Client {
     pub(crate) session: Session,
     /// Slot of the connection, [`AWAY`] without one.
     pub(crate) connection: u32,
-    /// A full queue was logged; silent until it recovered.
-    pub(crate) drops_logged: bool,
+    /// Memory of its subscriptions, in bytes.
+    pub(crate) subscription_bytes: u32,
     /// The earliest timer that is armed.
     pub(crate) armed: Time,
     pub(crate) subscriptions: Vec<FilterId>,
@@ -49,23 +56,49 @@ pub(crate) struct Client {
 pub(crate) struct Rare {
     /// Memberships in shared groups.
     pub(crate) groups: Vec<GroupId>,
-    /// Retained messages still to be sent for new subscriptions.
-    pub(crate) replays: VecDeque<Replay>,
+    /// What others see of the queue: of members of shared groups, and while it is nearly full.
+    pub(crate) room: Option<OwnRoom>,
+    /// Of subscriptions by their filters: retained messages still to be sent.
+    pub(crate) replays: BTreeMap<Box<str>, Replay>,
     /// They go on in the next turn.
     pub(crate) replay_waits: bool,
+    /// A full queue was logged; silent until it recovered.
+    pub(crate) drops_logged: bool,
+    /// The session ends with its connection, and is on the disk for the sake of its will.
+    pub(crate) is_kept_for_will: bool,
+    /// Whom the session is counted for.
+    pub(crate) holder: Holder,
     /// Of a session that was restored and has had no connection since: whose it is. What it may do is not known yet.
     pub(crate) owner: Owner<Box<str>>,
 }
 
 /// A replay of retained messages that goes on as the session takes them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Replay {
-    pub(crate) filter: Box<str>,
-    pub(crate) qos: thrum_codec::QoS,
-    pub(crate) identifier: Option<u32>,
+    /// None before the first message.
     pub(crate) after: Option<ReplayCursor>,
-    /// Looked up and not yet delivered, the next one last.
-    pub(crate) page: Vec<Arc<Message>>,
+    pub(crate) written: Written,
+}
+
+/// What the disk has of a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Written {
+    #[default]
+    Nothing,
+    /// That it is owed from an earlier place on.
+    Earlier,
+    /// Its place.
+    Place,
+}
+
+impl Written {
+    /// After the replay has gone on.
+    pub(crate) fn outdated(self) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Earlier | Self::Place => Self::Earlier,
+        }
+    }
 }
 
 impl Client {
@@ -73,7 +106,7 @@ impl Client {
         Self {
             session,
             connection: AWAY,
-            drops_logged: false,
+            subscription_bytes: 0,
             armed: Time::from_millis(u64::MAX),
             subscriptions: Vec::new(),
             access: None,
@@ -90,6 +123,12 @@ impl Client {
         self.rare.as_deref().map_or(&[], |rare| &rare.groups)
     }
 
+    /// The session is on the disk for the sake of its will.
+    pub(crate) fn is_kept_for_will(&self) -> bool {
+        let rare = self.rare.as_deref();
+        rare.is_some_and(|rare| rare.is_kept_for_will)
+    }
+
     /// Its client is here: what it may do tells whose it is.
     pub(crate) fn forget_owner(&mut self) {
         if let Some(rare) = self.rare.as_deref_mut() {
@@ -103,11 +142,12 @@ impl Client {
         let Some(rare) = self.rare.as_deref_mut() else {
             return;
         };
-        if rare.replays.is_empty() {
-            rare.replays = VecDeque::new();
-            if rare.groups.is_empty() && rare.owner == Owner::Unknown {
-                self.rare = None;
-            }
+        let is_counted = rare.holder != Holder::default();
+        let is_marked = rare.drops_logged || rare.is_kept_for_will;
+        let is_used = is_counted || is_marked || rare.owner != Owner::Unknown;
+        let is_member = rare.room.is_some() || !rare.groups.is_empty();
+        if rare.replays.is_empty() && !is_member && !is_used {
+            self.rare = None;
         }
     }
 
@@ -120,6 +160,32 @@ impl Client {
         rare.map_or(Owner::Unknown, |rare| rare.owner.as_deref())
     }
 
+    /// Whom the session is counted for.
+    pub(crate) fn holder(&self) -> Holder {
+        let rare = self.rare.as_deref();
+        rare.map_or_else(Holder::default, |rare| rare.holder)
+    }
+
+    /// Whom it is counted for from now on; whom it was before.
+    pub(crate) fn set_holder(&mut self, holder: Holder) -> Holder {
+        let before = self.holder();
+        if before != holder {
+            self.rare_mut().holder = holder;
+            self.drop_unused();
+        }
+        before
+    }
+
+    /// Its queue has recovered, or begins anew: the next full one is logged.
+    pub(crate) fn log_next_drop(&mut self) {
+        if let Some(rare) = self.rare.as_deref_mut()
+            && rare.drops_logged
+        {
+            rare.drops_logged = false;
+            self.drop_unused();
+        }
+    }
+
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -130,6 +196,8 @@ impl Client {
 pub(crate) struct Local {
     pub(crate) id: WorkerId,
     pub(crate) now: Time,
+    /// Units of work done so far, for the budgets of the turns.
+    pub(crate) work: u64,
     pub(crate) connections: Slab<Connection>,
     pub(crate) clients: Slab<Client>,
     /// Slots of clients by identifier; the text lives in the session.
@@ -143,20 +211,27 @@ pub(crate) struct Local {
     pub(crate) only: Option<(usize, usize)>,
     /// Connections whose output of this turn rests on the journal, or on other workers.
     pub(crate) depending: Vec<u32>,
+    /// What other workers are to be told of the queues of sessions.
+    pub(crate) room_news: RoomNews,
+    pub(crate) memory: WorkerMemory,
     pool: Vec<Output>,
     /// Takes what a session without connection would write, which is nothing.
     nowhere: Output,
     pub(crate) settings: Arc<Settings>,
     /// The node's gates as far as they were needed here.
-    pub(super) gates: Vec<Arc<Gate>>,
+    pub(super) gates: Vec<Option<Arc<Gate>>>,
     pub(super) node: Arc<Node>,
 }
 
 impl Local {
     pub(super) fn new(id: WorkerId, node: Arc<Node>, settings: Arc<Settings>) -> Self {
+        let mut memory = WorkerMemory::default();
+        memory.set_limit(settings.memory_bytes, node.workers());
         Self {
             id,
+            memory,
             now: node.clock.now(),
+            work: 0,
             connections: Slab::new(),
             clients: Slab::new(),
             by_id: HashTable::new(),
@@ -165,6 +240,7 @@ impl Local {
             journal: None,
             only: None,
             depending: Vec::new(),
+            room_news: RoomNews::default(),
             pool: Vec::new(),
             nowhere: Output::new(),
             settings,
@@ -181,11 +257,37 @@ impl Local {
 
     /// The gate of that number.
     pub(crate) fn gate(&mut self, number: u16) -> &Arc<Gate> {
-        let number = usize::from(number);
-        if number >= self.gates.len() {
-            self.node.gates.learn(&mut self.gates);
+        let place = usize::from(number);
+        if place >= self.gates.len() {
+            self.gates.resize(place + 1, None);
         }
-        &self.gates[number]
+        let known = &mut self.gates[place];
+        known.get_or_insert_with(|| {
+            let gate = self.node.gates.get(number);
+            gate.expect("a gate is there for as long as a connection names it")
+        })
+    }
+
+    /// Nobody means these gates by their numbers any more.
+    pub(super) fn forget_gates(&mut self, numbers: &[u16]) {
+        for number in numbers {
+            if let Some(known) = self.gates.get_mut(usize::from(*number)) {
+                *known = None;
+            }
+        }
+    }
+
+    /// Counts a new connection in; false if its listener is full.
+    #[must_use]
+    pub(super) fn enter_gate(&mut self, number: u16) -> bool {
+        let node = Arc::clone(&self.node);
+        node.gates.enter(self.gate(number))
+    }
+
+    /// Counts a connection out.
+    pub(super) fn leave_gate(&mut self, number: u16) {
+        let node = Arc::clone(&self.node);
+        node.gates.leave(self.gate(number));
     }
 
     /// The slot of a client identifier's session.
@@ -291,10 +393,15 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
+        self.work += 1;
         if let Some(only) = self.only
             && !self.is_missing(slot, only, outgoing)
         {
             return Delivered::Queued;
+        }
+        if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
+            self.dropped(slot, DropReason::MemoryShort, 1);
+            return Delivered::Dropped(DropReason::MemoryShort);
         }
         self.lend(slot);
         let (client, out) = self.client_and_output(slot);
@@ -314,11 +421,14 @@ impl Local {
             }
             Delivered::Queued => {
                 self.row().add(Counter::Queued, 1);
+                self.has_queued(outgoing, options.identifiers.len());
                 self.collect_dropped(slot);
+                self.queue_grew(slot);
             }
             Delivered::Dropped(reason) => {
                 self.dropped(slot, reason, 1);
                 self.collect_dropped(slot);
+                self.show_room(slot);
             }
         }
         delivered
@@ -346,6 +456,7 @@ impl Local {
             DropReason::Expired => Counter::DroppedExpired,
             DropReason::OutsideMount => Counter::DroppedOutsideMount,
             DropReason::NotAllowed => Counter::DroppedNotAllowed,
+            DropReason::MemoryShort => Counter::DroppedMemoryShort,
         };
         self.row().add(counter, count);
         let client = &mut self.clients[slot as usize];
@@ -358,10 +469,10 @@ impl Local {
             | DropReason::TooLarge
             | DropReason::Expired
             | DropReason::OutsideMount
-            | DropReason::NotAllowed => return,
+            | DropReason::NotAllowed
+            | DropReason::MemoryShort => return,
         };
-        if !client.drops_logged {
-            client.drops_logged = true;
+        if !std::mem::replace(&mut client.rare_mut().drops_logged, true) {
             let (messages, bytes, inflight) = client.session.backlog();
             tracing::warn!(
                 client_id = client.session.client_id(),
@@ -379,12 +490,15 @@ impl Local {
         let client = &mut self.clients[slot as usize];
         let sent = client.session.take_sent_later();
         if sent.messages > 0 {
-            client.drops_logged = false;
+            client.log_next_drop();
+            let bytes = sent.payload_bytes + u64::from(sent.messages) * QUEUED_BYTES as u64;
+            self.memory.shrank(bytes);
             let row = self.row();
             row.add(Counter::PublishSent, u64::from(sent.messages));
             row.add(Counter::PublishBytesSent, sent.payload_bytes);
         }
         self.collect_dropped(slot);
+        self.show_room(slot);
     }
 
     /// Counts what a session dropped of what it held.

@@ -1,13 +1,14 @@
 //! Rates of what clients send: a connection that has used up one of them is not read for a while; nothing is dropped.
 
+use std::sync::Arc;
+
 use thrum_access::Identity;
 use thrum_codec::frame;
 
-use super::input::Socket;
 use super::{Local, Target, Worker};
-use crate::connection::Phase;
 use crate::metrics::Counter;
 use crate::protection::{Meter, Pause, Scopes, Usage, Who};
+use crate::read_gate::PauseReason;
 
 /// Type of a PUBLISH in the first byte of its header.
 const PUBLISH: u8 = 3;
@@ -18,6 +19,7 @@ impl Local {
         let connection = self.connections.get_mut(key as usize)?;
         let meter = connection.meter.as_deref_mut()?;
         let gate = self.gates.get(usize::from(connection.gate));
+        let gate = gate.and_then(Option::as_ref);
         let settings = &self.settings.protection;
         let scopes = Scopes {
             client: &settings.client,
@@ -34,8 +36,7 @@ impl Worker {
     pub(super) fn measure(&mut self, key: u32, identity: &Identity) {
         let connection = &self.local.connections[key as usize];
         let (number, address) = (connection.gate, connection.peer.address());
-        self.local.gate(number);
-        let gate = &self.local.gates[usize::from(number)];
+        let gate = Arc::clone(self.local.gate(number));
         let settings = &self.local.settings.protection;
         let who = Who {
             client_id: &identity.client_id,
@@ -66,7 +67,7 @@ impl Worker {
         self.measure(key, &identity);
         // What it owes is forgotten with its old buckets: it is read again, unless others owe what it shares.
         let connection = &self.local.connections[key as usize];
-        if connection.is_paced {
+        if connection.reading.has(PauseReason::Rate) {
             let serial = connection.serial;
             self.timers
                 .insert(self.local.now, Target::Pace { key, serial });
@@ -75,11 +76,9 @@ impl Worker {
 
     /// One read of a connection with a meter.
     #[inline(never)]
-    pub(super) fn read_metered(&mut self, key: u32, buffer: &mut [u8]) -> Socket {
+    pub(super) fn read_metered(&mut self, key: u32, buffer: &mut [u8]) -> Option<usize> {
         let now = self.local.now;
-        let Some((meter, scopes)) = self.local.meter_and_scopes(key) else {
-            return Socket::Empty;
-        };
+        let (meter, scopes) = self.local.meter_and_scopes(key)?;
         match meter.may_read(&scopes, now) {
             Ok(bytes_max) => {
                 let len = bytes_max.min(buffer.len());
@@ -89,7 +88,7 @@ impl Worker {
             }
             Err(pause) => {
                 self.pace(key, pause);
-                Socket::Empty
+                None
             }
         }
     }
@@ -156,10 +155,9 @@ impl Worker {
     /// Stops to read a connection; counted once.
     fn pace(&mut self, key: u32, pause: Pause) {
         let connection = &mut self.local.connections[key as usize];
-        if connection.is_paced || connection.phase == Phase::Draining {
+        if connection.is_draining() || !connection.reading.close(PauseReason::Rate) {
             return;
         }
-        connection.is_paced = true;
         self.local.row().add(pause.limit.into(), 1);
         self.read_after(key, pause);
     }
@@ -175,8 +173,9 @@ impl Worker {
     /// The pause of a connection is over, unless others have used up meanwhile what it shares with them.
     pub(super) fn pace_over(&mut self, key: u32, serial: u32) {
         let connection = self.local.connections.get(key as usize);
-        let is_paced =
-            connection.is_some_and(|connection| connection.serial == serial && connection.is_paced);
+        let is_paced = connection.is_some_and(|connection| {
+            connection.serial == serial && connection.reading.has(PauseReason::Rate)
+        });
         if !is_paced {
             return;
         }
@@ -189,8 +188,6 @@ impl Worker {
             self.read_after(key, pause);
             return;
         }
-        self.local.connections[key as usize].is_paced = false;
-        // The end of the stream may have been signalled during the pause.
-        self.read(key, true);
+        self.resume(key, PauseReason::Rate);
     }
 }

@@ -1,45 +1,59 @@
 //! One worker thread: it owns its connections and sessions, so they need no locks.
 //!
-//! A turn handles every ready socket, the mail of the other workers and the timers that are due,
-//! then hands its own mail over and writes each connection that has output once.
+//! A turn handles the ready sockets, the mail of the other workers and the timers that are due, each as far as its portion
+//! of the turn goes, then hands its own mail over and writes each connection that has output once.
 
 mod accept;
 mod admission;
 mod answers;
 mod arrival;
 mod authorize;
+mod budget;
+mod client_lines;
 mod durable;
 mod enhanced;
 mod guard;
 mod handshake;
+mod holding;
 mod input;
 mod judging;
 mod lifecycle;
 mod listening;
 mod local;
+mod memory;
+#[cfg(test)]
+mod memory_tests;
 mod metering;
 mod noting;
+mod outbox;
 mod output;
 mod overload;
+#[cfg(test)]
+mod queue_tests;
+mod reading;
 mod reauthentication;
 mod recheck;
 mod records;
 mod restore;
+mod rooms;
+mod rounds;
+mod session_limits;
 mod shaking;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
 mod trim;
+#[cfg(test)]
+mod turn_tests;
 mod wills;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
-use thrum_access::{Certificate, Exchange};
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
@@ -47,16 +61,16 @@ use thrum_protocol::server::GroupId;
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
-pub(crate) use admission::Admitted;
+pub(crate) use admission::{Admitted, Pending};
 pub(crate) use answers::Answered;
 pub(crate) use authorize::Decided;
-pub(crate) use local::{Client, Local, Replay};
+pub(crate) use local::{Client, Local, Replay, Written};
 
-use crate::control::settled;
+use crate::connection::ConnectionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
-use crate::protection::{Handshakes, MemoryGauge, Overload};
+use crate::protection::{Handshakes, Overload};
 use crate::publish::Match;
 use crate::replay::ReplayTurn;
 use crate::route_cache::RouteCache;
@@ -64,9 +78,17 @@ use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
 use crate::timer::TimerWheel;
-use admission::Pending;
+use budget::Budget;
+pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
+use client_lines::ClientLines;
 pub(crate) use durable::DurableTurn;
+use holding::HeldPublishers;
 use listening::Listeners;
+use outbox::Outbox;
+use reading::Readers;
+use rooms::NearlyFullFilters;
+pub(crate) use rooms::SubscriptionChange;
+use rounds::{Errand, Rounds};
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -76,9 +98,9 @@ const FIRST_LISTENER: usize = usize::MAX - 1;
 const EVENTS_PER_TURN: usize = 1024;
 /// One read takes this much at most; a busy connection is read again in the next turn.
 const READ_BYTES: usize = 64 * 1024;
-/// While publishers are held back, the worker looks this often whether they may go on.
+/// While publishers wait for other threads, the worker looks this often whether they may go on.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
-/// How often a publisher is read while memory is over its limit, or turns take too long.
+/// How long a publisher is not read after each message while memory is over its limit, or turns take too long.
 const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 /// How often expired retained messages are removed and the memory is looked at.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -100,6 +122,8 @@ pub(crate) enum Target {
     Accept,
     /// Ask the gatekeeper about a client again.
     Refresh { slot: u32, id: u64 },
+    /// Look after publishers that are held back.
+    Held,
     /// Publish `$SYS`.
     Sys,
     /// Housekeeping.
@@ -130,8 +154,23 @@ pub(crate) struct Worker {
     pub(super) timers: TimerWheel<Target>,
     poll: Poll,
     listeners: Listeners,
-    outboxes: Vec<Vec<Mail>>,
+    outboxes: Vec<Outbox>,
+    /// Mail that was taken and not handled yet.
+    inbox: VecDeque<Mail>,
+    /// Timers that are due and have not been handled yet.
+    due: VecDeque<Target>,
+    fired: Vec<Target>,
+    budget: Budget,
+    rounds: Rounds,
     pub(super) durable: DurableTurn,
+    /// Pieces of mail since the start.
+    mail_handled: u64,
+    /// Connections that stand behind a piece of mail, by its number.
+    behind_mail: VecDeque<(u64, ConnectionRef)>,
+    /// Publishers that wait for room in a queue.
+    held: HeldPublishers,
+    /// Filters with subscribers whose queues are nearly full.
+    nearly_full: NearlyFullFilters,
     /// Client identifiers of the sessions that ended in this turn.
     ended: Vec<Box<str>>,
     read_buffer: Vec<u8>,
@@ -141,45 +180,35 @@ pub(crate) struct Worker {
     plain_read: usize,
     /// Memory to encrypt into.
     wire_buffer: Vec<u8>,
-    /// Connections that wait for the gatekeeper before they are in.
-    admissions: HashMap<u32, Pending>,
-    /// Certificates that were verified before the connection came here, by connection.
-    certificates: HashMap<u32, Arc<Certificate>>,
     /// Connections that are in their TLS or WebSocket handshake.
     handshakes: Handshakes,
-    /// Enhanced authentication of sessions that prove themselves again, by slot.
-    exchanges: HashMap<u32, (u64, Exchange)>,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
     /// The next session to look at, since rules have changed.
     recheck: Option<usize>,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
-    /// Connections whose last read filled the buffer.
-    again: Vec<u32>,
-    /// Connections that are not read for now.
-    paused: Vec<u32>,
-    /// Connections that may be read again, since their output has drained.
-    unmuted: Vec<u32>,
+    readers: Readers,
     /// The packet at hand has waited for the gatekeeper.
     has_waited: bool,
-    /// The connection at hand published into a full mailbox, or memory is short.
-    hold_back: bool,
+    /// Workers whose mailboxes are full with what the connection at hand published.
+    full_targets: u64,
     /// Accepting goes on then, after a connect rate was used up.
     accept_at: Option<Time>,
+    /// Under overload some newcomers are let in then.
+    let_newcomers_in_from: Time,
+    /// The listener that is looked at first when accepting goes on.
+    first_listener: usize,
     /// A listener gave as many connections as one turn takes.
     accept_again: bool,
-    /// Connections that the connect rate has left, in thousandths.
-    connects_saved: u64,
-    connects_since: Option<Time>,
     next_serial: u32,
     random_state: u64,
     client_logs: (Time, u32),
+    client_lines: ClientLines,
     pub(crate) sys: SysTopics,
     stopping: bool,
     crowd: trim::Crowd,
     pub(super) overload: Overload,
-    memory: MemoryGauge,
 }
 
 impl Worker {
@@ -200,38 +229,42 @@ impl Worker {
             timers: TimerWheel::new(now),
             poll,
             listeners: Listeners::default(),
-            outboxes: (0..node.workers()).map(|_| Vec::new()).collect(),
+            outboxes: (0..node.workers()).map(|_| Outbox::default()).collect(),
+            inbox: VecDeque::new(),
+            due: VecDeque::new(),
+            fired: Vec::new(),
+            budget: Budget::default(),
+            rounds: Rounds::default(),
             durable: DurableTurn::default(),
+            mail_handled: 0,
+            behind_mail: VecDeque::new(),
+            held: HeldPublishers::default(),
+            nearly_full: NearlyFullFilters::new(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             plain_buffer: Vec::new(),
             plain_read: 0,
             wire_buffer: Vec::new(),
-            admissions: HashMap::new(),
-            certificates: HashMap::new(),
             handshakes: Handshakes::default(),
-            exchanges: HashMap::new(),
             bans_seen: 0,
             recheck: None,
             rates_changed: false,
-            again: Vec::new(),
-            paused: Vec::new(),
-            unmuted: Vec::new(),
+            readers: Readers::default(),
             has_waited: false,
-            hold_back: false,
+            full_targets: 0,
             accept_at: None,
+            let_newcomers_in_from: Time::default(),
+            first_listener: 0,
             accept_again: false,
-            connects_saved: 0,
-            connects_since: None,
             next_serial: 0,
             random_state: node.identity
                 ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             client_logs: (now, 0),
+            client_lines: ClientLines::default(),
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
             overload: Overload::default(),
-            memory: MemoryGauge::default(),
             local,
             node,
         }
@@ -245,18 +278,11 @@ impl Worker {
             self.timers.insert(self.local.now, Target::Sys);
         }
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
-        let mut mail = Vec::new();
-        let mut fired = Vec::new();
         while !self.stopping {
-            match self.poll(&mut events) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    tracing::error!(%error, "epoll failed; the worker ends");
-                    return;
-                }
+            let outcome = self.poll(&mut events);
+            if has_polled(outcome) {
+                self.turn(&events);
             }
-            self.turn(&events, &mut mail, &mut fired);
         }
     }
 
@@ -278,21 +304,24 @@ impl Worker {
         self.poll.poll(events, self.wait())
     }
 
-    fn turn(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
-        self.take_in(events, mail, fired);
+    fn turn(&mut self, events: &Events) {
+        self.take_in(events);
         self.hand_out();
         self.observe_load();
     }
 
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
-    fn take_in(&mut self, events: &Events, mail: &mut Vec<Mail>, fired: &mut Vec<Target>) {
+    fn take_in(&mut self, events: &Events) {
         self.local.now = self.node.clock.now();
+        self.local.memory.level = self.node.memory.level();
+        self.begin_budget();
         self.local.row().add(Counter::Turns, 1);
         self.release_safe();
         self.end_lanes();
         self.replay_waiting();
         self.recheck_some();
-        self.read_again();
+        self.go_on_with_rounds();
+        let listed = self.begin_reading();
         if self.accept_again {
             self.accept_deferred_now();
         }
@@ -305,15 +334,65 @@ impl Worker {
                 Token(token) => self.socket_ready(token, event),
             }
         }
-        self.node.mailbox(self.local.id).take(mail);
-        for piece in mail.drain(..) {
+        self.read_listed(listed);
+        self.handle_mail();
+        self.handle_timers();
+        self.pass_room_news_on();
+    }
+
+    /// Mail in the order in which it came, as far as the portion goes.
+    fn handle_mail(&mut self) {
+        if self.inbox.is_empty() {
+            // Neither conversion copies anything.
+            let mut taken = Vec::from(std::mem::take(&mut self.inbox));
+            self.node.mailbox(self.local.id).take(&mut taken);
+            self.inbox = VecDeque::from(taken);
+        }
+        if self.inbox.is_empty() {
+            return;
+        }
+        self.begin_portion();
+        let (mut messages, mut bytes) = (0, 0);
+        while let Some(piece) = self.inbox.pop_front() {
+            messages += 1;
+            bytes += piece.bytes_len();
+            self.local.work += 1;
             self.open_mail(piece);
             self.local.end_unit();
+            if self.is_portion_over() {
+                break;
+            }
         }
-        self.timers.advance(self.local.now, fired);
-        for target in fired.drain(..) {
+        self.node.mailbox(self.local.id).handled(messages, bytes);
+        self.mail_handled += messages as u64;
+        self.go_on_behind_mail();
+        if !self.inbox.is_empty() {
+            self.local.row().add(Counter::MailPutOff, 1);
+        }
+    }
+
+    /// Timers that are due, as far as the portion goes.
+    fn handle_timers(&mut self) {
+        self.timers.advance(self.local.now, &mut self.fired);
+        self.due.extend(self.fired.drain(..));
+        if self.due.is_empty() {
+            return;
+        }
+        self.begin_portion();
+        while let Some(target) = self.due.pop_front() {
+            self.local.work += 1;
             self.timer(target);
             self.local.end_unit();
+            if self.is_portion_over() {
+                break;
+            }
+        }
+        if self.due.is_empty() {
+            // A crowd of them left room behind.
+            self.due.shrink_to(EVENTS_PER_TURN);
+            self.fired.shrink_to(EVENTS_PER_TURN);
+        } else {
+            self.local.row().add(Counter::TimersPutOff, 1);
         }
     }
 
@@ -329,15 +408,19 @@ impl Worker {
             self.send_mail();
             self.release_ended();
         }
+        self.tell_settled();
     }
 
     fn wait(&self) -> Option<Duration> {
         if self.accept_again
-            || !self.again.is_empty()
-            || !self.unmuted.is_empty()
+            || self.readers.is_listed()
+            || !self.inbox.is_empty()
+            || !self.due.is_empty()
+            || !self.rounds.are_done()
             || self.has_dirty()
             || self.replays.is_waiting()
             || self.is_rechecking()
+            || !self.local.room_news.is_empty()
         {
             return Some(Duration::ZERO);
         }
@@ -346,31 +429,29 @@ impl Worker {
         if is_unsettled && !self.is_stuck() {
             return Some(Duration::ZERO);
         }
-        if self.paused.is_empty() && !is_unsettled {
-            return timer;
-        }
-        let pause = if self.overload.slows_publishers() {
-            PRESSURE_CHECK
-        } else {
-            PAUSE_CHECK
-        };
-        Some(timer.map_or(pause, |timer| timer.min(pause)))
+        let waits = self.readers.waits_for_others() || is_unsettled;
+        let check = waits.then_some(PAUSE_CHECK);
+        let end = self.readers.overload_pause_end();
+        let pause = end.map(|end| end.since(self.local.now));
+        [timer, check, pause].into_iter().flatten().min()
     }
 
     fn open_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Publish(message, origin) => self.publish_from_worker(&message, origin),
-            Mail::Shared(delivery) => self.shared_from_worker(&delivery),
+            Mail::Publish(delivery) => self.publish_from_worker(delivery),
+            Mail::Shared(delivery) => self.shared_from_worker(delivery),
+            Mail::Room(shortage) => self.go_on_with_held(shortage),
+            Mail::Full(session) => self.found_full(session),
             Mail::Adopt(handover) => self.adopt(*handover),
             Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),
             Mail::Answered(answered) => self.take_answer(*answered),
             Mail::Decided(decided) => self.take_decision(&decided),
             Mail::Reload(settings) => self.reload(&settings),
-            Mail::Settled(sender) => settled(self.local.id, &sender),
+            Mail::Settled(sender) => self.settles_for(sender),
             Mail::Banned(changes) => self.banned(&changes),
-            Mail::StopWills => self.publish_all_wills(),
-            Mail::Stop => self.stop(),
+            Mail::StopWills => self.go_round(Errand::Wills),
+            Mail::Stop => self.stop_after_rounds(),
         }
     }
 
@@ -383,27 +464,22 @@ impl Worker {
         ];
         self.rates_changed |= rates.iter().any(|(old, new)| old != new);
         self.local.settings = settings.own_copy();
+        self.local.set_memory_limit();
         self.access_changed();
     }
 
     /// Mail for another worker; it leaves at the end of the turn.
     pub(crate) fn send(&mut self, worker: usize, mail: Mail) {
         let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
-        if self.node.mailbox(target).is_full() {
-            self.hold_back = true;
+        if self.outboxes[worker].push(mail, self.node.mailbox(target)) {
+            self.full_targets |= target.bit();
         }
-        self.outboxes[worker].push(mail);
     }
 
     fn send_mail(&mut self) {
-        for (worker, batch) in self.outboxes.iter_mut().enumerate() {
-            if batch.is_empty() {
-                continue;
-            }
+        for (worker, outbox) in self.outboxes.iter_mut().enumerate() {
             let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
-            let mailbox = self.node.mailbox(target);
-            mailbox.push_all(batch);
-            if mailbox.is_full() {
+            if outbox.empty_into(self.node.mailbox(target)) {
                 self.local.row().add(Counter::MailboxFull, 1);
             }
         }
@@ -430,6 +506,7 @@ impl Worker {
                 };
                 self.timers.insert(self.local.now.plus(next), Target::Sys);
             }
+            Target::Held => self.held_due(),
             Target::Trim => self.trim(),
             Target::House => {
                 self.sweep_retained();
@@ -437,6 +514,7 @@ impl Worker {
                 self.watch_bans();
                 self.sweep_protection();
                 self.watch_storage();
+                self.watch_clock();
                 self.timers
                     .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
             }
@@ -470,5 +548,15 @@ impl Worker {
         }
         *count += 1;
         *count <= CLIENT_LOGS_PER_SECOND
+    }
+}
+
+/// Whether the poll was not interrupted. A worker that hears no sockets would leave its clients hanging, and those that
+/// publish to them: it ends the program.
+fn has_polled(outcome: io::Result<()>) -> bool {
+    match outcome {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
+        Err(error) => panic!("epoll failed: {error}"),
     }
 }

@@ -4,8 +4,9 @@ use mio::{Interest, Token};
 
 use super::Worker;
 use super::lifecycle::Ending;
-use crate::connection::Phase;
+use crate::connection::{Closing, Phase};
 use crate::metrics::Counter;
+use crate::read_gate::PauseReason;
 
 /// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the others.
 const ROUNDS_PER_TURN: usize = 4;
@@ -13,17 +14,23 @@ const ROUNDS_PER_TURN: usize = 4;
 impl Worker {
     /// Writes what the turn produced; a session that was held up by its full output goes on with its queue.
     pub(super) fn write_dirty(&mut self) {
+        let mut left = self.budget.limits.writes;
         for _ in 0..ROUNDS_PER_TURN {
             if self.local.dirty.is_empty() {
                 return;
             }
             let mut dirty = std::mem::take(&mut self.local.dirty);
-            for key in dirty.drain(..) {
+            let count = dirty.len().min(left);
+            left -= count;
+            for key in dirty.drain(..count) {
                 self.write_and_refill(key);
             }
-            if self.local.dirty.is_empty() {
-                // Keeps the memory of the list.
-                self.local.dirty = dirty;
+            // Who is left comes first in the next turn. Keeps the memory of the list, too.
+            dirty.append(&mut self.local.dirty);
+            self.local.dirty = dirty;
+            if left == 0 {
+                self.local.row().add(Counter::WritesPutOff, 1);
+                return;
             }
         }
     }
@@ -44,13 +51,13 @@ impl Worker {
         !self.local.dirty.is_empty()
     }
 
-    /// One write; a connection that fails is lost.
+    /// One write of what may leave; a connection that fails is lost. All output of all connections goes through here.
     pub(super) fn write(&mut self, key: u32) {
         let connection = &mut self.local.connections[key as usize];
-        if connection.blocked || connection.waiting() == 0 {
+        if !connection.may_write() {
             return;
         }
-        let is_draining = connection.phase == Phase::Draining;
+        let is_draining = connection.is_draining();
         match connection.write(&mut self.wire_buffer) {
             Ok(len) => {
                 if connection.out.is_empty() {
@@ -61,29 +68,54 @@ impl Worker {
                 self.local.row().add(Counter::BytesSent, len as u64);
                 self.watch_output(key);
             }
-            Err(_) if is_draining => {
-                connection.out.clear();
-            }
+            // Nobody is there to read the rest.
+            Err(_) if is_draining => self.close(key),
             Err(error) => {
                 tracing::debug!(%error, "write failed");
-                connection.out.clear();
-                self.hear_last_words(key);
+                connection.discard_output();
+                self.read_to_the_end(key);
             }
         }
     }
 
-    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will.
-    fn hear_last_words(&mut self, key: u32) {
-        let connection = &mut self.local.connections[key as usize];
-        connection.paused = false;
-        connection.muted = false;
-        connection.is_paced = false;
-        connection.meter = None;
-        self.read(key, true);
-        let connection = self.local.connections.get(key as usize);
-        if connection.is_some_and(|connection| connection.phase != Phase::Draining) {
-            self.lost(key, Ending::ClosedByPeer);
+    /// A connection that ends is closed, or shut for output, once everything is sent that was written for it.
+    pub(super) fn close_when_written(&mut self, key: u32) {
+        for _ in 0..2 {
+            let Some(connection) = self.local.connections.get_mut(key as usize) else {
+                return;
+            };
+            let Phase::Draining(closing) = connection.phase else {
+                return;
+            };
+            if !connection.is_written_out() {
+                // The end of the layers.
+                self.write(key);
+                continue;
+            }
+            match closing {
+                Closing::Close => self.close(key),
+                Closing::Shutdown => {
+                    connection.shutdown_output();
+                    connection.phase = Phase::Draining(Closing::Told);
+                }
+                Closing::Told => {}
+            }
+            return;
         }
+    }
+
+    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will. It is
+    /// read to its end from the next turn on, unless a packet waits for the gatekeeper, behind which nothing is handled.
+    fn read_to_the_end(&mut self, key: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        if connection.reading.has(PauseReason::Decision) || connection.awaits_admission() {
+            self.lost(key, Ending::ClosedByPeer);
+            return;
+        }
+        connection.reading.open_wide();
+        connection.reading.note_readable(true);
+        connection.meter = None;
+        self.list_reader(key);
     }
 
     /// The poll is asked for room in the socket when there was none for the first time.
@@ -110,12 +142,14 @@ impl Worker {
         if connection.waiting() > limit / 2 {
             return;
         }
-        if std::mem::take(&mut connection.muted) {
-            self.unmuted.push(key);
+        if connection.is_draining() {
+            self.close_when_written(key);
+            return;
         }
-        if std::mem::take(&mut connection.congested)
-            && let Some(slot) = connection.session()
-        {
+        let is_congested = std::mem::take(&mut connection.congested);
+        self.resume(key, PauseReason::Output);
+        let connection = &self.local.connections[key as usize];
+        if is_congested && let Some(slot) = connection.session() {
             self.go_on(key, slot, limit);
         }
     }

@@ -1,7 +1,5 @@
 //! The end of a turn: what it took decides whether new work waits.
 
-use std::sync::atomic::Ordering;
-
 use super::Worker;
 use crate::metrics::Counter;
 use crate::protection::{Cause, Measured};
@@ -10,9 +8,9 @@ impl Worker {
     /// Takes in how long the turn took, and what else is short.
     pub(super) fn observe_load(&mut self) {
         let now = self.node.clock.now();
+        self.local.look_at_memory_if_due(now);
         let measured = Measured {
             turn: now.since(self.local.now),
-            is_memory_short: self.node.pressure.load(Ordering::Relaxed),
             handshakes: self.handshakes.open(),
         };
         let limits = &self.local.settings.protection.overload;
@@ -31,10 +29,14 @@ impl Worker {
             (false, false) | (true, true) => {}
         };
         let now = &self.overload;
+        let defers = now.defers_connections();
+        if defers != before.defers_connections() {
+            self.node.set_defers_connections(self.local.id, defers);
+        }
         gauge(
             Counter::OverloadDeferring,
             before.defers_connections(),
-            now.defers_connections(),
+            defers,
         );
         gauge(
             Counter::OverloadSlowing,
@@ -44,7 +46,6 @@ impl Worker {
     }
 }
 
-/// Short memory is logged by the worker that looks at it.
 fn log(cause: Cause, begins: bool) {
     let what = match cause {
         Cause::Lag => "turns take long: new connections wait (protection.overload.turn)",
@@ -54,7 +55,6 @@ fn log(cause: Cause, begins: bool) {
         Cause::Handshakes => {
             "many handshakes are unfinished: new connections wait (limits.handshakes)"
         }
-        Cause::Memory => return,
     };
     if begins {
         tracing::warn!("{what}");

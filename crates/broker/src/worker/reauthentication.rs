@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_access::{Admission, Answer, Denial, Login, Method, Secret};
+use thrum_access::{Admission, Answer, Denial, Exchange, Login, Method, Secret};
 use thrum_codec::ReasonCode;
 use thrum_codec::packet::Auth;
 
@@ -12,13 +12,18 @@ use super::answers::AnswerTo;
 use super::lifecycle::Ending;
 use super::{Target, Worker};
 use crate::access::ClientAccess;
+use crate::connection::Phase;
 use crate::metrics::Counter;
 
 impl Worker {
     /// AUTH of a connected client. [MQTT-4.12.1-1]
     pub(super) fn authenticate_again(&mut self, slot: u32, auth: &Auth<'_>) {
         let client = &self.local.clients[slot as usize];
-        let id = client.session.id();
+        let to = AnswerTo::Again {
+            slot,
+            id: client.session.id(),
+            connection: self.connection_serial(slot),
+        };
         let data = auth.properties.authentication_data.unwrap_or_default();
         let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
         let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) else {
@@ -33,6 +38,7 @@ impl Worker {
             let login = Login {
                 identity: (*access.identity).clone(),
                 is_username_verified: false,
+                is_known_there: true,
                 password: None,
                 version: client.session.version(),
                 method: client.session.authentication_method().map(|name| Method {
@@ -40,10 +46,10 @@ impl Worker {
                     data: Secret::new(data),
                 }),
             };
-            gatekeeper.login(login, self.reply(AnswerTo::Again { slot, id }));
+            gatekeeper.login(login, self.reply(to));
             return;
         }
-        let Some((_, exchange)) = self.exchanges.remove(&slot).filter(|(of, _)| *of == id) else {
+        let Some(exchange) = self.exchange(slot).and_then(Option::take) else {
             self.turn_away(
                 slot,
                 ReasonCode::ProtocolError,
@@ -51,16 +57,13 @@ impl Worker {
             );
             return;
         };
-        gatekeeper.step(
-            exchange,
-            data.to_vec(),
-            self.reply(AnswerTo::Again { slot, id }),
-        );
+        gatekeeper.step(*exchange, data.to_vec(), self.reply(to));
     }
 
-    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is until then.
-    pub(super) fn proved_again(&mut self, slot: u32, id: u64, answer: Answer) {
-        if !self.is_connected(slot, id) {
+    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is until then. The answer is
+    /// about the connection that asked: one that has come since was judged by what it showed itself.
+    pub(super) fn proved_again(&mut self, slot: u32, id: u64, of: Option<u32>, answer: Answer) {
+        if !self.is_connected(slot, id) || self.connection_serial(slot) != of {
             return;
         }
         match answer {
@@ -71,7 +74,9 @@ impl Worker {
                 self.turn_away_denied(slot, &denial);
             }
             Answer::Challenge { data, exchange } => {
-                self.exchanges.insert(slot, (id, exchange));
+                if let Some(asked) = self.exchange(slot) {
+                    *asked = Some(Box::new(exchange));
+                }
                 let (client, out) = self.local.client_and_output(slot);
                 let asked = client.session.authenticate_continue(&data, out);
                 self.after_auth(slot, asked);
@@ -96,9 +101,8 @@ impl Worker {
             .connection_slot()
             .and_then(|key| u32::try_from(key).ok());
         if let Some(key) = key.filter(|_| is_of_client(denial)) {
-            let client_id: Box<str> = client.session.client_id().into();
             // Whose key was tried is known to the gatekeeper alone.
-            self.login_failed(key, &client_id, None);
+            self.login_failed(key, "", None);
         }
     }
 
@@ -224,6 +228,15 @@ impl Worker {
                 connection,
             };
             gatekeeper.refresh(identity, self.reply(to));
+        }
+    }
+
+    /// The step of re-authentication that the connected client was asked for.
+    fn exchange(&mut self, slot: u32) -> Option<&mut Option<Box<Exchange>>> {
+        let key = self.local.clients[slot as usize].connection_slot()?;
+        match &mut self.local.connections[key].phase {
+            Phase::Established { exchange, .. } => Some(exchange),
+            _ => None,
         }
     }
 

@@ -7,7 +7,7 @@ use thrum_codec::ReasonCode;
 use thrum_codec::topic::{self, TopicFilter};
 
 use super::judging::is_verified;
-use super::{Client, Worker};
+use super::{Client, FILTER_UNITS, Worker};
 use crate::access::{ClientAccess, Grant};
 use crate::metrics::Counter;
 use crate::subscribe::Check;
@@ -38,15 +38,18 @@ impl Worker {
     /// The next sessions.
     pub(super) fn recheck_some(&mut self) {
         let Some(first) = self.recheck else { return };
-        let end = first + SESSIONS_PER_TURN;
-        for slot in first..end {
-            if self.local.clients.contains(slot) {
-                self.recheck_session(u32::try_from(slot).unwrap_or(u32::MAX));
+        let mut next = first;
+        self.begin_portion();
+        while next < first + SESSIONS_PER_TURN && !self.is_portion_over() {
+            if self.local.clients.contains(next) {
+                self.recheck_session(u32::try_from(next).unwrap_or(u32::MAX));
                 self.local.end_unit();
             }
+            self.local.work += 1;
+            next += 1;
         }
-        let is_done = end >= self.local.clients.capacity();
-        self.recheck = (!is_done).then_some(end);
+        let is_done = next >= self.local.clients.capacity();
+        self.recheck = (!is_done).then_some(next);
         self.rates_changed &= !is_done;
     }
 
@@ -139,18 +142,32 @@ impl Worker {
     }
 
     /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
-    /// client that comes back finds the rest. What is allowed in part is checked from now on.
+    /// client that comes back finds the rest. What is allowed in part is checked from now on, and what waits and is not
+    /// allowed any more is dropped at once: later nobody could tell that it came through a subscription that has ended.
     pub(super) fn check_subscriptions(&mut self, slot: u32) {
-        if self.review(slot).is_revoked {
+        let id = self.local.clients[slot as usize].session.id();
+        let review = self.review(slot);
+        if review.is_revoked {
             let what = "a subscription is no longer allowed: the rules have changed";
+            // First, so that messages of shared groups go to other members.
             self.turn_away(slot, ReasonCode::NotAuthorized, what);
+        }
+        // Its session may have ended with its connection.
+        if self.is_session(slot, id) {
+            self.drop_forbidden(slot, &review);
+            self.local.collect(slot);
         }
     }
 
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
     /// nothing of what it may not have any more.
     pub(super) fn withhold(&mut self, slot: u32) {
-        let Review { is_revoked, kept } = self.review(slot);
+        let review = self.review(slot);
+        self.drop_forbidden(slot, &review);
+    }
+
+    /// Drops what waits for a session and comes through none of the subscriptions that it has kept.
+    fn drop_forbidden(&mut self, slot: u32, Review { is_revoked, kept }: &Review) {
         if !is_revoked && kept.iter().all(|(_, check)| *check == Check::Never) {
             return;
         }
@@ -188,6 +205,7 @@ impl Worker {
     fn review(&mut self, slot: u32) -> Review {
         let mut review = Review::default();
         for standing in self.standing_subscriptions(slot) {
+            self.local.work += FILTER_UNITS;
             let Ok(filter) = TopicFilter::parse(&standing.filter) else {
                 continue;
             };

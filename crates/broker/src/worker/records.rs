@@ -10,6 +10,8 @@ use thrum_routing::FilterId;
 use thrum_storage::{Change, Retained, Subscription};
 
 use super::Worker;
+use super::local::AWAY;
+use crate::durable::Journal;
 
 impl Worker {
     /// A durable session has a subscription, or has it with other options.
@@ -29,7 +31,32 @@ impl Worker {
                 filter: filter.as_str(),
                 options,
                 identifier,
+                owed: None,
             }));
+        }
+    }
+
+    /// What a durable session is still owed of the retained messages of a subscription; its output rests on that, or a
+    /// message that is sent might be sent again after a crash.
+    pub(crate) fn write_owed(&mut self, slot: u32, filter: &str, owed: Option<&[u8]>) {
+        let client = &self.local.clients[slot as usize];
+        let (session, connection) = (client.session.id(), client.connection);
+        let found = self.index.find(filter);
+        let subscriber = found.and_then(|id| self.index.destination(id, slot));
+        if let Some(subscriber) = subscriber
+            && client.session.is_durable()
+            && let Some(journal) = &mut self.local.journal
+        {
+            journal.push(&Change::Subscription(Subscription {
+                session,
+                filter,
+                options: subscriber.options,
+                identifier: subscriber.identifier(),
+                owed,
+            }));
+            if connection != AWAY {
+                self.local.depend(connection);
+            }
         }
     }
 
@@ -108,31 +135,35 @@ impl Worker {
 
     /// Makes a message its topic's retained one; false if the limits leave no room.
     pub(crate) fn retain_message(&mut self, message: &Arc<Message>) -> bool {
-        let is_removal = message.payload().is_empty();
-        // What the node says about itself is said anew after a start.
-        let mut journal = self
-            .local
-            .journal
-            .as_deref_mut()
-            .filter(|_| !message.topic().starts_with("$SYS/"));
-        if let Some(journal) = &mut journal
-            && !is_removal
-        {
-            journal.body(message);
-        }
         let stored = self.node.retained.store(message);
         let topic = message.topic();
-        if let (Some(journal), Some(change)) = (journal, stored.change) {
-            journal.push(&if is_removal {
-                Change::RetainedRemoved { change, topic }
+        if let (Some(journal), Some(change)) = (self.retained_journal(topic), stored.change) {
+            if message.payload().is_empty() {
+                journal.push(&Change::RetainedRemoved { change, topic });
             } else {
-                Change::Retained(Retained {
+                let message = journal.body(message);
+                journal.push(&Change::Retained(Retained {
                     change,
                     topic,
-                    message: message.stored_id(),
-                })
-            });
+                    message,
+                }));
+            }
         }
         stored.kept
+    }
+
+    /// A topic has no retained message any more.
+    pub(crate) fn forget_retained(&mut self, topic: &str) {
+        let change = self.node.retained.remove(topic);
+        if let (Some(journal), Some(change)) = (self.retained_journal(topic), change) {
+            journal.push(&Change::RetainedRemoved { change, topic });
+        }
+    }
+
+    /// Where changes of what is retained for a topic are written, on a node with storage.
+    fn retained_journal(&mut self, topic: &str) -> Option<&mut Journal> {
+        // What the node says about itself is said anew after a start.
+        let journal = self.local.journal.as_deref_mut();
+        journal.filter(|_| !topic.starts_with("$SYS/"))
     }
 }

@@ -1,15 +1,18 @@
 //! The start of a worker on a node with storage: the sessions of the time before.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thrum_codec::topic::TopicFilter;
 use thrum_protocol::server::{Session, Taken};
 use thrum_storage::{Owner, RecoveredSubscription};
 
-use super::{Client, Worker};
+use super::{Client, Replay, Worker, Written};
 use crate::durable::{Journal, Origin, Part, Passed, Restored};
 use crate::interest::SessionRef;
+use crate::mailbox::PublishDelivery;
 use crate::metrics::Counter;
+use crate::queue_room::QueueRoom;
 
 /// What was on its way between workers when the node ended.
 #[derive(Debug, Default)]
@@ -71,6 +74,7 @@ impl Worker {
         for passed in part.passed.iter() {
             self.take_passed(passed);
         }
+        self.pass_room_news_on();
         // The end of the lanes is written behind this.
         self.settle();
         self
@@ -90,9 +94,10 @@ impl Worker {
             slot,
             id: stored.id,
         };
+        let room = Arc::new(QueueRoom::new(session));
         let mut groups = Vec::new();
         for subscription in &subscriptions {
-            groups.extend(self.rejoin(session, subscription));
+            groups.extend(self.rejoin(&room, subscription));
         }
         for (place, filter) in shared {
             stored.deliveries[place].group = self.group_of(&filter);
@@ -102,14 +107,30 @@ impl Worker {
         let inserted = self.local.insert(client);
         debug_assert_eq!(slot, inserted, "the slot was announced to the groups");
         self.local.row().add(Counter::Sessions, 1);
+        // Where its client came from is known again when it comes back.
+        let limits = &self.local.settings.sessions;
+        let user = owner.as_deref().user();
+        let holder = self.node.session_counts.holder(user, None, limits);
+        self.count_session(slot, false, holder);
         if !groups.is_empty() || owner != Owner::Unknown {
             let rare = self.local.clients[slot as usize].rare_mut();
+            let is_member = !groups.is_empty();
             rare.groups = groups;
             rare.owner = owner;
+            if is_member {
+                self.local.room_is(slot, room);
+                self.local.groups_changed(slot);
+            }
         }
         for subscription in &subscriptions {
             self.resubscribe(slot, subscription);
+            if let Ok(filter) = TopicFilter::parse(&subscription.filter)
+                && filter.shared().is_some()
+            {
+                self.local.clients[slot as usize].subscription_came(filter);
+            }
         }
+        self.local.queue_grew(slot);
         if was_connected {
             // Or it would be away since the next start after the next crash, and never expire.
             self.write_session(slot, Some(self.local.now));
@@ -119,7 +140,8 @@ impl Worker {
     }
 
     /// A membership in a shared group comes back; its client is away.
-    fn rejoin(&self, session: SessionRef, subscription: &RecoveredSubscription) -> Option<u32> {
+    fn rejoin(&self, room: &Arc<QueueRoom>, subscription: &RecoveredSubscription) -> Option<u32> {
+        let session = room.session;
         let filter = TopicFilter::parse(&subscription.filter).ok()?;
         let shared = filter.shared()?;
         let identifier = (subscription.identifier != 0).then_some(subscription.identifier);
@@ -130,6 +152,7 @@ impl Worker {
                 options: subscription.options,
                 identifier,
                 durable: true,
+                room: Arc::clone(room),
             },
         );
         self.node
@@ -144,6 +167,14 @@ impl Worker {
         let filter = TopicFilter::parse(&subscription.filter).ok();
         if let Some(filter) = filter.filter(|filter| filter.shared().is_none()) {
             self.insert_filter(slot, filter, subscription.options, subscription.identifier);
+            if let Some(owed) = &subscription.owed {
+                let replay = Replay {
+                    after: self.node.retained.read_place(&subscription.filter, owed),
+                    written: Written::Place,
+                };
+                let rare = self.local.clients[slot as usize].rare_mut();
+                rare.replays.insert(subscription.filter.clone(), replay);
+            }
         }
     }
 
@@ -151,7 +182,11 @@ impl Worker {
     fn take_passed(&mut self, passed: &Passed) {
         self.local.only = Some(passed.to);
         for message in &passed.messages {
-            self.publish_from_worker(message, None);
+            self.publish_from_worker(PublishDelivery {
+                message: Arc::clone(message),
+                origin: None,
+                promises: Vec::new(),
+            });
             self.local.end_unit();
         }
         self.local.only = None;

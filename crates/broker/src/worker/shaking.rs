@@ -9,7 +9,7 @@ impl Worker {
     /// A connection has come in: what has to be done before its CONNECT, and its time.
     pub(super) fn begin_handshake(&mut self, key: u32) {
         let connection = &mut self.local.connections[key as usize];
-        if connection.layered.is_none() && connection.phase != Phase::Proxy {
+        if connection.layered.is_none() && !matches!(connection.phase, Phase::Proxy) {
             self.await_connect(key);
             return;
         }
@@ -40,7 +40,7 @@ impl Worker {
         let Some(connection) = self.local.connections.get(key as usize) else {
             return;
         };
-        let is_late = connection.is_shaking && connection.phase != Phase::Draining;
+        let is_late = connection.is_shaking && !connection.is_draining();
         if connection.serial != serial || !is_late {
             return;
         }

@@ -1,10 +1,8 @@
-//! Memory: its limit is watched, and what a crowd of clients needed goes back to the system when the crowd has gone.
+//! What a crowd of clients needed goes back to the system when the crowd has gone.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Target, Worker};
-use crate::metrics::Counter;
 use crate::system;
 
 /// A worker with no more than so many clients keeps what it has: it is some 2 MiB.
@@ -20,6 +18,17 @@ pub(super) struct Crowd {
     most: usize,
     /// The timer is armed.
     watched: bool,
+}
+
+/// The allocator looks through all its free memory; workers that allocate nothing do not wait for it. False if it does
+/// not.
+pub(super) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
+    let trimmer = std::thread::Builder::new().name("trim".to_owned());
+    let spawned = trimmer.spawn(how);
+    if let Err(error) = &spawned {
+        tracing::debug!(%error, "free memory stays with the process");
+    }
+    spawned.is_ok()
 }
 
 impl Worker {
@@ -45,34 +54,8 @@ impl Worker {
         }
         self.crowd.most = self.present();
         self.local.shrink();
-        // The allocator looks through all its free memory; workers that allocate nothing do not wait for it.
-        let trimmer = std::thread::Builder::new().name("trim".to_owned());
-        if let Err(error) = trimmer.spawn(system::give_back_memory) {
-            tracing::debug!(%error, "free memory stays with the process");
-        }
-    }
-
-    /// While memory is over its limit, publishers are read less.
-    pub(super) fn watch_memory(&mut self) {
-        let limit = self.local.settings.memory_bytes;
-        let bytes = if limit == 0 {
-            0
-        } else {
-            system::resident_bytes().unwrap_or(0)
-        };
-        let pressed = self.memory.is_short(bytes, limit);
-        let before = self.node.pressure.swap(pressed, Ordering::Relaxed);
-        if pressed {
-            self.local.row().add(Counter::LimitMemory, 1);
-        }
-        if pressed && !before {
-            tracing::warn!(
-                limit,
-                "memory is over limits.memory; publishers are read less"
-            );
-        } else if before && !pressed {
-            tracing::info!("memory is below limits.memory again");
-        }
+        self.routes.forget();
+        give_back(system::give_back_memory);
     }
 
     fn present(&self) -> usize {

@@ -40,7 +40,7 @@ impl Worker {
             handshake,
             awaited: Awaited::Will(mut admitted),
             ..
-        }) = self.admissions.remove(&key)
+        }) = self.local.connections[key as usize].take_pending()
         else {
             return;
         };
@@ -83,8 +83,9 @@ impl Worker {
 
     /// A will is due: nothing of it is left if its client may not publish it any more. To be asked before the session
     /// ends.
-    pub(super) fn permitted(&mut self, slot: u32, will: Message) -> Option<Message> {
+    pub(super) fn permitted(&mut self, slot: u32, mut will: Message) -> Option<Message> {
         let Some(why) = self.objection(slot, &will) else {
+            will.set_publisher_hash(self.publisher_hash(&self.local.clients[slot as usize]));
             return Some(will);
         };
         self.will_dropped(slot, will.topic(), why);
@@ -95,7 +96,7 @@ impl Worker {
     pub(super) fn drop_will(&mut self, slot: u32, why: &str) {
         let now = self.local.now;
         let will = self.local.clients[slot as usize].session.take_will_at(now);
-        self.local.note(slot);
+        self.will_taken(slot);
         if let Some(will) = will {
             self.will_dropped(slot, will.topic(), why);
         }

@@ -55,6 +55,24 @@ fn who_may_no_longer_be_anonymous_is_disconnected_by_a_reload() {
 }
 
 #[test]
+fn who_a_proxy_does_not_name_is_not_taken_for_a_client_of_this_machine() {
+    let (broker, address, _) = open(|config| {
+        behind_a_proxy(config);
+        config.auth.anonymous = Anonymous::Loopback;
+    });
+    let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00";
+    let unspecified = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x00";
+    for header in [&b"PROXY UNKNOWN\r\n"[..], local, unspecified] {
+        let mut peer = Peer::open(address, Version::V5);
+        peer.send_bytes(header);
+        let answer = peer.handshake(&connect_packet(Version::V5, "unnamed"));
+        assert_eq!(answer.0, ReasonCode::NotAuthorized, "{header:?}");
+    }
+    connect_for(address, "127.0.0.1", "here");
+    broker.stop();
+}
+
+#[test]
 fn a_listener_that_takes_no_anonymous_clients_any_more_sends_those_away_that_it_has() {
     let (mut broker, address, mut config) =
         open(|config| the_listener(config).anonymous = Some(Anonymous::Everyone));

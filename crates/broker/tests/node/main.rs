@@ -4,11 +4,16 @@ mod anonymous;
 mod certificates;
 mod gatekeeper;
 mod large;
+mod limits;
 mod listeners;
+mod options;
+mod owners;
 mod peer;
 mod protection;
 mod queue;
 mod quic;
+mod retained;
+mod rights;
 mod wills;
 
 use std::time::Duration;
@@ -313,6 +318,23 @@ fn a_connection_over_the_limit_is_told_so() {
 }
 
 #[test]
+fn a_client_takes_its_own_place_over_where_no_other_is_left() {
+    for workers in [1, 4] {
+        let (broker, address) = start(workers, |config| config.limits.connections = 2);
+        let mut first = Peer::connect(address, "1");
+        let _second = Peer::connect(address, "2");
+        let again = Peer::connect(address, "1");
+        assert_eq!(first.goodbye_reason(), ReasonCode::SessionTakenOver);
+        // A session that waits for its client has no place.
+        let mut third = Peer::open(address, Version::V5);
+        let refusal = third.handshake(&connect_packet(Version::V5, "3"));
+        assert_eq!(refusal, (ReasonCode::QuotaExceeded, false));
+        drop(again);
+        broker.stop();
+    }
+}
+
+#[test]
 fn a_reload_changes_limits_for_new_sessions_and_names_what_waits() {
     let mut started = None;
     let (mut broker, address) = start(2, |config| started = Some(config.clone()));
@@ -382,7 +404,7 @@ fn reached_limits_are_counted_under_their_names() {
 }
 
 #[test]
-fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
+fn memory_over_its_limit_stops_nobody_whose_messages_pass_through() {
     let mut used = None;
     let (mut broker, address) = start(2, |config| {
         config.sys.interval = Duration::from_millis(100);
@@ -393,7 +415,7 @@ fn memory_over_its_limit_slows_publishers_down_and_stops_nobody() {
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");
     let mut config = used.expect("the configuration of the start");
-    // Any process is larger: the pressure begins with the next look, never ends, and nobody new comes in.
+    // Any process is larger: memory is exhausted from the next look on, for good. What passes through goes on.
     config.limits.memory = 1;
     broker.reload(&config).expect("nothing to bind");
     watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);

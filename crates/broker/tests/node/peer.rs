@@ -11,11 +11,11 @@ use thrum_broker::config::{Anonymous, ListenerConfig, Workers};
 use thrum_broker::{Access, Broker, Config};
 use thrum_codec::packet::{
     Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
-    SubscriptionRequests, Will,
+    SubscriptionRequests, TopicFilters, Unsubscribe, Will,
 };
 use thrum_codec::properties::{
     AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
-    WillProperties,
+    UserProperties, WillProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 
@@ -222,6 +222,16 @@ impl Peer {
         })
     }
 
+    pub(crate) fn unsubscribe(&mut self, filter: &str) {
+        let filters = [TopicFilter::parse(filter).expect("a filter of the test is valid")];
+        self.send(&Packet::Unsubscribe(Unsubscribe {
+            packet_id: PacketId::new(78).expect("not zero"),
+            user: UserProperties::default(),
+            filters: TopicFilters::Listed(&filters),
+        }));
+        self.receive(|packet| assert!(matches!(packet, Packet::UnsubAck(_)), "{packet:?}"));
+    }
+
     pub(crate) fn publish(&mut self, topic: &str, payload: &[u8], qos: QoS, retain: bool) {
         let packet_id = (qos != QoS::AtMostOnce).then(|| PacketId::new(9).expect("not zero"));
         let properties = PublishProperties::default();
@@ -284,6 +294,18 @@ impl Peer {
             reason: ReasonCode::Success,
             properties,
         }));
+    }
+
+    /// As [`Self::leave`], and gives up a session that would have outlived the connection.
+    pub(crate) fn end_session(mut self) {
+        self.send(&Packet::Disconnect(Disconnect {
+            reason: ReasonCode::Success,
+            properties: DisconnectProperties {
+                session_expiry: Some(0),
+                ..DisconnectProperties::default()
+            },
+        }));
+        self.assert_closed();
     }
 
     /// Sends DISCONNECT and waits until the broker has seen it.

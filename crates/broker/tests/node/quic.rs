@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs::default_provider;
-use thrum_broker::config::{Bind, Config, ListenerConfig, TlsConfig, Transport};
+use thrum_broker::config::{Bind, Config, ListenerConfig, Rate, TlsConfig, Transport};
 use thrum_broker::{Broker, Listening};
 use thrum_codec::{QoS, ReasonCode};
 use thrum_quic::{DialError, DialOptions, Dialing, QuicDialer};
@@ -152,6 +152,33 @@ fn connections_beyond_the_limit_of_a_listener_are_refused_and_counted_and_a_relo
     assert_eq!(room.refusal(address), Some(DialError::Refused));
     for peer in [&mut first, &mut second] {
         assert_eq!(peer.subscribe("a", QoS::AtMostOnce), ReasonCode::Success);
+    }
+}
+
+#[test]
+fn connections_over_a_connect_rate_wait_and_are_counted() {
+    let mut room = Room::new("quic-rate");
+    let address = room.addresses("quic")[0];
+    let counters = ["limits/listener/connect_rate", "limits/connect_rate"];
+    for (number, counter) in counters.into_iter().enumerate() {
+        let slow = Rate::new(10, Duration::from_secs(1), 1).expect("a sane rate");
+        room.listener().connect_rate = if number == 0 { slow } else { Rate::NONE };
+        room.config.limits.connect_rate = if number == 0 { 0 } else { 2 };
+        room.reload();
+        let clients: Vec<Peer> = (0..6)
+            .map(|client| room.connect(address, &format!("{number} {client}")))
+            .collect();
+        assert_eq!(room.broker().clients_connected(), clients.len() as u64);
+        drop(clients);
+        while room.broker().clients_connected() > 0 {
+            pause();
+        }
+        room.config.limits.connect_rate = 0;
+        room.listener().connect_rate = Rate::NONE;
+        room.reload();
+        let mut outside = room.outside();
+        outside.subscribe(&format!("$SYS/broker/{counter}"), QoS::AtMostOnce);
+        while outside.message().payload == b"0" {}
     }
 }
 

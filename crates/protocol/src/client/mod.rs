@@ -30,6 +30,7 @@ use thrum_codec::{PacketId, ReasonCode};
 pub use error::{PublishError, SubscribeError};
 pub use machine::Client;
 pub use options::{ClientOptions, WillOptions};
+pub use subscribe::FILTERS_PER_PACKET;
 
 /// What one packet of the server means for the application. Replies are in the output buffer already.
 #[derive(Clone, Debug)]

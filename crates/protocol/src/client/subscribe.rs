@@ -13,6 +13,10 @@ use super::machine::{Phase, SendError, protocol_error};
 use super::{Client, Event, SubscribeError};
 use crate::{Time, Violation};
 
+/// Topic filters that a client puts into one SUBSCRIBE or UNSUBSCRIBE: servers limit what a packet may ask for, and
+/// as many as this every one of them takes.
+pub const FILTERS_PER_PACKET: usize = 100;
+
 impl Client {
     /// Writes a SUBSCRIBE; [`Event::Subscribed`] answers it with one code per request.
     ///

@@ -36,6 +36,8 @@ pub struct Publication<'a> {
     pub expires_at: Option<Time>,
     /// Who published it (for no local).
     pub publisher: PublisherId,
+    /// Hash of the publisher's client identifier, for shared groups that choose by it; 0 if none does.
+    pub publisher_hash: u32,
 }
 
 impl Publication<'_> {
@@ -58,6 +60,7 @@ pub struct Message {
     bytes: Box<[u8]>,
     topic_len: u32,
     properties_len: u32,
+    publisher_hash: u32,
     publisher: PublisherId,
     /// [`NEVER`] if it does not.
     expires_at: Time,
@@ -103,6 +106,7 @@ impl Message {
             topic_len: short(topic.len()),
             properties_len: short(properties_len),
             publisher: publication.publisher,
+            publisher_hash: publication.publisher_hash,
             expires_at: publication.expires_at.unwrap_or(NEVER),
             stored_id: AtomicU64::new(0),
             qos: publication.qos,
@@ -119,6 +123,7 @@ impl Message {
             properties_len: short(properties_len),
             bytes: parts.bytes,
             publisher: parts.publisher,
+            publisher_hash: 0,
             expires_at: parts.expires_at.unwrap_or(NEVER),
             stored_id: AtomicU64::new(0),
             qos: parts.qos,
@@ -146,6 +151,7 @@ impl Message {
             retain: self.retain,
             expires_at: self.expires_at(),
             publisher: self.publisher,
+            publisher_hash: self.publisher_hash,
         }
     }
 
@@ -208,6 +214,11 @@ impl Message {
         self.expires_at <= now
     }
 
+    /// Tells shared groups whose it is, as [`Publication::publisher_hash`].
+    pub fn set_publisher_hash(&mut self, hash: u32) {
+        self.publisher_hash = hash;
+    }
+
     /// Says who publishes it and until when it is to be delivered, which a will learns only when it is due.
     pub(crate) fn publish_as(&mut self, publisher: PublisherId, expires_at: Option<Time>) {
         self.publisher = publisher;
@@ -250,6 +261,7 @@ mod tests {
             retain: true,
             expires_at: Some(Time::from_millis(5000)),
             publisher: 77,
+            publisher_hash: 78,
         }
     }
 
@@ -266,6 +278,7 @@ mod tests {
         assert_eq!(again.expires_at, publication.expires_at);
         assert_eq!(again.publisher, publication.publisher);
         assert_eq!((message.qos(), message.retain()), (again.qos, again.retain));
+        assert_eq!(again.publisher_hash, message.publisher_hash);
         assert_eq!(
             (message.publisher(), message.expires_at()),
             (again.publisher, again.expires_at)

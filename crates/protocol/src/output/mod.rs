@@ -166,6 +166,42 @@ impl Output {
         self.own.extend_from_slice(own);
     }
 
+    /// Takes out what stands behind the first `len` bytes; payloads that are whole on their side stay shared.
+    #[must_use]
+    pub fn split_off(&mut self, len: usize) -> Self {
+        let whole = core::mem::take(self);
+        let mut behind = Self::new();
+        let mut left = len;
+        let mut own = whole.own.as_slice();
+        let shared = whole.shared.unwrap_or_default();
+        let mut sent = shared.sent;
+        for chunk in shared.chunks {
+            let (gap, rest) = own.split_at(chunk.gap);
+            own = rest;
+            self.divide(&mut behind, gap, &mut left);
+            let sent = core::mem::take(&mut sent);
+            let payload = &chunk.message.payload()[sent..];
+            if sent > 0 || (1..payload.len()).contains(&left) {
+                self.divide(&mut behind, payload, &mut left);
+            } else if left == 0 {
+                behind.push(chunk.message);
+            } else {
+                left -= payload.len();
+                self.push(chunk.message);
+            }
+        }
+        self.divide(&mut behind, own, &mut left);
+        behind
+    }
+
+    /// Appends so many of the bytes here, and the rest of them to another output.
+    fn divide(&mut self, behind: &mut Self, bytes: &[u8], left: &mut usize) {
+        let (front, back) = bytes.split_at(bytes.len().min(*left));
+        *left -= front.len();
+        self.own.extend_from_slice(front);
+        behind.own.extend_from_slice(back);
+    }
+
     /// The connection's own bytes, to append to; what stood there before the call must stay.
     #[inline]
     pub(crate) fn own(&mut self) -> &mut Vec<u8> {

@@ -16,6 +16,7 @@ fn message(payload: &[u8]) -> Arc<Message> {
         retain: false,
         expires_at: None,
         publisher: 0,
+        publisher_hash: 0,
     }))
 }
 
@@ -26,6 +27,8 @@ enum Step {
     Share(Vec<u8>),
     Advance(usize),
     Clear,
+    /// What stands behind so many bytes is taken out, and put there again.
+    Split(usize),
     /// Another output, to which all this was done, is appended.
     Join(Vec<Self>),
 }
@@ -37,6 +40,7 @@ fn step() -> impl Strategy<Value = Step> + Clone {
         6 => bytes().prop_map(Step::Share),
         6 => (0_usize..30).prop_map(Step::Advance),
         1 => Just(Step::Clear),
+        3 => (0_usize..30).prop_map(Step::Split),
     ]
 }
 
@@ -76,6 +80,15 @@ impl Pair {
             Step::Advance(len) => {
                 self.output.advance(*len);
                 self.plain.drain(..(*len).min(self.plain.len()));
+            }
+            Step::Split(len) => {
+                let behind = self.output.split_off(*len);
+                let (front, back) = self.plain.split_at((*len).min(self.plain.len()));
+                assert_eq!(
+                    (self.output.to_vec(), behind.to_vec()),
+                    (front.to_vec(), back.to_vec())
+                );
+                self.output.append(behind);
             }
             Step::Clear => {
                 self.output.clear();

@@ -115,7 +115,7 @@ fn welcome_packet<'a>(
             .filter(|maximum| *maximum != NonZeroU16::MAX),
         // [MQTT-3.2.2-9]
         maximum_qos: Some(limits.maximum_qos).filter(|qos| *qos < QoS::ExactlyOnce),
-        retain_available: unless_default(limits.retain_available),
+        retain_available: unless_default(handshake.retain_available),
         maximum_packet_size: Some(limits.packet_bytes_max).filter(|bytes| *bytes > 0),
         // [MQTT-3.1.3-7] [MQTT-3.2.2-16]
         assigned_client_id: handshake.is_client_id_ours.then_some(&*handshake.client_id),

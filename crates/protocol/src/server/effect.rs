@@ -49,6 +49,8 @@ pub struct DeliveryOptions<'a> {
     pub identifiers: &'a [u32],
     /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to another member.
     pub group: Option<GroupId>,
+    /// Its publisher was told that this session has it: a full queue takes it beyond its limits.
+    pub is_acknowledged: bool,
 }
 
 /// What became of a delivery.
@@ -84,6 +86,8 @@ pub enum DropReason {
     OutsideMount,
     /// It waited for a client that may not have it any more.
     NotAllowed,
+    /// It would have had to wait, and the node has no memory for that.
+    MemoryShort,
 }
 
 /// Server limits plus texts that go into CONNACK.

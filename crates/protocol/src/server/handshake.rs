@@ -33,6 +33,7 @@ pub struct Handshake {
     pub(super) packet_bytes_max: u32,
     pub(super) topic_alias_maximum: u16,
     pub(super) wants_response_information: bool,
+    pub(super) wants_words: bool,
     /// The client has to be told its identifier.
     pub(super) is_client_id_ours: bool,
     pub(super) client_id: Box<str>,
@@ -40,6 +41,8 @@ pub struct Handshake {
     /// Of enhanced authentication.
     pub(super) method: Option<Method>,
     pub(super) mount: Option<MountPoint>,
+    /// What the client publishes may be retained.
+    pub(super) retain_available: bool,
 }
 
 impl Handshake {
@@ -52,7 +55,12 @@ impl Handshake {
     /// The refusal to encode with [`refuse_connect`](super::refuse_connect): reason and words.
     pub fn new(connect: &Connect<'_>, assigned: &str, limits: &Limits) -> Result<Self, Violation> {
         check_client_id(connect, limits)?;
-        if let Some(will) = &connect.will {
+        let will = connect.will.map(|will| WillPacket {
+            // 3.x cannot be told that nothing is retained.
+            retain: will.retain && (limits.retain_available || connect.version == Version::V5),
+            ..will
+        });
+        if let Some(will) = &will {
             check_will(will, limits)?;
         }
         let is_client_id_ours = connect.client_id.is_empty();
@@ -80,12 +88,14 @@ impl Handshake {
             packet_bytes_max: properties.maximum_packet_size.unwrap_or(u32::MAX),
             topic_alias_maximum: properties.topic_alias_maximum.unwrap_or(0),
             wants_response_information: properties.request_response_information.unwrap_or(false),
+            wants_words: properties.request_problem_information.unwrap_or(true),
             is_client_id_ours,
             client_id: client_id.into(),
             // [MQTT-3.1.2-7] [MQTT3-3.1.2-8] [MQTT3-3.1.2-12]
-            will: connect.will.as_ref().map(|will| Box::new(Will::new(will))),
+            will: will.as_ref().map(|will| Box::new(Will::new(will))),
             method: properties.authentication_method.map(Method::new),
             mount: None,
+            retain_available: limits.retain_available,
         };
         // [MQTT-3.1.2-24] [MQTT-3.2.0-1]: who cannot be sent a CONNACK cannot be accepted.
         if !has_room_for_welcome(&handshake, limits) {
@@ -115,6 +125,11 @@ impl Handshake {
     /// Client identifier.
     pub fn client_id(&self) -> &str {
         &self.client_id
+    }
+
+    /// The client sent none, and has to be told.
+    pub fn is_client_id_ours(&self) -> bool {
+        self.is_client_id_ours
     }
 
     /// Protocol version.
@@ -161,6 +176,9 @@ fn check_client_id(connect: &Connect<'_>, limits: &Limits) -> Result<(), Violati
     let refused = |what| Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what));
     if connect.client_id.is_empty() {
         return match connect.version {
+            _ if !limits.assigns_client_ids => {
+                refused("a client identifier is needed (limits.allow_zero_length_clientid)")
+            }
             Version::V31 => refused("MQTT 3.1 needs a client identifier"),
             // [MQTT3-3.1.3-7] [MQTT3-3.1.3-8]
             Version::V311 if !connect.clean_start => {
@@ -180,7 +198,13 @@ fn check_will(will: &WillPacket<'_>, limits: &Limits) -> Result<(), Violation> {
     // [MQTT-3.2.2-12]
     check_qos(will.qos, limits)?;
     // [MQTT-3.2.2-13]
-    check_retain(will.retain, limits)?;
+    check_retain(will.retain, limits.retain_available)?;
+    if will.payload.len() > limits.payload_bytes_max as usize {
+        return Err(Violation::new(
+            ReasonCode::QuotaExceeded,
+            "the will's payload is larger than limits.max_payload",
+        ));
+    }
     check_topic(will.topic, limits)
 }
 
@@ -194,8 +218,8 @@ pub(super) fn check_qos(qos: QoS, limits: &Limits) -> Result<(), Violation> {
     Ok(())
 }
 
-pub(super) fn check_retain(retain: bool, limits: &Limits) -> Result<(), Violation> {
-    if retain && !limits.retain_available {
+pub(super) fn check_retain(retain: bool, is_available: bool) -> Result<(), Violation> {
+    if retain && !is_available {
         return Err(Violation::new(
             ReasonCode::RetainNotSupported,
             "retained messages are not available",

@@ -24,6 +24,22 @@ pub(super) struct Held {
     pub(super) retain: bool,
 }
 
+/// Memory that a held message takes beside its text and its list of identifiers, with what allocators add: its place in
+/// a ring that grows by doubling, and the message, as if nobody shared it.
+pub(super) const ENTRY_BYTES: usize =
+    2 * size_of::<Held>() + size_of::<Message>() + 2 * size_of::<usize>() + 2 * ALLOCATION_BYTES;
+/// What an allocator adds to a piece of memory.
+const ALLOCATION_BYTES: usize = 16;
+
+/// Memory that a message takes which a session holds with so many subscription identifiers.
+pub(super) fn held_bytes(message: &Message, identifiers: usize) -> usize {
+    let list = match identifiers {
+        0 | 1 => 0,
+        many => many * size_of::<u32>() + size_of::<Vec<u32>>() + 2 * ALLOCATION_BYTES,
+    };
+    ENTRY_BYTES + message.bytes_len() + list
+}
+
 impl Held {
     pub(super) fn new(
         message: &Arc<Message>,
@@ -55,6 +71,11 @@ impl Held {
         })
     }
 
+    /// Memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        held_bytes(&self.message, self.identifiers.as_slice().len())
+    }
+
     /// How it is to be delivered.
     pub(super) fn options(&self) -> DeliveryOptions<'_> {
         DeliveryOptions {
@@ -62,6 +83,7 @@ impl Held {
             retain: self.retain,
             identifiers: self.identifiers.as_slice(),
             group: self.group,
+            is_acknowledged: false,
         }
     }
 

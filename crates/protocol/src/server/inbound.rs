@@ -2,7 +2,7 @@
 
 use thrum_codec::packet::{Ack, Disconnect, Packet, ReasonCodes, SubAck};
 use thrum_codec::properties::AckProperties;
-use thrum_codec::{PacketId, ReasonCode};
+use thrum_codec::{PacketId, ReasonCode, Version};
 
 use super::session::Link;
 use super::{Action, Awaiting, Session, Step};
@@ -47,10 +47,30 @@ impl Session {
         Ok(Action::None)
     }
 
-    /// SUBACK.
-    pub fn suback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
+    /// SUBACK, with words for the client (5.0) if it wants any.
+    pub fn suback(
+        &mut self,
+        packet_id: PacketId,
+        codes: &[ReasonCode],
+        what: Option<&str>,
+        out: &mut Output,
+    ) {
+        let plain = answer(packet_id, codes);
+        // [MQTT-3.1.2-29]
+        if let Some(what) = what
+            && self.link == Link::Up
+            && self.version == Version::V5
+            && self.wants_words
+        {
+            let mut told = plain;
+            told.properties.reason_string = Some(what);
+            // [MQTT-3.9.2-1]
+            if self.append(&Packet::SubAck(told), out) {
+                return;
+            }
+        }
         // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2] [MQTT3-2.3.1-7]
-        self.append_answer(&Packet::SubAck(answer(packet_id, codes)), out);
+        self.append_answer(&Packet::SubAck(plain), out);
     }
 
     /// UNSUBACK.

@@ -29,6 +29,7 @@ mod received;
 mod restore;
 mod session;
 mod topic_aliases;
+mod traffic;
 mod waiting;
 mod will;
 
@@ -42,6 +43,6 @@ pub use effect::{
 };
 pub use handshake::Handshake;
 pub use journal::{Awaiting, Seq, Step};
-pub use outbound::SentLater;
 pub use restore::{Stored, StoredDelivery, StoredWill, WillView};
 pub use session::Session;
+pub use traffic::{SentLater, Traffic};

@@ -10,21 +10,12 @@ use super::held::Held;
 use super::inflight::Place;
 use super::session::Link;
 use super::waiting::Cause;
-use super::{Delivered, DeliveryOptions, DropReason, Session};
+use super::{Delivered, DeliveryOptions, DropReason, SentLater, Session};
 use crate::message::Form;
 use crate::{Message, Outgoing, Output, Time};
 
 /// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
 const BURST_BYTES: usize = 256 * 1024;
-
-/// Messages that were not sent when they were delivered to the session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentLater {
-    /// PUBLISH packets.
-    pub messages: u32,
-    /// Their payload in bytes.
-    pub payload_bytes: u64,
-}
 
 /// What can be sent next.
 enum Next {
@@ -59,6 +50,21 @@ impl Session {
         self.enqueue(outgoing, &options, now)
     }
 
+    /// Whether a message would have to wait in the queue, instead of being sent at once or dropped.
+    pub fn would_queue(&self, qos: QoS) -> bool {
+        let is_up = self.link == Link::Up;
+        if qos == QoS::AtMostOnce {
+            let is_kept = self.limits.queue_qos0 && self.is_persistent();
+            return if is_up {
+                !self.is_congested && self.queue.has_fleeting()
+            } else {
+                is_kept
+            };
+        }
+        let is_sent = self.may_send() && self.queue.is_empty() && self.has_window();
+        !is_sent && (is_up || self.is_persistent())
+    }
+
     /// The connection's output is over its soft limit (or no longer): while set, nothing but acknowledgements is
     /// encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
     pub fn set_congested(&mut self, congested: bool) {
@@ -83,7 +89,7 @@ impl Session {
     /// Messages sent from the queue or once more since the last call: those that [`Session::deliver`] did not
     /// report as sent.
     pub fn take_sent_later(&mut self) -> SentLater {
-        core::mem::take(&mut self.sent_later)
+        self.carried.take_later()
     }
 
     /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
@@ -114,14 +120,22 @@ impl Session {
     /// A new message may be sent: nothing older waits to be sent again and the window is open.
     // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
     fn has_window(&self) -> bool {
-        self.inflight.unsent() == 0 && self.inflight.window_used() < usize::from(self.window)
+        self.inflight.unsent() == 0 && !self.is_window_full()
+    }
+
+    /// As many messages, or as many bytes of them, are on their way as may be.
+    #[inline]
+    fn is_window_full(&self) -> bool {
+        self.inflight.window_used() >= usize::from(self.window)
+            || self.inflight.window_bytes() >= self.limits.inflight_bytes_max
     }
 
     fn next_to_send(&self) -> Next {
-        let is_full = self.inflight.window_used() >= usize::from(self.window);
-        if !self.may_send() {
+        let waits = self.inflight.unsent() > 0 || !self.queue.is_empty();
+        if !waits || !self.may_send() {
             return Next::Nothing;
         }
+        let is_full = self.is_window_full();
         if self.inflight.unsent() > 0 {
             return if is_full {
                 Next::Nothing
@@ -130,7 +144,7 @@ impl Session {
             };
         }
         // QoS 0 needs no place in the window.
-        if !self.queue.is_empty() && (!is_full || self.queue.next_is_fleeting()) {
+        if !is_full || self.queue.next_is_fleeting() {
             Next::Queued
         } else {
             Next::Nothing
@@ -224,6 +238,7 @@ impl Session {
             return self.send_renamed(outgoing, form, now, out);
         }
         let sent = outgoing.append(&form, self.packet_bytes_max, now, out);
+        self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
 
@@ -246,6 +261,7 @@ impl Session {
             outgoing.append_behind((cut, &form), self.packet_bytes_max, now, out)
         };
         self.outbound_aliases.sent(topic, form.alias, sent.is_ok());
+        self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
 
@@ -279,8 +295,7 @@ impl Session {
         if sent.is_err() {
             return Err(Cause::TooLarge);
         }
-        self.sent_later.messages += 1;
-        self.sent_later.payload_bytes += publication.payload.len() as u64;
+        self.carried.sent_later(publication.payload.len());
         Ok(())
     }
 
@@ -301,7 +316,11 @@ impl Session {
     /// Only a session that can be resumed, or a shared group, may need the message again; and what was written down
     /// must be removed there.
     pub(super) fn must_keep(&self, is_shared: bool) -> bool {
-        is_shared || self.is_persistent() || self.is_durable()
+        is_shared
+            || self.is_persistent()
+            || self.is_durable()
+            // Its bytes are counted for as long as it is kept.
+            || self.limits.inflight_bytes_max != u32::MAX
     }
 
     /// A message that the session keeps from here on.

@@ -21,6 +21,15 @@ impl Session {
         self.inbound_aliases.topic(publish.properties.topic_alias?)
     }
 
+    /// Whether a PUBLISH that [`Session::handle_packet`] has not seen yet repeats one that the node has: it is answered
+    /// without the node. Changes nothing.
+    pub fn is_repeated(&self, publish: &Publish<'_>) -> bool {
+        publish.qos == QoS::ExactlyOnce
+            && publish
+                .packet_id
+                .is_some_and(|packet_id| self.received.contains(packet_id))
+    }
+
     /// Outcome of [`Action::Publish`]: PUBACK or PUBREC with it (nothing for `QoS` 0).
     ///
     /// To be called once for every [`Action::Publish`], in their order, and also if the connection is gone by
@@ -62,8 +71,10 @@ impl Session {
         out: &mut Output,
     ) -> Result<Action<'p>, Violation> {
         check_qos(publish.qos, &self.limits)?;
-        // [MQTT-3.2.2-14]
-        check_retain(publish.retain, &self.limits)?;
+        if self.version == Version::V5 {
+            // [MQTT-3.2.2-14]
+            check_retain(publish.retain, self.retain_available)?;
+        }
         check_topic(publish.topic, &self.limits)?;
         // [MQTT-3.3.4-6]
         if !publish.properties.subscription_identifiers.is_empty() {
@@ -77,6 +88,10 @@ impl Session {
             (_, None) => return Err(protocol_error("PUBLISH without packet identifier")),
         };
         if is_new {
+            self.carried.received();
+            // 3.x cannot be told that nothing is retained.
+            let retain = publish.retain && self.retain_available;
+            let publish = Publish { retain, ..publish };
             Ok(Action::Publish { publish, alias })
         } else {
             Ok(Action::None)

@@ -24,6 +24,8 @@ struct Waiting {
     bytes: usize,
     /// How many have `QoS` 0.
     fleeting: usize,
+    /// Their bytes.
+    fleeting_bytes: usize,
 }
 
 impl Queue {
@@ -37,6 +39,16 @@ impl Queue {
 
     pub(super) fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// Messages and bytes with `QoS` 1 and 2.
+    pub(super) fn lasting(&self) -> (usize, usize) {
+        self.0.as_ref().map_or((0, 0), |waiting| {
+            (
+                waiting.len - waiting.fleeting,
+                waiting.bytes - waiting.fleeting_bytes,
+            )
+        })
     }
 
     /// Messages with `QoS` 0 wait.
@@ -53,13 +65,13 @@ impl Queue {
         })
     }
 
-    /// Whether a message of that size is within both limits.
+    /// Whether a message that takes so much memory is within both limits.
     pub(super) fn has_room(&self, bytes: usize, limits: &Limits) -> bool {
         fits(self.len() + 1, limits.queue_messages_max)
             && fits(self.bytes() + bytes, limits.queue_bytes_max)
     }
 
-    /// Whether a message of that size is within both limits if no other waits.
+    /// Whether a message that takes so much memory is within both limits if no other waits.
     pub(super) fn could_have_room(bytes: usize, limits: &Limits) -> bool {
         fits(1, limits.queue_messages_max) && fits(bytes, limits.queue_bytes_max)
     }
@@ -67,8 +79,11 @@ impl Queue {
     pub(super) fn push(&mut self, held: Held, priority: u8) {
         let waiting = self.0.get_or_insert_default();
         waiting.len += 1;
-        waiting.bytes += held.message.bytes_len();
-        waiting.fleeting += usize::from(held.qos == QoS::AtMostOnce);
+        waiting.bytes += held.bytes();
+        if held.qos == QoS::AtMostOnce {
+            waiting.fleeting += 1;
+            waiting.fleeting_bytes += held.bytes();
+        }
         waiting.lane(priority).push(held);
     }
 
@@ -158,8 +173,11 @@ impl Queue {
             waiting.above.retain(|(_, lane)| !lane.is_empty());
         }
         waiting.len -= 1;
-        waiting.bytes -= held.message.bytes_len();
-        waiting.fleeting -= usize::from(held.qos == QoS::AtMostOnce);
+        waiting.bytes -= held.bytes();
+        if held.qos == QoS::AtMostOnce {
+            waiting.fleeting -= 1;
+            waiting.fleeting_bytes -= held.bytes();
+        }
         if waiting.len == 0 {
             self.0 = None;
         }

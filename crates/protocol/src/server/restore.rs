@@ -92,6 +92,7 @@ impl Session {
         let mut session = Self::empty(stored.id, stored.client_id, limits);
         session.version = stored.version;
         session.session_expiry = stored.session_expiry;
+        session.was_persistent_at_connect = stored.session_expiry > 0;
         session.link = Link::Away;
         session.seen = stored.away_since;
         session.packet_ids = PacketIds::behind(stored.last_packet_id);

@@ -11,11 +11,11 @@ use thrum_codec::{ReasonCode, Version, encode};
 
 use super::inflight::Inflight;
 use super::journal::Journal;
-use super::outbound::SentLater;
 use super::queue::Queue;
 use super::rare::Rare;
 use super::received::Received;
 use super::topic_aliases::{InboundAliases, OutboundAliases};
+use super::traffic::{Carried, Traffic};
 use super::waiting::Dropped;
 use super::will::Will;
 use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, WillView, connack};
@@ -24,6 +24,10 @@ use crate::{Limits, Message, MountPoint, Output, Time};
 
 /// Protocol state of one client; outlives connections. Small when idle: at most 250 bytes without queue.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one client; each is one byte"
+)]
 pub struct Session {
     pub(super) id: u64,
     pub(super) client_id: Box<str>,
@@ -35,6 +39,12 @@ pub struct Session {
     pub(super) sends_plain_topics: bool,
     /// The client is another broker's bridge.
     pub(super) is_bridge: bool,
+    /// What the client publishes may be retained.
+    pub(super) retain_available: bool,
+    /// The client wants words with what did not go as it asked (request problem information).
+    pub(super) wants_words: bool,
+    /// The last connection began with an expiry above 0, or the session was restored.
+    pub(super) was_persistent_at_connect: bool,
     /// Seconds; 0 turns it off.
     pub(super) keep_alive: u16,
     /// Seconds; 0 ends the session with the connection, `u32::MAX` never.
@@ -61,8 +71,8 @@ pub struct Session {
     /// The same of earlier connections: their PUBACK must not be sent on this one.
     pub(super) routing_before: u16,
     pub(super) will: Option<Box<Will>>,
-    /// Messages sent from the queue or once more, until they are counted.
-    pub(super) sent_later: SentLater,
+    /// What the connection has carried.
+    pub(super) carried: Carried,
     /// None in a session that was never durable.
     pub(super) journal: Option<Box<Journal>>,
     /// None without a connection, and in most connections.
@@ -103,6 +113,9 @@ impl Session {
             is_congested: false,
             sends_plain_topics: true,
             is_bridge: false,
+            retain_available: true,
+            wants_words: true,
+            was_persistent_at_connect: false,
             keep_alive: 0,
             session_expiry: 0,
             seen: Time::default(),
@@ -119,7 +132,7 @@ impl Session {
             routing: 0,
             routing_before: 0,
             will: None,
-            sent_later: SentLater::default(),
+            carried: Carried::default(),
             journal: None,
             rare: None,
         }
@@ -159,6 +172,11 @@ impl Session {
         self.session_expiry > 0
     }
 
+    /// The same as it stood when the client connected: DISCONNECT may have taken it back.
+    pub fn was_persistent_at_connect(&self) -> bool {
+        self.was_persistent_at_connect
+    }
+
     /// What the client of this connection does not see of its topics: to be put before what it publishes and filters.
     pub fn mount_point(&self) -> Option<&MountPoint> {
         self.rare.as_ref()?.mount.as_ref()
@@ -193,9 +211,13 @@ impl Session {
         self.version = handshake.version;
         self.is_congested = false;
         self.is_bridge = handshake.is_bridge;
+        self.retain_available = handshake.retain_available;
+        self.wants_words = handshake.wants_words;
         self.keep_alive = handshake.keep_alive;
         self.session_expiry = handshake.session_expiry;
+        self.was_persistent_at_connect = handshake.session_expiry > 0;
         self.seen = now;
+        self.carried.traffic = Traffic::begins(now);
         self.packet_bytes_max = handshake.packet_bytes_max;
         // [MQTT-4.9.0-1] [MQTT-3.3.4-9]
         self.window = handshake
@@ -212,6 +234,11 @@ impl Session {
         // A pending will of the last connection ends here, and this connection's takes its place. [MQTT-3.1.3-9]
         self.will = handshake.will;
         self.redeliver(now, out);
+    }
+
+    /// What its connection has carried, or the last one had.
+    pub fn traffic(&self) -> Traffic {
+        self.carried.traffic
     }
 
     /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then close, then `connection_lost`.
@@ -310,9 +337,19 @@ impl Session {
         dropped.into_iter().flat_map(|dropped| dropped.by_reason())
     }
 
-    /// Messages queued, bytes queued, messages inflight.
+    /// Messages queued, bytes of memory that they take, messages inflight.
     pub fn backlog(&self) -> (usize, usize, usize) {
         (self.queue.len(), self.queue.bytes(), self.inflight.len())
+    }
+
+    /// Messages and bytes queued that no message with `QoS` 1 or 2 displaces.
+    pub fn lasting_backlog(&self) -> (usize, usize) {
+        self.queue.lasting()
+    }
+
+    /// The limits that hold for the session.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The client said that it is a bridge: its subscriptions are no local and retain as published.

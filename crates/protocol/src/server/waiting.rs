@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
-use super::held::Held;
+use super::held::{Held, held_bytes};
 use super::queue::Queue;
 use super::{Delivered, DeliveryOptions, DropReason, Session};
 use crate::limits::QueuePolicy;
@@ -61,9 +61,10 @@ impl Session {
         if self.limits.queue_age_max.is_some() {
             self.drop_stale(now);
         }
-        let bytes = message.bytes_len();
+        let bytes = held_bytes(message, options.identifiers.len());
         if !self.queue.has_room(bytes, &self.limits)
             && !self.make_room((bytes, priority), options.qos, now)
+            && !self.exceeds_limits(options)
         {
             return Delivered::Dropped(DropReason::QueueFull);
         }
@@ -71,6 +72,11 @@ impl Session {
         let held = self.hold(message, options, now);
         self.queue.push(held, priority);
         Delivered::Queued
+    }
+
+    /// What was acknowledged is taken in any case, but by a queue that takes back what it has acknowledged.
+    fn exceeds_limits(&self, options: &DeliveryOptions<'_>) -> bool {
+        options.is_acknowledged && self.limits.queue_policy != QueuePolicy::DropOldest
     }
 
     /// Sends or drops the message whose turn it is; none if there is none.
@@ -154,7 +160,7 @@ impl Session {
     }
 
     /// Drops the messages at the front of the queue that are no longer to be delivered.
-    fn drop_stale(&mut self, now: Time) {
+    pub fn drop_stale(&mut self, now: Time) {
         let mut cause = None;
         while let Some(held) = self.queue.pop_if(|held| {
             cause = staleness(held, &self.limits, now);

@@ -38,6 +38,7 @@ impl Will {
             retain: will.retain,
             expires_at: None,
             publisher: 0,
+            publisher_hash: 0,
         });
         Self {
             message,

@@ -40,8 +40,25 @@ pub trait Host: Send + Sync + 'static {
     /// the end of the connection.
     fn on_connection(&self, socket: UnixStream, peer: Peer);
 
+    /// Asked about each new connection before anything is spent on it; `is_proven` tells whether its client has shown that
+    /// it receives at its address. What is admitted counts as a connection, whether or not its handshake succeeds.
+    fn admission(&self, _is_proven: bool) -> Admission {
+        Admission::Now
+    }
+
     /// A client at this address was refused: there are `connections_max` of them, or the listener closes.
     fn on_refusal(&self, _address: SocketAddr) {}
+}
+
+/// Whether a new connection may begin its handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may.
+    Now,
+    /// It may if its client proves its address; else it is told to.
+    Proven,
+    /// It waits in the listener's queue and is asked about again after so long.
+    Later(Duration),
 }
 
 impl<F: Fn(UnixStream, Peer) + Send + Sync + 'static> Host for F {
@@ -78,12 +95,25 @@ impl From<ConnectionError> for Failure {
 /// Takes the connections of one address until the endpoint is closed.
 pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Shared>) {
     while let Some(incoming) = endpoint.accept().await {
-        admit(incoming, local, &shared);
+        let is_proven = incoming.remote_address_validated();
+        // Those behind it wait in the queue of the endpoint, as connections of TCP wait in the backlog.
+        let must_prove = loop {
+            match shared.host.admission(is_proven) {
+                _ if shared.is_closing() => break false,
+                Admission::Now => break false,
+                Admission::Proven => break !is_proven,
+                Admission::Later(wait) => {
+                    count(&shared.counters.deferred);
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        };
+        admit(incoming, must_prove, local, &shared);
     }
 }
 
 /// Decides about a first packet, before anything is spent on it.
-fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
+fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<Shared>) {
     let (limits, counters) = (shared.limits(), &shared.counters);
     let is_full = shared.connections.taken() >= limits.connections_max;
     if is_full || shared.is_closing() {
@@ -93,7 +123,8 @@ fn admit(incoming: Incoming, local: SocketAddr, shared: &Arc<Shared>) {
         return;
     }
     let handshakes = shared.handshakes.taken();
-    if handshakes >= limits.handshakes_unproven_max && !incoming.remote_address_validated() {
+    let is_crowded = handshakes >= limits.handshakes_unproven_max;
+    if must_prove || is_crowded && !incoming.remote_address_validated() {
         count(&counters.retried);
         // It can always be asked for of an address without proof.
         incoming.retry().ok();

@@ -13,6 +13,8 @@ pub struct Metrics {
     pub accepted: u64,
     /// Clients that had to prove their address first.
     pub retried: u64,
+    /// Times that a new connection had to wait for its host.
+    pub deferred: u64,
     /// Connections refused at `connections_max`, or while the listener closes.
     pub refused: u64,
     /// First packets left unanswered at `handshakes_max`.
@@ -33,6 +35,7 @@ pub struct Metrics {
 pub(super) struct Counters {
     pub(super) accepted: AtomicU64,
     pub(super) retried: AtomicU64,
+    pub(super) deferred: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) ignored: AtomicU64,
     pub(super) handshakes_failed: AtomicU64,
@@ -50,6 +53,7 @@ impl Counters {
             handshakes,
             accepted: read(&self.accepted),
             retried: read(&self.retried),
+            deferred: read(&self.deferred),
             refused: read(&self.refused),
             ignored: read(&self.ignored),
             handshakes_failed: read(&self.handshakes_failed),

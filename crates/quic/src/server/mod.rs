@@ -15,7 +15,7 @@ use std::time::Duration;
 use quinn::{Endpoint, ServerConfig, TokioRuntime, VarInt};
 use tokio::runtime::Runtime;
 
-pub use accept::{Host, Peer};
+pub use accept::{Admission, Host, Peer};
 pub use limits::Limits;
 pub use metrics::Metrics;
 

@@ -349,8 +349,8 @@ impl<'run> Source<'run> {
                 self.line(name, |second| second.broker.map(|used| bytes(&used)))
             };
             (
-                "Network of the broker's machine",
-                "All interfaces of the machine, loopback and other processes included.",
+                "Network of the broker's machine, all processes",
+                "All interfaces with the loopback, whoever sends over them: the kernel does not tell which part is the broker's.",
                 vec![
                     traffic("in", |used| used.network_in_bytes),
                     traffic("out", |used| used.network_out_bytes),

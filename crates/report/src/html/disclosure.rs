@@ -216,7 +216,7 @@ fn usage_rows(section: &mut Section, usage: &Usage) {
             ),
         ),
         (
-            "network of its machine",
+            "network of its machine, all processes",
             format!("{} in", per_second(usage.network_in_bytes)),
             format!("{} out", per_second(usage.network_out_bytes)),
         ),

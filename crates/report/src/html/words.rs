@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::view::{NAME_MAX, brief};
 use crate::metric::{self, Unit};
 use crate::result::{Quantiles, RunResult, Usage};
+use crate::summary::{is_without_figures, verdict_word};
 use crate::svg::value_text;
 use crate::threshold::ThresholdResult;
 use crate::units;
@@ -80,20 +81,24 @@ pub(crate) fn badges(result: &RunResult) -> Vec<Badge> {
         good,
         help,
     };
-    let mut badges = vec![
-        badge(
+    let mut badges = Vec::new();
+    if !is_without_figures(result) {
+        badges.push(badge(
             result.validity.valid,
             "VALID",
             "INVALID",
             "whether the figures are the broker's and not the generator's",
-        ),
-        badge(
+        ));
+    }
+    // What was ended early is no pass; that it was, is the last of the badges.
+    if verdict_word(result) != "INTERRUPTED" {
+        badges.push(badge(
             result.verdict.pass,
             "PASS",
             "FAIL",
             "whether the broker kept the promises of the protocol",
-        ),
-    ];
+        ));
+    }
     let limits = result.thresholds.len();
     let missed = result
         .thresholds
@@ -114,7 +119,7 @@ pub(crate) fn badges(result: &RunResult) -> Vec<Badge> {
         badges.push(badge(
             false,
             "",
-            "ENDED EARLY",
+            "INTERRUPTED",
             "the run was stopped from outside",
         ));
     }

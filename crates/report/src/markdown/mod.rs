@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use crate::grid;
 use crate::result::RunResult;
 use crate::summary::{
-    conditions, errors_by_count, facts, invalid_lines, recovery, result_lines, threshold_value,
-    verdict_text, verdict_word,
+    conditions, errors_by_count, facts, invalid_lines, is_without_figures, recovery, result_lines,
+    threshold_value, verdict_text, verdict_word,
 };
 use crate::units::{count, figure, latency};
 
@@ -34,13 +34,13 @@ pub fn markdown(run: &RunResult) -> String {
 }
 
 fn head(text: &mut String, run: &RunResult) {
-    let validity = if run.validity.valid {
-        "VALID"
-    } else {
-        "INVALID"
+    let validity = match run.validity.valid {
+        _ if is_without_figures(run) => "",
+        true => ", VALID",
+        false => ", INVALID",
     };
     let name = grid::escaped(&run.scenario.name);
-    writeln!(text, "# {name}: {}, {validity}\n", verdict_word(run)).ok();
+    writeln!(text, "# {name}: {}{validity}\n", verdict_word(run)).ok();
     if !run.scenario.summary.is_empty() {
         writeln!(text, "{}\n", grid::escaped(&run.scenario.summary)).ok();
     }

@@ -54,7 +54,7 @@ pub fn summary_styled(run: &RunResult, comparison: Option<&Comparison>, style: S
 /// A run in one line without a line break.
 pub fn summary_line(run: &RunResult) -> String {
     let mut parts = vec![format!("{}  {}", run.scenario.name, verdict_words(run))];
-    if run.has_load() {
+    if run.has_load() && !is_without_figures(run) {
         parts.push(format!("{} received", rate(run.rates.received)));
     }
     let (name, distribution) = match &run.latency_ns.e2e {
@@ -80,16 +80,22 @@ pub fn summary_line(run: &RunResult) -> String {
     parts.join(" · ")
 }
 
-/// `PASS`, `FAIL`, or `NONE` of a run that ended before it could be judged.
+/// `PASS`, `FAIL`, or `INTERRUPTED` of a run that broke no promise up to where somebody ended it.
 pub(crate) fn verdict_word(run: &RunResult) -> &'static str {
-    let clients = &run.clients;
-    if !run.verdict.pass {
+    if !run.verdict.faults.is_empty() {
         "FAIL"
-    } else if run.interrupted && clients.ready + clients.failed < clients.wanted {
-        "NONE"
-    } else {
+    } else if run.interrupted {
+        "INTERRUPTED"
+    } else if run.verdict.pass {
         "PASS"
+    } else {
+        "FAIL"
     }
+}
+
+/// Somebody ended the run before its hold: there are no figures that could be valid.
+pub(crate) fn is_without_figures(run: &RunResult) -> bool {
+    run.interrupted && run.scenario.stages.hold <= 0.0
 }
 
 /// The verdict with what else a reader must know: `PASS INVALID`.
@@ -220,7 +226,9 @@ impl Sections {
 }
 
 fn title(run: &RunResult, style: Style) -> String {
-    let validity = if run.validity.valid {
+    let validity = if is_without_figures(run) {
+        String::new()
+    } else if run.validity.valid {
         style.paint(Tone::Good, "VALID")
     } else {
         style.paint(Tone::Bad, "INVALID")
@@ -229,12 +237,19 @@ fn title(run: &RunResult, style: Style) -> String {
     let lag = lag.map_or_else(String::new, |lag| {
         format!("  (generator lag p99 {})", latency(lag.quantiles.p99))
     });
-    let interrupted = if run.interrupted { "  interrupted" } else { "" };
-    let facts = facts(run).join(" · ");
-    format!(
-        "  {}   {facts}   {validity}{lag}{interrupted}",
-        run.scenario.name
-    )
+    let interrupted = if run.interrupted {
+        style.paint(Tone::Warning, "INTERRUPTED")
+    } else {
+        String::new()
+    };
+    let parts = [
+        run.scenario.name.clone(),
+        facts(run).join(" · "),
+        format!("{validity}{lag}"),
+        interrupted,
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("  {}", parts.join("   "))
 }
 
 fn condition_line(run: &RunResult) -> Option<String> {

@@ -166,7 +166,9 @@ fn broker_text(broker: &Broker, is_named: bool) -> String {
         parts.push(format!("{}/connection", bytes(each)));
     }
     if usage.network_out_bytes > 0.0 {
-        parts.push(format!("net out {}/s", bytes(usage.network_out_bytes)));
+        // The kernel counts for interfaces: whoever else sends over them is in it.
+        let out = bytes(usage.network_out_bytes);
+        parts.push(format!("machine's net out {out}/s, all processes"));
     }
     if broker.pid > 0 {
         parts.push(format!("pid {}", broker.pid));

@@ -20,7 +20,7 @@ fn the_summary_says_it_all_in_a_screenful() {
                  subscribe  p50 36µs  p75 36µs  p90 36µs  p95 36µs  p99 36µs  p99.9 36µs  max 36µs  mean 36µs
                  reconnect  p50 5ms  p99 5ms  max 5ms · 10 of 10 came back
                  delivery   lost 0  duplicated 0  out of order 0
-                 broker     cpu avg 1 cores max 1.2 · 50µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · net out 60 KiB/s · pid 42
+                 broker     cpu avg 1 cores max 1.2 · 50µs/message · 2 000/s per core · rss max 8 MiB · 1 KiB/connection · machine's net out 60 KiB/s, all processes · pid 42
                  generator  cpu avg 0.5 cores max 0.6 · 70µs/message · 900 B/connection · busiest thread 40 % · waited for a core 1.5 %
   █ MARKS        5s  cut 10 connections · all back within 2s
 ";
@@ -63,20 +63,24 @@ fn a_run_of_connections_has_no_lines_of_messages() {
 }
 
 #[test]
-fn a_run_that_ended_in_the_ramp_has_no_verdict() {
+fn a_run_that_somebody_ended_says_so_in_place_of_a_verdict() {
     let mut run = sample::run();
     run.interrupted = true;
+    run.verdict.pass = false;
     run.clients.ready = 651;
+    run.scenario.stages.hold = 0.0;
     run.verdict.text = "ended while clients were connecting: 651 of 2 000 ready".to_owned();
     let text = summary(&run);
     assert!(
-        text.contains("VERDICT      NONE   ended while clients were connecting"),
+        text.contains("VERDICT      INTERRUPTED   ended while clients were connecting"),
         "{text}"
     );
-    assert!(
-        text.lines().next().unwrap().ends_with("interrupted"),
-        "{text}"
-    );
+    let title = text.lines().next().unwrap();
+    assert!(title.ends_with("INTERRUPTED"), "{text}");
+    assert!(!title.contains("VALID") && !text.contains("PASS"), "{text}");
+    // A broken promise stays one.
+    run.verdict.faults = vec!["messages lost: 3".to_owned()];
+    assert!(summary(&run).contains("VERDICT      FAIL"));
 }
 
 #[test]

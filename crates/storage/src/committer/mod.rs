@@ -63,6 +63,8 @@ struct Queue {
     waiting: VecDeque<Submitted>,
     bytes: usize,
     spare: Vec<Batch>,
+    /// Somebody wants to know whether the folder is still where it was.
+    looks: bool,
     stopping: bool,
 }
 
@@ -166,6 +168,12 @@ impl Submitter {
         self.shared.metrics.queue(bytes);
         self.shared.arrived.notify_one();
         Some(self.last)
+    }
+
+    /// Has the thread look whether the folder is still where it was; the health tells what it found.
+    pub fn look(&self) {
+        self.shared.queue().looks = true;
+        self.shared.arrived.notify_one();
     }
 
     /// The last ticket whose batch is durable, and with it all before.

@@ -100,6 +100,7 @@ impl<D: Disk> Writer<D> {
 
     /// Commits what waits; false if nothing does.
     pub(super) fn step(&mut self) -> Result<bool, WriteError> {
+        self.look_if_asked()?;
         self.take();
         if self.taken.is_empty() && !self.store.has_pending() {
             return Ok(false);
@@ -130,11 +131,24 @@ impl<D: Disk> Writer<D> {
         } else if may_tidy {
             queue
         } else {
-            let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.stopping;
+            let idle =
+                |queue: &mut Queue| queue.waiting.is_empty() && !queue.looks && !queue.stopping;
             let waited = arrived.wait_while(queue, idle);
             waited.unwrap_or_else(PoisonError::into_inner)
         };
         queue.stopping
+    }
+
+    fn look_if_asked(&mut self) -> Result<(), WriteError> {
+        if !std::mem::take(&mut self.shared.queue().looks) || self.is_failing() {
+            return Ok(());
+        }
+        let result = self.store.look();
+        if let Err(error) = &result {
+            self.failed(error);
+            self.publish_health();
+        }
+        result
     }
 
     fn take(&mut self) {

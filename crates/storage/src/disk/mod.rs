@@ -64,6 +64,13 @@ pub trait Disk: Send + std::fmt::Debug {
     ///
     /// Whatever the operating system says.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Looks whether the folder is still at its path, and ours.
+    ///
+    /// # Errors
+    ///
+    /// It was moved, removed or replaced: what is written to it, nobody would find.
+    fn check_place(&self) -> io::Result<()>;
 }
 
 /// A folder that is only read; another process may write to it meanwhile.
@@ -138,7 +145,7 @@ pub const QUARANTINE: &str = "quarantine";
 /// # Errors
 ///
 /// Those of [`File::write_at`]; a write of nothing counts as one.
-pub(crate) fn write_all(file: &impl File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub fn write_all(file: &impl File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -1,9 +1,12 @@
 //! A folder of the file system.
 
+use std::ffi::OsStr;
 use std::fs::{self, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use thrum_files::Folder;
 
 use super::{Disk, File, QUARANTINE, ReadDisk};
 
@@ -35,29 +38,27 @@ pub enum OpenDirError {
 /// A folder, locked against other brokers for as long as this lives.
 #[derive(Debug)]
 pub struct RealDisk {
-    path: PathBuf,
-    /// For syncing the names in it.
-    dir: fs::File,
+    /// It holds a lock too, which stays when files are removed; some network file systems know no locks of folders.
+    folder: Folder,
+    is_folder_locked: bool,
     /// Holds the lock.
-    _lock: fs::File,
+    lock: fs::File,
 }
 
-/// Creates a folder and those above it; when this returns, the loss of power takes none of them.
-fn create_folders(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    create_folders(parent(path))?;
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        created => created?,
-    }
-    sync_name(path)
-}
-
-/// Makes the name of a folder safe.
-fn sync_name(path: &Path) -> io::Result<()> {
-    fs::File::open(parent(path))?.sync_all()
+/// Opens a folder and creates it, and those above it, if there are none; when this returns, the loss of power takes none
+/// of them. The folder itself must not be a link: it stands in a directory whose owner may be somebody else.
+fn create_folders(path: &Path) -> io::Result<Folder> {
+    let parent = parent(path);
+    let above = match Folder::open(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create_folders(parent)?,
+        opened => opened?,
+    };
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    let folder = above.make(name)?;
+    // An earlier start may have ended between creating it and this.
+    above.sync()?;
+    Ok(folder)
 }
 
 fn parent(path: &Path) -> &Path {
@@ -72,36 +73,36 @@ impl RealDisk {
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::InUse`] if another process holds it, [`OpenDirError::Io`] if the file system refuses.
+    /// [`OpenDirError::InUse`] if another process holds it, [`OpenDirError::Io`] if the file system refuses, or if the
+    /// folder or a file in it is a link or somebody else's.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let refused = |source| OpenDirError::Io {
             path: path.to_owned(),
             source,
         };
-        create_folders(&path.join(QUARANTINE)).map_err(refused)?;
-        // An earlier start may have ended between creating it and this.
-        sync_name(path).map_err(refused)?;
-        let lock = fs::File::options()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(path.join(LOCK))
-            .map_err(refused)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenDirError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(refused(error)),
-        }
-        Ok(Self {
-            path: path.to_owned(),
-            dir: fs::File::open(path).map_err(refused)?,
-            _lock: lock,
-        })
+        let folder = create_folders(path).map_err(refused)?;
+        folder.make(QUARANTINE).map_err(refused)?;
+        let lock = folder.change_or_create(LOCK.as_ref()).map_err(refused)?;
+        let is_folder_locked = match (lock.try_lock(), folder.try_lock()) {
+            (Err(TryLockError::WouldBlock), _) | (_, Ok(false)) => {
+                return Err(OpenDirError::InUse(path.to_owned()));
+            }
+            (Err(TryLockError::Error(error)), _) => return Err(refused(error)),
+            (Ok(()), locked) => locked.is_ok(),
+        };
+        let disk = Self {
+            folder,
+            is_folder_locked,
+            lock,
+        };
+        // Another one may have moved the folder, or removed the lock, before it was ours.
+        disk.check_place().map_err(refused)?;
+        Ok(disk)
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 }
 
@@ -109,58 +110,72 @@ impl Disk for RealDisk {
     type File = RealFile;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        list(&self.path)
+        self.folder.file_names()
     }
 
     fn create(&self, name: &str) -> io::Result<RealFile> {
-        let mut options = fs::File::options();
-        options.create(true).truncate(true).read(true).write(true);
-        options.open(self.path.join(name)).map(RealFile)
+        within(&self.folder, name, Folder::create)
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
-        let mut options = fs::File::options();
-        options.read(true).write(true);
-        options.open(self.path.join(name)).map(RealFile)
+        within(&self.folder, name, Folder::change)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.path.join(from), self.path.join(to))
+        self.folder.rename(from.as_ref(), to.as_ref())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path.join(name))
+        self.folder.remove(name.as_ref())
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        self.dir.sync_all()
+        self.folder.sync()
+    }
+
+    fn check_place(&self) -> io::Result<()> {
+        self.folder.check_place()?;
+        if self.is_folder_locked {
+            return Ok(());
+        }
+        let there = self.folder.read(LOCK.as_ref())?.metadata()?;
+        let ours = self.lock.metadata()?;
+        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+            return Ok(());
+        }
+        Err(io::Error::other("its lock is another one than before"))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let space = rustix::fs::fstatvfs(&self.dir)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+        self.folder.free_bytes()
     }
 }
 
 /// A folder to look into, whoever has it; nothing in it is changed, not even created.
 #[derive(Debug)]
-pub struct RealReader(PathBuf);
+pub struct RealReader(Folder);
 
 impl RealReader {
     /// Looks whether the folder is there.
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not tell.
+    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not tell or it is a link.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Ok(Self(path.to_owned())),
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(OpenDirError::Io {
-                path: path.to_owned(),
-                source,
-            }),
-            Ok(_) | Err(_) => Err(OpenDirError::Missing(path.to_owned())),
-        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let opened = match name {
+            Some(name) => Folder::around(path).and_then(|above| above.inner(name)),
+            None => Folder::open(path),
+        };
+        opened.map(Self).map_err(|source| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                    OpenDirError::Missing(path)
+                }
+                _ => OpenDirError::Io { path, source },
+            }
+        })
     }
 }
 
@@ -168,23 +183,25 @@ impl ReadDisk for RealReader {
     type File = RealFile;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        list(&self.0)
+        self.0.file_names()
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
-        fs::File::open(self.0.join(name)).map(RealFile)
+        within(&self.0, name, Folder::read)
     }
 }
 
-fn list(folder: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            names.extend(entry.file_name().into_string());
-        }
-    }
-    Ok(names)
+/// Opens a file of the folder, or of the one in it that its name names.
+fn within(
+    folder: &Folder,
+    name: &str,
+    open: impl FnOnce(&Folder, &OsStr) -> io::Result<fs::File>,
+) -> io::Result<RealFile> {
+    let file = match name.split_once('/') {
+        Some((inner, name)) => open(&folder.inner(inner)?, name.as_ref()),
+        None => open(folder, name.as_ref()),
+    };
+    file.map(RealFile)
 }
 
 /// A file of the folder.

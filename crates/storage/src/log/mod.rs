@@ -18,14 +18,18 @@
 //! record needs a count of who still depends on it.
 
 mod format;
+mod gone;
 mod open;
 mod outside;
 mod reclaim;
+mod reserve;
 mod ring;
 mod scan;
 mod spare;
 mod tolerant;
 
+pub(crate) use gone::{End, FoundSegment};
+pub use gone::{Gone, Loss};
 pub use open::{Damage, LogReport, OpenError};
 pub(crate) use outside::read_segment;
 pub use outside::{SnapshotError, SnapshotTarget, snapshot};

@@ -5,7 +5,9 @@ use std::io;
 
 use super::LogOptions;
 use super::format::{SEGMENT_HEADER_LEN, SegmentHeader, VERSION};
-use super::ring::{Log, Sealed, segment_name};
+use super::gone::{End, FoundSegment, Gone, Loss};
+use super::reserve::Reserve;
+use super::ring::{Log, Sealed, Spares, segment_name};
 use super::scan::{Extent, Found, Scanned, scan};
 use super::spare::{READY, Spare, UNFINISHED};
 use super::tolerant::read_tolerant;
@@ -44,9 +46,22 @@ pub struct LogReport {
     pub damaged_bytes: u64,
     /// Bytes that the disk did not give out; they count as damaged as well if something was there.
     pub unreadable_bytes: u64,
+    /// The first hundred parts of the log that are gone.
+    pub gone: Vec<Gone>,
+    /// All parts that are gone.
+    pub gone_count: u64,
+    /// Their bytes, at least.
+    pub gone_bytes: u64,
+    /// The segment that the oldest one names as the one before it, and its length.
+    pub(super) before_oldest: Option<(u64, u64)>,
 }
 
 impl LogReport {
+    /// Something that was acknowledged may not be there any more.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged_count > 0 || self.gone_count > 0
+    }
+
     /// Counts a damaged place; true if it is one of those that are listed.
     pub(super) fn note(&mut self, damage: Damage) -> bool {
         self.damaged_count += 1;
@@ -104,30 +119,70 @@ impl<D: Disk> Log<D> {
         let names = disk.list()?;
         let numbers = numbers_of(&names);
         let next_number = numbers.last().map_or(1, |last| last + 1);
-        let mut superfluous = Vec::new();
+        let end = End::read(&disk);
         let mut candidates = Vec::new();
         for number in numbers {
             candidates.push(candidate(&disk, number)?);
         }
         let mut report = LogReport::default();
         let mut sealed = VecDeque::new();
+        let mut newest = None;
         let mut buffer = Vec::new();
-        for (candidate, extent) in chain(candidates, &mut superfluous) {
+        let chain = chain(candidates);
+        for &(number, len) in &chain.missing {
+            report.note_missing(number, len);
+        }
+        report.before_oldest = chain.before_oldest();
+        for (candidate, extent) in chain.segments {
             let read = Reading {
                 disk: &disk,
                 report: &mut report,
                 visit: &mut *visit,
             };
-            sealed.push_back(read.segment(&candidate, extent, &mut buffer)?);
+            let (segment, tail) = read.segment(&candidate, extent, &mut buffer)?;
+            sealed.push_back(segment);
+            newest = Some((candidate.file, tail));
         }
-        for number in superfluous {
+        let found = sealed.back().map(|last| FoundSegment {
+            number: last.number,
+            len: last.len,
+            records: newest.as_ref().map_or(0, |(_, tail)| tail.records),
+        });
+        report.compare_end(end, found.unwrap_or_default());
+        for number in chain.superfluous {
             disk.remove(&segment_name(number))?;
         }
-        let spare = find_spare(&disk, &names, &options)?;
+        let spares = Spares {
+            spare: find_spare(&disk, &names, &options)?,
+            reserve: Reserve::find(&disk, &names)?,
+        };
         disk.sync_dir()?;
-        let log = Self::new(disk, options, sealed, (next_number, spare));
+        let mut log = Self::new(
+            disk,
+            options,
+            sealed,
+            (next_number.max(beyond(end)), spares),
+        );
+        if let Some((file, tail)) = newest {
+            log.go_on_in(file, tail)?;
+        }
         Ok((log, report))
     }
+}
+
+/// A number that was used is not used again, even if its segment is gone.
+fn beyond(end: Option<End>) -> u64 {
+    end.map_or(0, |end| end.segment + 1)
+}
+
+/// What stands behind the content of the newest segment, and how much is before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tail {
+    pub(super) records: u64,
+    /// Bytes of the torn commit that were cut.
+    pub(super) torn_bytes: u64,
+    /// The content ends where the file says, so it can go on there.
+    pub(super) is_clear: bool,
 }
 
 /// Numbers of the segments among these files, ascending.
@@ -169,20 +224,45 @@ pub(super) fn check_version(header: Option<SegmentHeader>) -> Result<(), OpenErr
     }
 }
 
-/// The segments that count, oldest first, each with how much of it does: those that the header of the next one names.
-pub(super) fn chain<F: File>(
-    candidates: Vec<Candidate<F>>,
-    superfluous: &mut Vec<u64>,
-) -> Vec<(Candidate<F>, Extent)> {
-    let mut chain = Vec::new();
+/// The segments that count, and what is known of others.
+pub(super) struct Chain<F> {
+    /// Oldest first, each with how much of it counts.
+    pub(super) segments: Vec<(Candidate<F>, Extent)>,
+    /// Files without content.
+    pub(super) superfluous: Vec<u64>,
+    /// Segments that the header of the next one names and that are not there, though older ones are: number and length.
+    pub(super) missing: Vec<(u64, u64)>,
+}
+
+impl<F> Chain<F> {
+    /// The segment that the oldest one names.
+    pub(super) fn before_oldest(&self) -> Option<(u64, u64)> {
+        let header = self.segments.first()?.0.header?;
+        (header.previous != 0).then_some((header.previous, header.previous_len))
+    }
+}
+
+/// Follows the headers from the newest segment to the oldest.
+pub(super) fn chain<F: File>(candidates: Vec<Candidate<F>>) -> Chain<F> {
+    let mut chain = Chain {
+        segments: Vec::new(),
+        superfluous: Vec::new(),
+        missing: Vec::new(),
+    };
     let mut before = Before::Newest;
     for candidate in candidates.into_iter().rev() {
         let number = candidate.number;
         let is_named = matches!(before, Before::Known(known, _) if number == known);
         let is_abandoned = matches!(before, Before::Known(known, _) if number > known);
         if is_abandoned || (!is_named && is_empty(&candidate)) {
-            superfluous.push(number);
+            chain.superfluous.push(number);
             continue;
+        }
+        // Only the oldest is ever given back: where an older one is, none is missing lawfully.
+        if let Before::Known(known, len) = before
+            && number < known
+        {
+            chain.missing.push((known, len));
         }
         let extent = match before {
             Before::Newest => Extent::Open,
@@ -193,9 +273,9 @@ pub(super) fn chain<F: File>(
             Some(header) => Before::Known(header.previous, header.previous_len),
             None => Before::Unknown,
         };
-        chain.push((candidate, extent));
+        chain.segments.push((candidate, extent));
     }
-    chain.reverse();
+    chain.segments.reverse();
     chain
 }
 
@@ -257,7 +337,7 @@ impl<D: Disk> Reading<'_, D> {
         candidate: &Candidate<D::File>,
         extent: Extent,
         buffer: &mut Vec<u8>,
-    ) -> io::Result<Sealed> {
+    ) -> io::Result<(Sealed, Tail)> {
         let size = candidate.file.size()?;
         let wanted = match extent {
             Extent::Sealed(len) => len.min(size),
@@ -291,7 +371,7 @@ impl<D: Disk> Reading<'_, D> {
         for (offset, len) in damage {
             self.damaged(number, (offset, len), buffer);
         }
-        if candidate.header.is_none() {
+        if candidate.header.is_none() && !buffer.is_empty() {
             self.damaged(number, (0, SEGMENT_HEADER_LEN), buffer);
         }
         let len = self.end(number, extent, &scanned, buffer);
@@ -302,16 +382,26 @@ impl<D: Disk> Reading<'_, D> {
         self.report.records += records;
         self.report.bytes += len;
         self.report.torn_bytes += scanned.torn_bytes as u64;
-        Ok(Sealed { number, len, size })
+        let tail = Tail {
+            records,
+            torn_bytes: scanned.torn_bytes as u64,
+            is_clear: extent == Extent::Open,
+        };
+        Ok((Sealed { number, len, size }, tail))
     }
 
-    /// Where the segment's content ends; a file that is shorter than it was is damaged.
+    /// Where the segment's content ends; of a file that is shorter than it was, the rest is gone.
     fn end(&mut self, number: u64, extent: Extent, scanned: &Scanned, buffer: &[u8]) -> u64 {
         match extent {
             Extent::Sealed(len) => {
-                let missing = usize::try_from(len).unwrap_or(usize::MAX);
-                if let Some(missing) = missing.checked_sub(buffer.len()).filter(|&len| len > 0) {
-                    self.damaged(number, (buffer.len(), missing), buffer);
+                let found = buffer.len() as u64;
+                if found < len {
+                    self.report.note_gone(Gone {
+                        segment: number,
+                        what: Loss::Shortened,
+                        bytes: len - found,
+                        records: 0,
+                    });
                 }
                 len
             }

@@ -15,6 +15,7 @@
 use std::io;
 
 use super::format::{SEGMENT_HEADER_LEN, SegmentHeader};
+use super::gone::FoundSegment;
 use super::open::{
     Candidate, Damage, LogReport, OpenError, candidate, chain, check_version, number_of, numbers_of,
 };
@@ -86,7 +87,7 @@ pub fn snapshot(
         let Some(candidates) = candidates(disk)? else {
             continue;
         };
-        let segments = chain(candidates, &mut Vec::new());
+        let segments = chain(candidates).segments;
         if !are_linked(&segments) && attempt < UNLINKED_ATTEMPTS {
             continue;
         }
@@ -101,12 +102,20 @@ pub fn snapshot(
 pub(crate) fn read_segment(
     name: &str,
     bytes: &[u8],
-    report: &mut LogReport,
+    (report, before): (&mut LogReport, &mut FoundSegment),
     visit: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), OpenError> {
     let number = number_of(name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let header = SegmentHeader::decode(bytes);
     check_version(header)?;
+    if let Some(header) = header.filter(|header| header.previous != 0) {
+        let named = (header.previous, header.previous_len);
+        if before.number == 0 {
+            report.before_oldest = Some(named);
+        } else if before.number != header.previous {
+            report.note_missing(named.0, named.1);
+        }
+    }
     let mut damage = |offset: usize, len: usize| {
         report.note(Damage {
             segment: number,
@@ -128,6 +137,11 @@ pub(crate) fn read_segment(
         }
         Found::Damaged { offset, len } => damage(offset, len),
     });
+    *before = FoundSegment {
+        number,
+        len: bytes.len() as u64,
+        records,
+    };
     report.segments += 1;
     report.records += records;
     report.bytes += bytes.len() as u64;

@@ -3,7 +3,9 @@
 use std::io;
 
 use super::format::{GROUP_HEADER_LEN, Group, SEGMENT_HEADER_LEN, record_at, seed};
+use super::gone::END_LEN;
 use super::open::Damage;
+use super::reserve::Reserve;
 use super::ring::{Log, segment_name};
 use super::scan::{Extent, Found, scan};
 use super::tolerant::read_tolerant;
@@ -92,6 +94,17 @@ impl<D: Disk> Log<D> {
         Ok(reclaimed)
     }
 
+    /// The oldest segment is read from its beginning another time; what was kept of it so far is superfluous.
+    pub(crate) fn put_victim_off(&mut self) {
+        self.victim = None;
+    }
+
+    /// The oldest segment, once it was read to its end and is to be given back.
+    pub(crate) fn read_victim(&self) -> Option<u64> {
+        let victim = self.victim.as_ref()?;
+        (victim.at >= victim.len).then_some(victim.number)
+    }
+
     /// Gives back the oldest segment if it was read to its end. Only right when everything that was kept is safe, and
     /// every change that made a record superfluous.
     pub(crate) fn retire(&mut self) -> io::Result<bool> {
@@ -136,11 +149,22 @@ impl<D: Disk> Log<D> {
 
     /// Writes on at the spare file, at least `bytes`; true when nothing is left to do.
     pub(crate) fn prepare_spare(&mut self, bytes: u64) -> io::Result<bool> {
-        let planned = self.content_bytes() + self.options.segment_bytes;
+        let planned = self.content_bytes() + self.options.segment_bytes + END_LEN as u64;
         if planned > self.options.disk_bytes_max {
             return Ok(true);
         }
-        self.spare.prepare(&self.disk, &self.options, bytes)
+        if planned + self.reserve.bytes() > self.options.disk_bytes_max {
+            self.reserve.discard(&self.disk)?;
+        }
+        if !self.spare.prepare(&self.disk, &self.options, bytes)? {
+            return Ok(false);
+        }
+        if planned + self.options.segment_bytes + Reserve::wanted(&self.options)
+            <= self.options.disk_bytes_max
+        {
+            self.reserve.prepare(&self.disk, &self.options)?;
+        }
+        Ok(true)
     }
 }
 

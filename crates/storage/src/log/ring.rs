@@ -8,13 +8,21 @@ use super::format::{
     GROUP_ALIGN, GROUP_BYTES_MAX, GROUP_HEADER_LEN, RECORD_HEADER_LEN, SEGMENT_HEADER_LEN,
     SegmentHeader, VERSION, append_group,
 };
+use super::gone::{END_LEN, End, EndFile};
+use super::open::Tail;
 use super::reclaim::Victim;
+use super::reserve::Reserve;
 use super::spare::Spare;
 use crate::disk::{Disk, File, write_all};
 use crate::record::{Units, WORD_LEN};
 
 /// Bytes after which a large commit is synced before more of it is written.
 const SYNC_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Commits after which the end is noted also when there is always more to write.
+const UNNOTED_MAX: u32 = 64;
+/// Bytes that the newest segment must have left to be gone on in.
+const ROOM_MIN: u64 = 1024;
 
 /// A commit did not become safe.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +36,11 @@ pub enum WriteError {
     /// The disk failed.
     #[error("the disk of the data directory failed; what waits is written anew until it succeeds")]
     Io(#[source] io::Error),
+    /// The folder is not where it was: what is written to it, the next start would not find.
+    #[error(
+        "the folder of the state was moved, removed or replaced while the broker runs; put it back, or stop the broker"
+    )]
+    Misplaced(#[source] io::Error),
 }
 
 impl From<io::Error> for WriteError {
@@ -70,6 +83,14 @@ struct Active<F> {
     size: u64,
     /// Everything in it is safe.
     is_synced: bool,
+    records: u64,
+}
+
+/// Files that wait to become segments.
+#[derive(Debug)]
+pub(super) struct Spares<F> {
+    pub(super) spare: Spare<F>,
+    pub(super) reserve: Reserve,
 }
 
 /// The log of one data directory.
@@ -82,6 +103,10 @@ pub(crate) struct Log<D: Disk> {
     active: Option<Active<D::File>>,
     next_number: u64,
     pub(super) spare: Spare<D::File>,
+    pub(super) reserve: Reserve,
+    end: EndFile<D::File>,
+    /// Commits since the end was noted.
+    unnoted: u32,
     pub(super) victim: Option<Victim<D::File>>,
     pub(super) reclaimed: u64,
     /// A segment was given back, and the folder has not been synced since.
@@ -99,7 +124,7 @@ impl<D: Disk> Log<D> {
         disk: D,
         options: LogOptions,
         sealed: VecDeque<Sealed>,
-        (next_number, spare): (u64, Spare<D::File>),
+        (next_number, spares): (u64, Spares<D::File>),
     ) -> Self {
         Self {
             disk,
@@ -107,7 +132,10 @@ impl<D: Disk> Log<D> {
             sealed,
             active: None,
             next_number,
-            spare,
+            spare: spares.spare,
+            reserve: spares.reserve,
+            end: EndFile::new(),
+            unnoted: 0,
             victim: None,
             reclaimed: 0,
             names_unsafe: false,
@@ -118,7 +146,10 @@ impl<D: Disk> Log<D> {
     /// What it takes on disk.
     pub(crate) fn size(&self) -> Size {
         Size {
-            used_bytes: self.content_bytes() + self.spare.size(&self.options),
+            used_bytes: self.content_bytes()
+                + self.spare.size(&self.options)
+                + self.reserve.bytes()
+                + END_LEN as u64,
             segments: self.sealed.len() + usize::from(self.active.is_some()),
             reclaimed: self.reclaimed,
         }
@@ -136,9 +167,74 @@ impl<D: Disk> Log<D> {
         self.active.as_ref().is_none_or(half)
     }
 
+    /// Bytes that the segment that is written can still take.
+    pub(crate) fn room(&self) -> u64 {
+        let room = |active: &Active<_>| active.size.saturating_sub(active.len);
+        self.active.as_ref().map_or(0, room)
+    }
+
     /// Bytes that could still be written to the disk.
     pub(crate) fn disk_free_bytes(&self) -> io::Result<u64> {
         self.disk.free_bytes()
+    }
+
+    /// A disk without room for the next segment: the newest one goes on where it ends, if it has room, so that what takes away
+    /// can still be written. To be called at the start.
+    pub(super) fn go_on_in(&mut self, file: D::File, tail: Tail) -> io::Result<()> {
+        let segment = self.options.segment_bytes;
+        let planned = self.content_bytes() + 2 * segment;
+        let is_tight = planned > self.options.disk_bytes_max || self.has_no_room();
+        let has_room = |last: &Sealed| last.len + ROOM_MIN <= last.size;
+        if !is_tight || !tail.is_clear || !self.sealed.back().is_some_and(has_room) {
+            return Ok(());
+        }
+        let Some(last) = self.sealed.pop_back() else {
+            return Ok(());
+        };
+        // What is left of a torn commit must not be taken for what follows the next one.
+        let zeros = vec![0; usize::try_from(tail.torn_bytes).unwrap_or(0)];
+        write_all(&file, &zeros, last.len)?;
+        file.sync()?;
+        self.active = Some(Active {
+            number: last.number,
+            file,
+            len: last.len,
+            size: last.size,
+            is_synced: true,
+            records: tail.records,
+        });
+        Ok(())
+    }
+
+    /// The disk could not take the next segment and some more.
+    pub(crate) fn has_no_room(&self) -> bool {
+        let wanted = 2 * self.options.segment_bytes;
+        matches!(self.spare, Spare::None) && self.disk.free_bytes().is_ok_and(|free| free < wanted)
+    }
+
+    /// The folder is where it was.
+    pub(crate) fn check_place(&self) -> Result<(), WriteError> {
+        self.disk.check_place().map_err(WriteError::Misplaced)
+    }
+
+    /// Notes beside the segments what is safe, for the next start to compare with what it finds. With the system's syncs only
+    /// the end of the log is known to be safe.
+    pub(crate) fn note_end(&mut self) {
+        if self.options.sync {
+            self.note_end_now();
+        }
+    }
+
+    fn note_end_now(&mut self) {
+        self.unnoted = 0;
+        if let Some(active) = self.active.as_ref().filter(|active| active.len > 0) {
+            let end = End {
+                segment: active.number,
+                len: active.len,
+                records: active.records,
+            };
+            self.end.note(&self.disk, end);
+        }
     }
 
     /// Writes records and makes them safe; how many bytes of `records` are, and why not all.
@@ -149,11 +245,13 @@ impl<D: Disk> Log<D> {
         while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
             match self.write_some(rest) {
                 Ok(len) => done += len,
-                Err(error) => {
-                    self.abandon();
-                    return (done, Err(error));
-                }
+                Err(error) if self.goes_on(&error, rest) => {}
+                Err(error) => return (done, Err(error)),
             }
+        }
+        self.unnoted += 1;
+        if self.unnoted >= UNNOTED_MAX {
+            self.note_end();
         }
         (done, Ok(()))
     }
@@ -167,10 +265,16 @@ impl<D: Disk> Log<D> {
         self.frame.clear();
         let place = (active.number, active.len);
         append_group(std::iter::empty(), place, true, &mut self.frame);
-        // Its few bytes may lie behind the end of a full segment.
-        write_all(&active.file, &self.frame, active.len)?;
-        active.file.sync()?;
-        active.len += self.frame.len() as u64;
+        // Its few bytes may lie behind the end of a full segment; a full disk that does not take them has all the rest.
+        match write_all(&active.file, &self.frame, active.len) {
+            Ok(()) => {
+                active.file.sync()?;
+                active.len += self.frame.len() as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.note_end_now();
         Ok(())
     }
 
@@ -216,6 +320,7 @@ impl<D: Disk> Log<D> {
             active.is_synced = true;
         }
         active.len += self.frame.len() as u64;
+        active.records += Units(&records[..taken]).count() as u64;
         if self.frame.capacity() > 2 * SYNC_BYTES_MAX {
             self.frame = Vec::new();
         }
@@ -238,8 +343,11 @@ impl<D: Disk> Log<D> {
         let rest = self
             .options
             .disk_bytes_max
-            .checked_sub(self.content_bytes() + size);
+            .checked_sub(self.content_bytes() + size + END_LEN as u64);
         let rest = rest.ok_or(WriteError::LimitReached)?;
+        if self.spare.size_beside(size, &self.options) + self.reserve.bytes() > rest {
+            self.reserve.discard(&self.disk)?;
+        }
         if self.spare.size_beside(size, &self.options) > rest {
             self.spare.discard(&self.disk)?;
         }
@@ -255,6 +363,37 @@ impl<D: Disk> Log<D> {
             Some(file) => file,
             None => self.disk.create(&name)?,
         };
+        self.begin((number, file), size)
+    }
+
+    /// A write failed, which ends its segment. On a full disk a spare file that was not finished gives its space back, or the log
+    /// goes on in the file that is kept for that.
+    fn goes_on(&mut self, error: &WriteError, records: &[u8]) -> bool {
+        self.abandon();
+        if !matches!(error, WriteError::NoSpace(_)) {
+            return false;
+        }
+        if matches!(self.spare, Spare::Unfinished(..)) && self.spare.discard(&self.disk).is_ok() {
+            return true;
+        }
+        self.roll_to_reserve(records).unwrap_or(false)
+    }
+
+    /// Goes on in the file that is kept for a full disk; false if it is not there or too small for the first unit.
+    fn roll_to_reserve(&mut self, records: &[u8]) -> Result<bool, WriteError> {
+        let number = self.next_number;
+        let name = segment_name(number);
+        let bytes_min = SEGMENT_HEADER_LEN as u64 + framed_len(first_unit(records));
+        let taken = self.reserve.take(&self.disk, &name, bytes_min)?;
+        let Some((file, size)) = taken else {
+            return Ok(false);
+        };
+        self.next_number += 1;
+        self.begin((number, file), size)?;
+        Ok(true)
+    }
+
+    fn begin(&mut self, (number, file): (u64, D::File), size: u64) -> Result<(), WriteError> {
         if let Err(error) = self.disk.sync_dir() {
             self.discard(number);
             return Err(error.into());
@@ -265,6 +404,7 @@ impl<D: Disk> Log<D> {
             len: 0,
             size,
             is_synced: true,
+            records: 0,
         });
         Ok(())
     }

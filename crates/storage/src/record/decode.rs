@@ -5,8 +5,8 @@ use thrum_codec::{PacketId, QoS, Version};
 
 use super::encode::{flag, tag};
 use super::{
-    Awaiting, Change, Identifiers, Inflight, MESSAGE_ID_MAX, Message, Owner, Queued, Retained,
-    Session, Subscription, Will,
+    Awaiting, Change, ClockNote, Identifiers, Inflight, MESSAGE_ID_MAX, Message, Owner, Queued,
+    Retained, Session, Subscription, Will,
 };
 
 /// The bytes are no change.
@@ -23,7 +23,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
         tag::SESSION_REMOVED => Change::SessionRemoved {
             session: fields.u64()?,
         },
-        tag::SUBSCRIPTION => subscription(&mut fields)?,
+        tag::SUBSCRIPTION => subscription(&mut fields, false)?,
+        tag::OWED_SUBSCRIPTION => subscription(&mut fields, true)?,
         tag::SUBSCRIPTION_REMOVED => Change::SubscriptionRemoved {
             session: fields.u64()?,
             filter: fields.rest_text()?,
@@ -55,6 +56,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
         tag::RETAINED_REMOVED => Change::RetainedRemoved {
             change: fields.u64()?,
             topic: fields.rest_text()?,
+        },
+        tag::CLOCK => Change::Clock(ClockNote {
+            at: fields.u64()?,
+            wall: fields.u64()?,
+            latest_at: fields.u64()?,
+            latest_wall: fields.u64()?,
+        }),
+        tag::RECLAIMED => Change::Reclaimed {
+            segment: fields.u64()?,
         },
         _ => return Err(Malformed),
     };
@@ -95,7 +105,7 @@ fn owner<'a>(fields: &mut Fields<'a>) -> Result<Owner<&'a str>, Malformed> {
     }
 }
 
-fn subscription<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {
+fn subscription<'a>(fields: &mut Fields<'a>, is_owed: bool) -> Result<Change<'a>, Malformed> {
     let session = fields.u64()?;
     let bits = fields.byte()?;
     let options = SubscriptionOptions {
@@ -113,8 +123,14 @@ fn subscription<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {
         session,
         options,
         identifier: fields.u32()?,
+        owed: is_owed.then(|| owed(fields)).transpose()?,
         filter: fields.rest_text()?,
     }))
+}
+
+fn owed<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
+    let len = fields.u32()? as usize;
+    fields.take(len)
 }
 
 fn message<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {

@@ -3,7 +3,9 @@
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{QoS, Version};
 
-use super::{Change, Inflight, Message, Owner, Queued, Retained, Session, Subscription, Will};
+use super::{
+    Change, ClockNote, Inflight, Message, Owner, Queued, Retained, Session, Subscription, Will,
+};
 
 /// First byte of a record. A layout that changes gets a new tag.
 pub(super) mod tag {
@@ -23,6 +25,10 @@ pub(super) mod tag {
     pub(in crate::record) const RETAINED_REMOVED: u8 = 14;
     /// A session with an owner.
     pub(in crate::record) const OWNED_SESSION: u8 = 15;
+    /// A subscription with retained messages that are owed.
+    pub(in crate::record) const OWED_SUBSCRIPTION: u8 = 20;
+    pub(in crate::record) const CLOCK: u8 = 24;
+    pub(in crate::record) const RECLAIMED: u8 = 25;
 }
 
 /// Bits of the flag bytes; the two lowest are a quality of service where there is one.
@@ -80,6 +86,18 @@ pub(super) fn encode(change: &Change<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&change.to_le_bytes());
             out.extend_from_slice(topic.as_bytes());
         }
+        Change::Clock(note) => encode_clock(*note, out),
+        Change::Reclaimed { segment } => {
+            out.push(tag::RECLAIMED);
+            out.extend_from_slice(&segment.to_le_bytes());
+        }
+    }
+}
+
+fn encode_clock(note: ClockNote, out: &mut Vec<u8>) {
+    out.push(tag::CLOCK);
+    for time in [note.at, note.wall, note.latest_at, note.latest_wall] {
+        out.extend_from_slice(&time.to_le_bytes());
     }
 }
 
@@ -108,10 +126,17 @@ fn encode_session(session: &Session<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_subscription(subscription: &Subscription<'_>, out: &mut Vec<u8>) {
-    out.push(tag::SUBSCRIPTION);
+    out.push(match subscription.owed {
+        None => tag::SUBSCRIPTION,
+        Some(_) => tag::OWED_SUBSCRIPTION,
+    });
     out.extend_from_slice(&subscription.session.to_le_bytes());
     out.push(options(subscription.options));
     out.extend_from_slice(&subscription.identifier.to_le_bytes());
+    if let Some(owed) = subscription.owed {
+        out.extend_from_slice(&length(owed.len()).to_le_bytes());
+        out.extend_from_slice(owed);
+    }
     out.extend_from_slice(subscription.filter.as_bytes());
 }
 

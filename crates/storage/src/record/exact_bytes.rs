@@ -5,7 +5,7 @@ use thrum_codec::{PacketId, QoS, Version};
 
 use super::encode::encode;
 use super::{
-    Awaiting, Change, Identifiers, Inflight, Message, Owner, Queued, Retained, Session,
+    Awaiting, Change, ClockNote, Identifiers, Inflight, Message, Owner, Queued, Retained, Session,
     Subscription, Will, decode,
 };
 
@@ -91,6 +91,7 @@ fn subscriptions() {
         filter: "$share/g/a/+",
         options,
         identifier: 7,
+        owed: None,
     };
     check(
         &Change::Subscription(subscription),
@@ -110,6 +111,17 @@ fn subscriptions() {
         &Change::Subscription(subscription),
         &[&[3], &NINE, &[0b01_1000], &[7, 0, 0, 0], b"#"],
     );
+    for owed in [&b"place"[..], b""] {
+        let len = [u8::try_from(owed.len()).unwrap(), 0, 0, 0];
+        let subscription = Subscription {
+            owed: Some(owed),
+            ..subscription
+        };
+        check(
+            &Change::Subscription(subscription),
+            &[&[20], &NINE, &[0b01_1000], &[7, 0, 0, 0], &len, owed, b"#"],
+        );
+    }
     let removed = Change::SubscriptionRemoved {
         session: 9,
         filter: "#",
@@ -236,6 +248,23 @@ fn retained_messages() {
         topic: "a",
     };
     check(&removed, &[&[14], &BIG, b"a"]);
+}
+
+#[test]
+fn notes_of_the_clock() {
+    let note = ClockNote {
+        at: 9,
+        wall: BIG_NUMBER,
+        latest_at: 1,
+        latest_wall: 9,
+    };
+    let one = [1, 0, 0, 0, 0, 0, 0, 0];
+    check(&Change::Clock(note), &[&[24], &NINE, &BIG, &one, &NINE]);
+}
+
+#[test]
+fn segments_given_back() {
+    check(&Change::Reclaimed { segment: 9 }, &[&[25], &NINE]);
 }
 
 #[test]

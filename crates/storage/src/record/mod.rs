@@ -1,6 +1,7 @@
 //! What the node writes down: typed changes of its durable state, and their bytes.
 
 mod batch;
+mod clock_note;
 mod decode;
 mod encode;
 #[cfg(test)]
@@ -11,6 +12,7 @@ use thrum_codec::{PacketId, QoS, Version};
 
 pub use batch::Batch;
 pub(crate) use batch::{UNIT_END, Units, WORD_LEN};
+pub use clock_note::{ClockNote, LogMillis, WallMillis};
 pub use decode::Malformed;
 pub(crate) use decode::decode;
 
@@ -22,9 +24,6 @@ pub type MessageId = u64;
 
 /// Place of a delivery in its session: rises with each, and is never used again in the session.
 pub type Seq = u64;
-
-/// Milliseconds of wall-clock time since the Unix epoch: the monotonic clock of a process ends with it.
-pub type WallMillis = u64;
 
 /// Largest [`MessageId`].
 pub const MESSAGE_ID_MAX: MessageId = (1 << 62) - 1;
@@ -93,6 +92,13 @@ pub enum Change<'a> {
         /// Topic name.
         topic: &'a str,
     },
+    /// What the wall clock shows; the last one counts.
+    Clock(ClockNote),
+    /// The store gives back the segments of the log up to this one; only it writes that.
+    Reclaimed {
+        /// Its number.
+        segment: u64,
+    },
 }
 
 /// A session; nothing of its connection.
@@ -107,7 +113,7 @@ pub struct Session<'a> {
     /// Session expiry in seconds; `u32::MAX` is never.
     pub expiry_secs: u32,
     /// Since when it has no connection; `None` while it has one.
-    pub away_since: Option<WallMillis>,
+    pub away_since: Option<LogMillis>,
     /// The last packet identifier handed out when this was written (0: none), to go on behind it.
     pub packet_id_hint: u16,
     /// Whose it is.
@@ -167,6 +173,9 @@ pub struct Subscription<'a> {
     pub options: SubscriptionOptions,
     /// Subscription identifier; 0 is none.
     pub identifier: u32,
+    /// Retained messages that the session is still owed, as a place among them in whatever form the owner gives it; none if
+    /// it is owed no more.
+    pub owed: Option<&'a [u8]>,
 }
 
 /// An application message.
@@ -177,9 +186,9 @@ pub struct Message<'a> {
     /// Session that published it; 0 is the node.
     pub publisher: SessionId,
     /// When it came, for limits of age.
-    pub published_at: WallMillis,
+    pub published_at: LogMillis,
     /// When it is no longer to be delivered.
-    pub expires_at: Option<WallMillis>,
+    pub expires_at: Option<LogMillis>,
     /// Quality of service as published.
     pub qos: QoS,
     /// Retain flag as published.

@@ -9,7 +9,7 @@ use super::deliveries::{Deliveries, Delivery};
 use super::index::{Entry, Index};
 use super::print::Print;
 use super::recovered::{RecoveredDelivery, RecoveredSession, RecoveredSubscription, RecoveredWill};
-use crate::record::{Awaiting, MessageId, Owner, Seq, SessionId, WallMillis};
+use crate::record::{Awaiting, LogMillis, MessageId, Owner, Seq, SessionId};
 
 /// Collected deliveries of a session that are put in order at the earliest.
 const FOLD_MIN: usize = 1024;
@@ -46,16 +46,24 @@ pub(super) struct Own {
     pub(super) client_id: Box<str>,
     pub(super) version: Version,
     pub(super) expiry_secs: u32,
-    pub(super) away_since: Option<WallMillis>,
+    pub(super) away_since: Option<LogMillis>,
     pub(super) packet_id_hint: u16,
     pub(super) owner: Owner<Box<str>>,
+    pub(super) print: Print,
+}
+
+#[derive(Debug)]
+pub(super) struct Subscribed {
+    pub(super) options: SubscriptionOptions,
+    pub(super) identifier: u32,
+    pub(super) owed: Option<Box<[u8]>>,
     pub(super) print: Print,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pub(super) own: Option<Own>,
-    pub(super) subscriptions: HashMap<Box<str>, (SubscriptionOptions, u32, Print)>,
+    pub(super) subscriptions: HashMap<Box<str>, Subscribed>,
     pub(super) will: Option<(RecoveredWill, Print)>,
     pub(super) received: Vec<u16>,
     pub(super) deliveries: Vec<Seen>,
@@ -116,7 +124,7 @@ impl Collected {
         let mut by_filter: Vec<_> = self.subscriptions.into_iter().collect();
         by_filter.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let print =
-            |(filter, (_, _, print)): &(Box<str>, (_, _, Print))| (index.hash(filter), *print);
+            |(filter, subscribed): &(Box<str>, Subscribed)| (index.hash(filter), subscribed.print);
         let mut prints: Vec<(u64, Print)> = by_filter.iter().map(print).collect();
         prints.sort_unstable();
         let (will, will_print) = self.will.unzip();
@@ -187,13 +195,12 @@ impl Seen {
     }
 }
 
-fn subscription(
-    (filter, (options, identifier, _)): (Box<str>, (SubscriptionOptions, u32, Print)),
-) -> RecoveredSubscription {
+fn subscription((filter, subscribed): (Box<str>, Subscribed)) -> RecoveredSubscription {
     RecoveredSubscription {
         filter,
-        options,
-        identifier,
+        options: subscribed.options,
+        identifier: subscribed.identifier,
+        owed: subscribed.owed,
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Index {
     sessions: HashMap<SessionId, Entry>,
     messages: HashMap<MessageId, Body>,
     topics: HashMap<u64, Topic>,
+    clock: Print,
+    reclaimed: Print,
     live_bytes: u64,
 }
 
@@ -114,6 +116,14 @@ impl Index {
             Change::RetainedRemoved { change, topic } => {
                 self.retain(change, topic, None, record_len(payload))
             }
+            Change::Clock(_) => {
+                let print = self.print(payload);
+                swap(&mut self.clock, print, &mut self.live_bytes)
+            }
+            Change::Reclaimed { .. } => {
+                let print = self.print(payload);
+                swap(&mut self.reclaimed, print, &mut self.live_bytes)
+            }
         }
     }
 
@@ -153,6 +163,8 @@ impl Index {
                 self.forget_removed(change, self.hash(topic));
                 false
             }
+            Change::Clock(_) => self.clock == self.print(payload),
+            Change::Reclaimed { .. } => self.reclaimed == self.print(payload),
             // Nothing older is left that a removal could be needed against.
             Change::SessionRemoved { .. }
             | Change::SubscriptionRemoved { .. }
@@ -168,6 +180,18 @@ impl Index {
         self.live_bytes += entry.own.len + entry.will.len + subscriptions;
         self.live_bytes += entry.deliveries.len() as u64 * DELIVERY_BYTES;
         self.sessions.insert(id, entry);
+    }
+
+    /// Takes over the last note of the clock.
+    pub(super) fn restore_clock(&mut self, print: Print) {
+        self.live_bytes += print.len;
+        self.clock = print;
+    }
+
+    /// Takes over the last segment that was given back.
+    pub(super) fn restore_reclaimed(&mut self, print: Print) {
+        self.live_bytes += print.len;
+        self.reclaimed = print;
     }
 
     /// Makes room for so many messages.

@@ -3,7 +3,9 @@
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS, Version};
 
-use crate::record::{Awaiting, Message, MessageId, Owner, Seq, SessionId, WallMillis, Will};
+use crate::record::{
+    Awaiting, ClockNote, LogMillis, Message, MessageId, Owner, Seq, SessionId, WallMillis, Will,
+};
 
 /// The whole state, as the acknowledged changes left it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,8 +22,48 @@ pub struct Recovered {
     pub message_id_max: MessageId,
     /// Highest number of a retained change seen; new ones go on behind it.
     pub retained_change_max: u64,
+    /// What the wall clock showed last; none in a log of a version that did not note it.
+    pub clock: Option<ClockNote>,
+    /// The latest moment that the log speaks of as past.
+    pub latest: LogMillis,
+    /// Up to this one the segments were given back; none in a log that never said so.
+    pub reclaimed: Option<u64>,
     /// What was left out because a part of it is missing.
     pub orphans: Orphans,
+}
+
+impl Recovered {
+    /// The log's time when the wall clock shows this: what is stored counts from it. It is never before what the log
+    /// speaks of as past, so nothing lives longer than was asked for.
+    pub fn log_time(&self, wall: WallMillis) -> LogMillis {
+        let Some(note) = self.clock else {
+            return wall.max(self.latest);
+        };
+        // Two notes in a row may be missing, if that is where the log is damaged; more is no time that was ever now.
+        let latest_max = note.at.saturating_add(2 * ClockNote::INTERVAL_MILLIS);
+        note.resume(wall).max(self.latest.min(latest_max))
+    }
+
+    /// Milliseconds by which a wall clock that shows this is ahead of the log's time.
+    pub fn wall_ahead(&self, wall: WallMillis) -> i64 {
+        let signed = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
+        signed(wall) - signed(self.log_time(wall))
+    }
+
+    /// With all times as a wall clock shows them that shows `wall` now: for people to read.
+    #[must_use]
+    pub fn in_wall_time(mut self, wall: WallMillis) -> Self {
+        let ahead = self.wall_ahead(wall);
+        let shown = |at: LogMillis| at.saturating_add_signed(ahead);
+        for session in &mut self.sessions {
+            session.away_since = session.away_since.map(shown);
+        }
+        for message in &mut self.messages {
+            message.published_at = shown(message.published_at);
+            message.expires_at = message.expires_at.map(shown);
+        }
+        self
+    }
 }
 
 /// What could not be given back because the record it rests on is damaged or was never acknowledged.
@@ -47,7 +89,7 @@ pub struct RecoveredSession {
     /// Session expiry in seconds; `u32::MAX` is never.
     pub expiry_secs: u32,
     /// Since when it has no connection; `None` if it had one when the broker ended.
-    pub away_since: Option<WallMillis>,
+    pub away_since: Option<LogMillis>,
     /// As [`Session::packet_id_hint`](crate::Session::packet_id_hint).
     pub packet_id_hint: u16,
     /// Whose it is.
@@ -81,6 +123,8 @@ pub struct RecoveredSubscription {
     pub options: SubscriptionOptions,
     /// Subscription identifier; 0 is none.
     pub identifier: u32,
+    /// As [`Subscription::owed`](crate::Subscription::owed).
+    pub owed: Option<Box<[u8]>>,
 }
 
 /// A delivery.
@@ -110,9 +154,9 @@ pub struct RecoveredMessage {
     /// Session that published it; 0 is the node.
     pub publisher: SessionId,
     /// When it came.
-    pub published_at: WallMillis,
+    pub published_at: LogMillis,
     /// When it is no longer to be delivered.
-    pub expires_at: Option<WallMillis>,
+    pub expires_at: Option<LogMillis>,
     /// Quality of service as published.
     pub qos: QoS,
     /// Retain flag as published.

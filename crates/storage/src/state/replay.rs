@@ -3,11 +3,13 @@
 use hashbrown::HashMap;
 
 use super::bodies::{Bodies, Found};
-use super::collected::{Collected, Known, Own, Seen, Step, count};
+use super::collected::{Collected, Known, Own, Seen, Step, Subscribed, count};
 use super::index::Index;
-use super::print::record_len;
+use super::print::{Print, record_len};
 use super::recovered::{Orphans, Recovered, RecoveredMessage, RecoveredRetained};
-use crate::record::{Change, MessageId, Queued, Retained, Session, SessionId};
+use crate::record::{
+    Change, ClockNote, LogMillis, MessageId, Queued, Retained, Session, SessionId,
+};
 
 #[derive(Debug)]
 struct Topic {
@@ -26,6 +28,9 @@ pub(crate) struct Replay {
     session_id_max: SessionId,
     message_id_max: MessageId,
     retained_change_max: u64,
+    clock: Option<(ClockNote, Print)>,
+    latest: LogMillis,
+    reclaimed: Option<(u64, Print)>,
 }
 
 impl Replay {
@@ -38,10 +43,14 @@ impl Replay {
                 self.sessions.remove(&session);
             }
             Change::Subscription(subscription) => {
-                let print = self.index.print(payload);
-                let options = (subscription.options, subscription.identifier, print);
+                let subscribed = Subscribed {
+                    options: subscription.options,
+                    identifier: subscription.identifier,
+                    owed: subscription.owed.map(Into::into),
+                    print: self.index.print(payload),
+                };
                 let list = &mut self.collected(subscription.session).subscriptions;
-                list.insert(subscription.filter.into(), options);
+                list.insert(subscription.filter.into(), subscribed);
             }
             Change::SubscriptionRemoved { session, filter } => {
                 self.collected(session).subscriptions.remove(filter);
@@ -50,6 +59,10 @@ impl Replay {
                 self.message_id_max = self.message_id_max.max(message.id);
                 // A session that published something may be gone, but its number must not mean another one.
                 self.session_id_max = self.session_id_max.max(message.publisher);
+                if message.publisher != 0 {
+                    // What was imported may be dated as anybody likes.
+                    self.latest = self.latest.max(message.published_at);
+                }
                 self.messages.add(&message, record_len(payload));
             }
             Change::Queued(queued) => self.queued(&queued),
@@ -91,6 +104,18 @@ impl Replay {
                 self.retain(change, topic, Some(message), payload);
             }
             Change::RetainedRemoved { change, topic } => self.retain(change, topic, None, payload),
+            Change::Reclaimed { segment } => self.note_reclaimed(segment, payload),
+            Change::Clock(note) => self.note_clock(note, payload),
+        }
+    }
+
+    fn note_reclaimed(&mut self, segment: u64, payload: &[u8]) {
+        self.reclaimed = Some((segment, self.index.print(payload)));
+    }
+
+    fn note_clock(&mut self, note: ClockNote, payload: &[u8]) {
+        if self.clock.is_none_or(|(last, _)| last.at <= note.at) {
+            self.clock = Some((note, self.index.print(payload)));
         }
     }
 
@@ -114,6 +139,12 @@ impl Replay {
         }
         let mut retained = self.finish_topics(&messages, &mut references, &mut orphans);
         let (messages, places) = self.finish_messages(messages, &references);
+        if let Some((_, print)) = self.reclaimed {
+            self.index.restore_reclaimed(print);
+        }
+        if let Some((_, print)) = self.clock {
+            self.index.restore_clock(print);
+        }
         let new_place = |place: usize| places.get(place).copied().unwrap_or(0);
         for delivery in recovered_sessions
             .iter_mut()
@@ -131,12 +162,16 @@ impl Replay {
             session_id_max: self.session_id_max,
             message_id_max: self.message_id_max,
             retained_change_max: self.retained_change_max,
+            clock: self.clock.map(|(note, _)| note),
+            latest: self.latest,
+            reclaimed: self.reclaimed.map(|(segment, _)| segment),
             orphans,
         };
         (self.index, recovered)
     }
 
     fn session(&mut self, session: &Session<'_>, payload: &[u8]) {
+        self.latest = self.latest.max(session.away_since.unwrap_or(0));
         let own = Own {
             client_id: session.client_id.into(),
             version: session.version,

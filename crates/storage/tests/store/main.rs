@@ -7,7 +7,10 @@
 mod committer;
 mod crash;
 mod damage;
+mod full;
+mod gone;
 mod model;
+mod place;
 mod refusal;
 mod script;
 mod snapshot;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS};
-use thrum_storage::{Awaiting, Change, Content, Owner, Recovered};
+use thrum_storage::{Awaiting, Change, ClockNote, Content, Owner, Recovered};
 
 /// Text of a message and everything said about it.
 pub(crate) type Text = (u64, u64, Option<u64>, u8, bool, String, Vec<u8>, Vec<u8>);
@@ -15,10 +15,13 @@ pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>
 /// Client identifier, level, expiry, away since, hint, owner.
 type Own = (String, String, u32, Option<u64>, u16, Owner<Box<str>>);
 
+/// The options, the identifier, and what is owed of the retained messages.
+type Wanted = (u8, bool, bool, u8, u32, Option<Vec<u8>>);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelSession {
     pub(crate) own: Option<Own>,
-    pub(crate) subscriptions: BTreeMap<String, (u8, bool, bool, u8, u32)>,
+    pub(crate) subscriptions: BTreeMap<String, Wanted>,
     pub(crate) deliveries: BTreeMap<u64, ModelDelivery>,
     pub(crate) received: BTreeSet<u16>,
     pub(crate) will: Option<WillText>,
@@ -41,6 +44,7 @@ pub(crate) struct Model {
     pub(crate) messages: BTreeMap<u64, Text>,
     /// Topic to change and message.
     pub(crate) retained: BTreeMap<String, (u64, Option<u64>)>,
+    pub(crate) clock: Option<ClockNote>,
 }
 
 impl Model {
@@ -62,7 +66,7 @@ impl Model {
                 self.sessions.remove(&session);
             }
             Change::Subscription(s) => {
-                let wanted = options(s.options, s.identifier);
+                let wanted = wanted(s.options, s.identifier, s.owed);
                 self.session(s.session)
                     .subscriptions
                     .insert(s.filter.to_owned(), wanted);
@@ -127,6 +131,8 @@ impl Model {
             Change::WillRemoved { session } => self.session(session).will = None,
             Change::Retained(r) => self.retain(r.topic, r.change, Some(r.message)),
             Change::RetainedRemoved { change, topic } => self.retain(topic, change, None),
+            Change::Clock(note) => self.clock = Some(note),
+            Change::Reclaimed { .. } => unreachable!("only the store writes that"),
         }
     }
 
@@ -182,7 +188,10 @@ impl Model {
 
 impl From<&Recovered> for Model {
     fn from(recovered: &Recovered) -> Self {
-        let mut model = Self::default();
+        let mut model = Self {
+            clock: recovered.clock,
+            ..Self::default()
+        };
         for message in &recovered.messages {
             let text = (
                 message.publisher,
@@ -214,7 +223,7 @@ impl From<&Recovered> for Model {
                 session.owner.as_deref().boxed(),
             ));
             for one in &session.subscriptions {
-                let wanted = options(one.options, one.identifier);
+                let wanted = wanted(one.options, one.identifier, one.owed.as_deref());
                 kept.subscriptions.insert(one.filter.to_string(), wanted);
             }
             for one in &session.deliveries {
@@ -247,13 +256,14 @@ impl From<&Recovered> for Model {
     }
 }
 
-fn options(options: SubscriptionOptions, identifier: u32) -> (u8, bool, bool, u8, u32) {
+fn wanted(options: SubscriptionOptions, identifier: u32, owed: Option<&[u8]>) -> Wanted {
     (
         options.qos as u8,
         options.no_local,
         options.retain_as_published,
         options.retain_handling as u8,
         identifier,
+        owed.map(<[u8]>::to_vec),
     )
 }
 

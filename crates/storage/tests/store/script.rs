@@ -4,8 +4,8 @@ use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{PacketId, QoS, Version};
 use thrum_storage::disk::sim::SimStorage;
 use thrum_storage::{
-    Awaiting, Batch, Change, Identifiers, Inflight, Message, Owner, Queued, Recovered, Retained,
-    Session, Subscription, Will,
+    Awaiting, Batch, Change, ClockNote, Identifiers, Inflight, Message, Owner, Queued, Recovered,
+    Retained, Session, Subscription, Will,
 };
 
 use crate::model::Model;
@@ -67,7 +67,7 @@ impl<'a> Script<'a> {
             .values()
             .map(|one| one.deliveries.len())
             .sum();
-        let kind = match self.below(14) {
+        let kind = match self.below(15) {
             4..=6 if deliveries > self.deliveries_max => 8,
             kind => kind,
         };
@@ -81,11 +81,19 @@ impl<'a> Script<'a> {
             8..=10 => self.remove_delivery(),
             11 => self.receive(),
             12 => self.will(),
+            13 => self.clock(),
             _ if self.below(4) == 0 => self.end_session(),
             _ => self.clear_retained(),
         }
         self.batch.end_unit();
         std::mem::take(&mut self.batch)
+    }
+
+    fn clock(&mut self) {
+        let before = self.model.clock;
+        let at = before.map_or(0, |before| before.at) + self.below(5000);
+        let wall = self.below(1 << 41);
+        self.push(&Change::Clock(ClockNote::next(before, at, wall)));
     }
 
     fn push(&mut self, change: &Change<'_>) {
@@ -186,6 +194,7 @@ impl<'a> Script<'a> {
             filter,
             options,
             identifier: u32::try_from(self.below(2)).unwrap(),
+            owed: [None, Some(&b""[..]), Some(b"a place")][usize::try_from(self.below(3)).unwrap()],
         }));
     }
 

@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::script::Script;
 use crate::{SEGMENT_BYTES, open, options};
 
-fn session(id: u64) -> Batch {
+pub(crate) fn session(id: u64) -> Batch {
     let mut batch = Batch::default();
     batch.push(&Change::Session(Session {
         id,
@@ -24,7 +24,7 @@ fn session(id: u64) -> Batch {
     batch
 }
 
-fn publish(number: u64, payload: &[u8]) -> Batch {
+pub(crate) fn publish(number: u64, payload: &[u8]) -> Batch {
     let mut batch = Batch::default();
     batch.push(&Change::Message(Message {
         id: number,
@@ -49,7 +49,7 @@ fn publish(number: u64, payload: &[u8]) -> Batch {
     batch
 }
 
-fn acknowledge(number: u64) -> Batch {
+pub(crate) fn acknowledge(number: u64) -> Batch {
     let mut batch = Batch::default();
     batch.push(&Change::DeliveryRemoved {
         session: 1,

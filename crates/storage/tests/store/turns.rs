@@ -152,6 +152,10 @@ impl Disk for Taking<SimDisk> {
     fn free_bytes(&self) -> io::Result<u64> {
         self.call().free_bytes()
     }
+
+    fn check_place(&self) -> io::Result<()> {
+        self.call().check_place()
+    }
 }
 
 impl ReadDisk for Taking<SimReader> {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use thrum_storage::disk::{OpenDirError, RealDisk, RealReader};
-use thrum_storage::{LogReport, OpenError, Options, Recovered, SnapshotError, Store, read_state};
+use thrum_storage::{
+    LogReport, Loss, OpenError, Options, Orphans, Recovered, SnapshotError, Store, read_state,
+};
 
 use super::Failure;
-use super::shown::counted;
+use super::shown::{counted, now};
 
 /// Folder of the log in the data directory.
 const STATE: &str = "state";
@@ -24,7 +26,10 @@ pub(super) struct DataDir {
 /// A state that can be changed.
 pub(super) struct Opened {
     pub(super) store: Store<RealDisk>,
+    /// With times as the wall clock shows them.
     pub(super) state: Recovered,
+    /// Milliseconds by which the wall clock is ahead of the times of the log.
+    pub(super) wall_ahead: i64,
 }
 
 impl DataDir {
@@ -51,7 +56,8 @@ impl DataDir {
     pub(super) fn read(&self) -> anyhow::Result<Recovered> {
         let (state, report) = read_state(&self.reader()?).map_err(|error| self.unread(error))?;
         warn_of_damage(&self.name(), &report)?;
-        Ok(state)
+        warn_of_orphans(&self.name(), &state)?;
+        Ok(state.in_wall_time(now()))
     }
 
     /// Takes the directory to change what is in it; refused while a broker has it.
@@ -67,7 +73,13 @@ impl DataDir {
         let opened = Store::open(disk, options);
         let (store, state, report) = opened.map_err(|error| self.unread(error.into()))?;
         warn_of_damage(&self.name(), &report)?;
-        Ok(Opened { store, state })
+        warn_of_orphans(&self.name(), &state)?;
+        let now = now();
+        Ok(Opened {
+            store,
+            wall_ahead: state.wall_ahead(now),
+            state: state.in_wall_time(now),
+        })
     }
 
     /// Why the log could not be read.
@@ -105,8 +117,39 @@ pub(super) fn refusal(error: OpenDirError) -> anyhow::Error {
     }
 }
 
+/// What rests on something that is damaged or gone.
+pub(super) fn warn_of_orphans(name: &str, state: &Recovered) -> std::io::Result<()> {
+    let orphans = state.orphans;
+    if orphans == Orphans::default() {
+        return Ok(());
+    }
+    writeln!(
+        std::io::stderr(),
+        "warning: {name}: {} sessions, {} deliveries and {} retained messages left out, because what they belong to is not there",
+        orphans.sessions,
+        orphans.deliveries,
+        orphans.retained
+    )
+}
+
 /// Damage does not hide the rest, but nobody should overlook it.
 pub(super) fn warn_of_damage(name: &str, report: &LogReport) -> std::io::Result<()> {
+    for gone in &report.gone {
+        let what = match gone.what {
+            Loss::Missing => "is missing",
+            Loss::Shortened => "ends before it should",
+        };
+        let records = match gone.records {
+            0 => String::new(),
+            records => format!(" with {records} records"),
+        };
+        writeln!(
+            std::io::stderr(),
+            "warning: {name}: segment {} {what}: at least {} bytes{records} are gone; the rest is as it was",
+            gone.segment,
+            gone.bytes
+        )?;
+    }
     if report.damaged_count == 0 {
         return Ok(());
     }

@@ -23,16 +23,31 @@ impl Failure {
 
     /// The same for an error whose causes say what its own words do not.
     pub(crate) fn caused(error: &dyn std::error::Error) -> anyhow::Error {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(reason) = cause {
-            let text = reason.to_string();
-            if !message.contains(&text) {
-                message = format!("{message}: {text}");
-            }
-            cause = reason.source();
+        Self::usage(with_causes(error))
+    }
+}
+
+/// An error and what its causes say beyond its own words.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(reason) = cause {
+        let text = reason.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
         }
-        Self::usage(message)
+        cause = reason.source();
+    }
+    message
+}
+
+/// Several failures, each on a line of its own behind `error:`.
+#[derive(Debug)]
+pub(crate) struct Lines(pub(crate) Vec<String>);
+
+impl fmt::Display for Lines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("\nerror: "))
     }
 }
 

@@ -7,7 +7,7 @@ mod bench;
 mod completion;
 mod config;
 mod data_dir;
-mod failure;
+pub(crate) mod failure;
 mod man;
 mod publish;
 mod request;

@@ -10,9 +10,9 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::topic::matches;
-use thrum_codec::{QoS, TopicFilter, Version};
+use thrum_codec::{PacketId, QoS, TopicFilter, Version};
 use thrum_protocol::Time;
-use thrum_protocol::client::{Event, SubscribeError};
+use thrum_protocol::client::{Event, FILTERS_PER_PACKET, SubscribeError};
 
 use crate::mqtt_client::{
     Application, ConnectionArgs, Defaults, Outbox, Plan, PrintArgs, Printer, Progress,
@@ -155,6 +155,8 @@ fn subscribe(args: &SubscribeArgs) -> Result<(), Stop> {
         timeout: args.timeout,
         deadline: None,
         answers_missing: 0,
+        asked: Vec::new(),
+        refused: 0,
         left: args.count,
         to_remove: VecDeque::new(),
         done: false,
@@ -181,6 +183,10 @@ struct Subscriber<'a> {
     deadline: Option<Time>,
     /// SUBACK and UNSUBACK not yet received.
     answers_missing: usize,
+    /// The SUBSCRIBEs of this connection.
+    asked: Vec<Asked>,
+    /// Filters that the broker has refused on this connection.
+    refused: usize,
     /// Messages still to be printed.
     left: Option<u64>,
     /// Retained messages to delete.
@@ -189,9 +195,17 @@ struct Subscriber<'a> {
     done: bool,
 }
 
+/// A SUBSCRIBE, and the place of its first filter in the list of all.
+struct Asked {
+    packet_id: PacketId,
+    first: usize,
+}
+
 impl Subscriber<'_> {
+    /// Asks for everything; many filters take several packets, because brokers limit those of one.
     fn send_requests(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop> {
-        self.answers_missing = 0;
+        (self.answers_missing, self.refused) = (0, 0);
+        self.asked.clear();
         let options = SubscriptionOptions {
             qos: self.args.qos,
             retain_as_published: self.args.retain_as_published,
@@ -205,26 +219,28 @@ impl Subscriber<'_> {
                 options,
             });
         }
-        if !requests.is_empty() {
-            self.properties
-                .with_subscribe(|properties| {
-                    outbox
-                        .client
-                        .subscribe(properties, &requests, outbox.now, outbox.bytes)
-                })
-                .map_err(refused_request)?;
+        for (packet, requests) in requests.chunks(FILTERS_PER_PACKET).enumerate() {
+            let (now, out) = (outbox.now, &mut *outbox.bytes);
+            let client = &mut *outbox.client;
+            let sent = self
+                .properties
+                .with_subscribe(|properties| client.subscribe(properties, requests, now, out));
+            self.asked.push(Asked {
+                packet_id: sent.map_err(refused_request)?,
+                first: packet * FILTERS_PER_PACKET,
+            });
             self.answers_missing += 1;
         }
         let mut filters = Vec::new();
         for filter in &self.args.unsubscribe {
             filters.push(check_filter(filter)?);
         }
-        if !filters.is_empty() {
+        for filters in filters.chunks(FILTERS_PER_PACKET) {
             self.properties
                 .with_unsubscribe(|user| {
                     outbox
                         .client
-                        .unsubscribe(user, &filters, outbox.now, outbox.bytes)
+                        .unsubscribe(user, filters, outbox.now, outbox.bytes)
                 })
                 .map_err(refused_request)?;
             self.answers_missing += 1;
@@ -242,7 +258,12 @@ impl Subscriber<'_> {
 
     fn handle_suback(&mut self, ack: &SubAck<'_>, outbox: &Outbox<'_>) -> Result<(), Stop> {
         let mut refusals = Vec::new();
-        for (topic, code) in self.topics.iter().zip(&ack.codes) {
+        let asked = self
+            .asked
+            .iter()
+            .find(|asked| asked.packet_id == ack.packet_id);
+        let first = asked.map_or(0, |asked| asked.first);
+        for (topic, code) in self.topics.iter().skip(first).zip(&ack.codes) {
             if code.is_error() {
                 let what = format!("subscription to {topic:?} refused by the broker");
                 refusals.push(Stop::refused(&what, code, ack.properties.reason_string));
@@ -253,7 +274,14 @@ impl Subscriber<'_> {
                 outbox.console.warn(&message);
             }
         }
-        if refusals.len() == self.topics.len() {
+        // Brokers say so of a subscription of which rules allow a part: without a word it would be a long silence.
+        if let Some(what) = ack.properties.reason_string
+            && refusals.is_empty()
+        {
+            outbox.console.warn(&format!("the broker says: {what}"));
+        }
+        self.refused += refusals.len();
+        if self.refused == self.topics.len() {
             return refusals.pop().map_or(Ok(()), Err);
         }
         for refusal in refusals {

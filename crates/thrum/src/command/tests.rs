@@ -92,7 +92,7 @@ fn wrong_usage_is_refused_with_a_hint() {
             "<--client-id <ID>|--user <NAME>|--address <ADDRESS>>",
         ),
         (
-            "thrum bans add --data-dir d --user a --client-id b",
+            "thrum bans add --data-dir d --user a --address 192.0.2.7",
             "cannot be used with",
         ),
         (

@@ -7,6 +7,7 @@ use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
 use super::problem::{Place, Problem, Source};
 use super::schema::{Key, Kind, Leaf};
+use super::{LISTENERS, is_default_listener};
 use thrum_bench::scenario::nearest;
 
 /// What the names of variables that set keys begin with.
@@ -71,6 +72,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) settings: Vec<Setting>,
     /// What is wrong with it.
     pub(crate) problems: Vec<Problem>,
+    /// Listeners that have a table, be it empty.
+    pub(crate) listeners: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -218,11 +221,8 @@ impl FileReader<'_, '_> {
                     }),
                     _,
                 ) => self.value(leaf, path, item, place),
-                (Some(_), Some(child))
-                    if child.is_empty() && matches!(keys.kind, Kind::Named(_)) =>
-                {
-                    let name = path.join(".");
-                    self.report(place, format!("{name} has no address, set {name}.bind"));
+                (Some(key), Some(child)) if matches!(keys.kind, Kind::Named(_)) => {
+                    self.named_table(key, path, child, place);
                 }
                 (Some(key), Some(child)) => self.table(key, path, child),
                 (Some(_), None) => {
@@ -231,6 +231,28 @@ impl FileReader<'_, '_> {
             }
             path.pop();
         }
+    }
+
+    /// A table with a name of the user's choice.
+    fn named_table(
+        &mut self,
+        keys: &Key,
+        path: &mut Vec<String>,
+        table: &dyn TableLike,
+        place: Place,
+    ) {
+        if let [section, name] = path.as_slice()
+            && section == LISTENERS
+        {
+            self.reader.listeners.push(name.clone());
+            if table.is_empty() && !is_default_listener(name) {
+                let name = path.join(".");
+                self.report(place, format!("{name} has no address, set {name}.bind"));
+            }
+        } else if table.is_empty() {
+            self.report(place, format!("{} sets no key", path.join(".")));
+        }
+        self.table(keys, path, table);
     }
 
     fn value(&mut self, leaf: &Leaf, path: &[String], item: &Item, key: Place) {
@@ -254,6 +276,14 @@ impl FileReader<'_, '_> {
                     origin,
                     place: Some(place),
                 });
+            }
+            Err(message) if leaf.is_secret() => {
+                // Without the line itself.
+                let (file, line) = place.written_at();
+                let at = line.map_or_else(String::new, |line| format!(":{line}"));
+                let at = format!("{}{at}", file.display());
+                let message = format!("{}: {message}", path.join("."));
+                self.reader.report(None, at, message);
             }
             Err(message) => self.report(place, format!("{}: {message}", path.join("."))),
         }

@@ -11,6 +11,7 @@ mod made_part;
 pub(crate) mod mosquitto;
 mod problem;
 mod reference;
+mod rules;
 mod schema;
 mod settings;
 mod show;
@@ -38,6 +39,11 @@ pub(crate) use show::{changed_keys, differences, listing};
 
 /// The file that is read if none is named.
 pub(crate) const DEFAULT_FILE: &str = "/etc/thrum/thrum.toml";
+
+/// The section of listeners.
+const LISTENERS: &str = "listeners";
+/// The key of a listener's addresses.
+const BIND: &str = "bind";
 
 /// Where to take a configuration from.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +122,7 @@ fn compose(
         keys: &keys,
         settings: Vec::new(),
         problems: Vec::new(),
+        listeners: Vec::new(),
     };
     for source in sources {
         reader.file(source);
@@ -127,7 +134,7 @@ fn compose(
     }
     if request.dev {
         reader.text(path("auth.anonymous"), "true", Origin::Flag("--dev"));
-        if !reader.settings.iter().any(is_listener) {
+        if !reader.settings.iter().any(is_bind) {
             reader.text(
                 path("listeners.mqtt.bind"),
                 "localhost:1883",
@@ -139,16 +146,19 @@ fn compose(
         reader.text(path(key), text, Origin::Flag(flag));
     }
     let Reader {
-        settings,
+        mut settings,
         mut problems,
+        listeners,
         ..
     } = reader;
+    add_default_addresses(&mut settings, &listeners);
     let config = merge(&settings);
     let settings: BTreeMap<String, Setting> = settings
         .into_iter()
         .map(|setting| (setting.path.join("."), setting))
         .collect();
     verify(&config, &settings, &mut problems);
+    problems.extend(rules::problems(&config.acl.rules, settings.get(rules::KEY)));
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
@@ -169,9 +179,9 @@ fn compose(
 fn merge(settings: &[Setting]) -> Config {
     let mut document = schema::document(&Config::default());
     if settings.iter().any(is_listener) {
-        document.remove("listeners");
+        document.remove(LISTENERS);
         document.insert(
-            "listeners",
+            LISTENERS,
             toml_edit::Item::Value(toml_edit::InlineTable::new().into()),
         );
     }
@@ -190,10 +200,41 @@ fn from_document(document: DocumentMut) -> Config {
 }
 
 fn is_listener(setting: &Setting) -> bool {
-    setting
-        .path
-        .first()
-        .is_some_and(|section| section == "listeners")
+    let section = setting.path.first();
+    section.is_some_and(|section| section == LISTENERS)
+}
+
+fn is_bind(setting: &Setting) -> bool {
+    is_listener(setting) && setting.path.last().is_some_and(|key| key == BIND)
+}
+
+/// Whether the defaults have a listener of that name.
+fn is_default_listener(name: &str) -> bool {
+    Config::default().listeners.contains_key(name)
+}
+
+/// The default listener keeps its address where another of its keys, or only its table, is set: a key that is taken out
+/// of its comment in the file of `thrum config init` does not need a second one.
+fn add_default_addresses(settings: &mut Vec<Setting>, tables: &[String]) {
+    let defaults = schema::document(&Config::default());
+    for name in Config::default().listeners.into_keys() {
+        let is_its_own = |setting: &Setting| setting.path.get(1) == Some(&name);
+        let mut own = settings
+            .iter()
+            .filter(|one| is_listener(one))
+            .filter(|one| is_its_own(one));
+        let is_named = tables.contains(&name) || own.clone().next().is_some();
+        if !is_named || own.any(is_bind) {
+            continue;
+        }
+        let value = defaults[LISTENERS][&name][BIND].as_value().cloned();
+        settings.extend(value.map(|value| Setting {
+            path: vec![LISTENERS.to_owned(), name, BIND.to_owned()],
+            value,
+            origin: Origin::Default,
+            place: None,
+        }));
+    }
 }
 
 /// Checks what can only be seen with all layers together.

@@ -44,6 +44,23 @@ impl Place {
         }
     }
 
+    /// Another piece of the same file.
+    pub(crate) fn with_span(&self, span: Range<usize>) -> Self {
+        Self::new(&self.source, span)
+    }
+
+    /// The first place of a word in it; all of it if the word is not there as it is.
+    pub(crate) fn narrowed_to(self, word: &str) -> Self {
+        let text = self.source.text.get(self.span.clone());
+        match text.and_then(|text| text.find(word)) {
+            None => self,
+            Some(offset) => {
+                let start = self.span.start + offset;
+                self.with_span(start..start + word.len())
+            }
+        }
+    }
+
     /// The file and the line in it where the user wrote it; no line if nobody did, in a text that was made of another.
     pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
         let line = self.line();

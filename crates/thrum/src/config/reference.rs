@@ -37,9 +37,8 @@ fn begin_section(file: &mut String, keys: &Key, table: &str) {
         _ => table,
     };
     comment(file, description(keys, described));
-    // A table of the user's own choice would count as set.
-    let mark = if described == table { "" } else { "#" };
-    push_line(file, &format!("{mark}[{table}]"));
+    // Never commented out: a key that is taken out of its comment would land in the table above.
+    push_line(file, &format!("[{table}]"));
 }
 
 fn is_named(keys: &Key, name: &str) -> bool {

@@ -69,6 +69,15 @@ impl Key {
         path.iter().try_fold(self, |key, name| key.child(name))
     }
 
+    /// What the key at a dotted path holds, as it may be shown to people.
+    pub(crate) fn shown(&self, path: &str, value: &Value) -> Value {
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        match self.at(&path).map(|key| &key.kind) {
+            Some(Kind::Value(leaf)) => leaf.shown(value),
+            _ => value.clone(),
+        }
+    }
+
     /// Names below this one that are fixed.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let children = match &self.kind {
@@ -131,19 +140,41 @@ impl Leaf {
     /// # Errors
     /// What was expected and what was found.
     pub(crate) fn check(&self, path: &[String], value: &Value) -> Result<(), String> {
-        let expected = |expected: &str| Err(format!("expected {expected}, found {}", found(value)));
+        let shown = self.shown(value);
+        let expected =
+            |expected: &str| Err(format!("expected {expected}, found {}", found(&shown)));
+        // Told first: a number that its type cannot hold is also too large.
+        match self.number(value) {
+            Some(number) if number < self.minimum => {
+                return expected(&self.bound("at least", self.minimum));
+            }
+            Some(number) if number > self.maximum => {
+                return expected(&self.bound("at most", self.maximum));
+            }
+            _ => {}
+        }
         let mut document = DocumentMut::new();
         insert(document.as_table_mut(), path, value.clone());
         if toml_edit::de::from_document::<Config>(document).is_err() {
             return expected(&self.expected);
         }
-        match self.number(value) {
-            Some(number) if number < self.minimum => {
-                expected(&self.bound("at least", self.minimum))
+        Ok(())
+    }
+
+    /// A value as it may be shown to people.
+    pub(crate) fn shown(&self, value: &Value) -> Value {
+        match value {
+            Value::Array(texts) if self.is_secret() => {
+                texts.iter().map(|text| Value::from(masked(text))).collect()
             }
-            Some(number) if number > self.maximum => expected(&self.bound("at most", self.maximum)),
-            _ => Ok(()),
+            _ if self.is_secret() => masked(value).into(),
+            value => value.clone(),
         }
+    }
+
+    /// Its values may hold secrets.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.format == "secret-texts"
     }
 
     fn number(&self, value: &Value) -> Option<u64> {
@@ -230,6 +261,12 @@ fn choices(schema: &Json) -> Option<String> {
         (None, None) => return None,
     };
     Some(words.join(", "))
+}
+
+/// The name of a header without its value.
+fn masked(text: &Value) -> String {
+    let name = text.as_str().and_then(|text| text.split_once(':'));
+    name.map_or_else(|| "***".to_owned(), |(name, _)| format!("{name}: ***"))
 }
 
 fn found(value: &Value) -> String {

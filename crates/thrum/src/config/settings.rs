@@ -18,7 +18,8 @@ pub(crate) struct Config {
     /// This node itself.
     pub(crate) node: NodeConfig,
     /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
-    /// Naming any listener replaces the default one, which is `mqtt` on port 1883 of every address.
+    /// With any table here, only the listeners that have one are open. Without one, it is `mqtt` on port 1883 of every
+    /// address.
     pub(crate) listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub(crate) tls: TlsFilesConfig,
@@ -68,6 +69,8 @@ impl Config {
             tls: self.tls,
             auth: broker::AuthConfig {
                 anonymous: self.auth.anonymous,
+                takeover: self.auth.takeover,
+                client_id: self.auth.client_id.clone(),
             },
             storage: self.storage,
             limits: self.limits.clone(),

@@ -11,11 +11,11 @@ use super::{Loaded, Origin};
 /// Keys that an overview of origins is padded to.
 const ORIGIN_COLUMN: usize = 44;
 
-/// Every key and value in the form of a file; with `origin`, who set each.
+/// Every key and value in the form of a file, but for secrets; with `origin`, who set each.
 pub(crate) fn listing(loaded: &Loaded, origin: bool) -> String {
     let mut text = String::new();
     let mut section = String::new();
-    for (path, value) in values(&loaded.config) {
+    for (path, value) in shown(&loaded.config) {
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         if table != section {
             let gap = if text.is_empty() { "" } else { "\n" };
@@ -37,7 +37,7 @@ pub(crate) fn listing(loaded: &Loaded, origin: bool) -> String {
 pub(crate) fn differences(loaded: &Loaded) -> String {
     let defaults = values(&Config::default());
     let mut text = String::new();
-    for (path, value) in values(&loaded.config) {
+    for (path, value) in shown(&loaded.config) {
         let default = defaults
             .iter()
             .find(|(key, _)| *key == path)
@@ -97,12 +97,27 @@ fn named_table(keys: &Key, key: &str) -> Option<String> {
 
 /// Dotted keys and their values as TOML, in the order of their definition.
 pub(crate) fn values(config: &Config) -> Vec<(String, String)> {
+    let texts = |(path, value): (String, Value)| (path, written(&value));
+    collected(config).into_iter().map(texts).collect()
+}
+
+/// The same for people: without secrets.
+fn shown(config: &Config) -> Vec<(String, String)> {
+    let keys = schema::keys();
+    let texts = |(path, value): (String, Value)| {
+        let value = written(&keys.shown(&path, &value));
+        (path, value)
+    };
+    collected(config).into_iter().map(texts).collect()
+}
+
+fn collected(config: &Config) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     collect(schema::document(config).as_table(), "", &mut found);
     found
 }
 
-fn collect(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, String)>) {
+fn collect(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, Value)>) {
     for (name, item) in table.iter() {
         let path = if prefix.is_empty() {
             name.to_owned()
@@ -111,7 +126,7 @@ fn collect(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, String)
         };
         match (item.as_table_like(), item) {
             (Some(child), _) => collect(child, &path, found),
-            (None, Item::Value(value)) => found.push((path, written(value))),
+            (None, Item::Value(value)) => found.push((path, value.clone())),
             (None, _) => {}
         }
     }

@@ -361,6 +361,31 @@ fn wrong_values_are_reported_with_what_is_expected() {
 }
 
 #[test]
+fn a_size_that_its_key_cannot_hold_is_told_with_the_largest_one() {
+    check_lines(&[
+        (
+            "limits.client.queue_bytes = \"8GiB\"",
+            "limits.client.queue_bytes: expected at most 4294967295, found \"8GiB\"",
+        ),
+        (
+            "limits.client.queue_bytes = 99999999999",
+            "limits.client.queue_bytes: expected at most 4294967295, found 99999999999",
+        ),
+    ]);
+    // No size is answered with examples of sizes.
+    for (key, value) in show::values(&Config::default()) {
+        let Err(problems) = read(&format!("{key} = \"17179869183GiB\"")) else {
+            continue;
+        };
+        let message = problems.to_string();
+        assert!(
+            !message.contains("a size such as"),
+            "{key} ({value}): {message}"
+        );
+    }
+}
+
+#[test]
 fn wrong_words_and_tables_are_reported_with_what_is_expected() {
     check_lines(&[
         (
@@ -370,7 +395,7 @@ fn wrong_words_and_tables_are_reported_with_what_is_expected() {
         ),
         (
             "limits.client.queue_policy = \"newest\"",
-            "limits.client.queue_policy: expected one of \"reject_new\", \"drop_oldest\", found \"newest\"",
+            "limits.client.queue_policy: expected one of \"reject_new\", \"drop_oldest\", \"hold\", found \"newest\"",
         ),
         (
             "limits.client.queue_priorities = [\"a=256\"]",
@@ -471,6 +496,52 @@ fn the_commented_file_is_the_defaults_with_and_without_its_comments() {
     }
 }
 
+/// Whether a line of the commented file is a key in its comment.
+fn is_commented_key(line: &str) -> bool {
+    line.strip_prefix('#')
+        .is_some_and(|key| !key.is_empty() && !key.starts_with(' '))
+}
+
+#[test]
+fn each_key_of_the_commented_file_lands_in_its_table_when_its_comment_goes() {
+    let file = commented_file();
+    let lines: Vec<&str> = file.lines().collect();
+    let keys = show::values(&Config::default());
+    let numbers = (0..lines.len()).filter(|number| is_commented_key(lines[*number]));
+    let numbers: Vec<usize> = numbers.collect();
+    assert_eq!(numbers.len(), keys.len());
+    for ((key, _), number) in keys.iter().zip(numbers) {
+        let mut lines = lines.clone();
+        lines[number] = &lines[number][1..];
+        let loaded = read(&lines.join("\n")).unwrap();
+        let origin = Origin::File(FILE.into(), number + 1);
+        assert_eq!(loaded.origin(key), &origin, "{key}");
+        assert_eq!(loaded.config, Config::default(), "{key}");
+    }
+}
+
+#[test]
+fn the_default_listener_keeps_its_address_when_another_of_its_keys_is_set() {
+    let default = Config::default().listeners["mqtt"].bind.clone();
+    for text in ["[listeners.mqtt]", "listeners.mqtt.max_connections = 5"] {
+        let loaded = read(text).unwrap();
+        assert_eq!(loaded.config.listeners["mqtt"].bind, default, "{text}");
+        assert_eq!(loaded.origin("listeners.mqtt.bind"), &Origin::Default);
+        let with_another = format!("{text}\n[listeners.b]\nbind = 1\n");
+        let listeners = read(&with_another).unwrap().config.listeners;
+        assert_eq!(listeners.keys().collect::<Vec<_>>(), ["b", "mqtt"]);
+        let dev = Request {
+            dev: true,
+            ..Request::default()
+        };
+        let easy = compose(&[source(FILE, text)], Vec::new(), &dev).unwrap();
+        assert_eq!(
+            easy.config.listeners["mqtt"].bind,
+            addresses(&["127.0.0.1:1883", "[::1]:1883"])
+        );
+    }
+}
+
 #[test]
 fn the_listing_is_a_file_that_gives_the_same_configuration() {
     let loaded = read("limits.max_packet = \"2MB\"\nlisteners.a = { bind = 1 }").unwrap();
@@ -496,6 +567,26 @@ fn differences_name_value_default_and_origin() {
         "listeners.a.bind = \"[::1]:1\"  # thrum.toml:2\n\
          limits.max_packet = \"2MB\" (default \"1MiB\")  # thrum.toml:1\n"
     );
+}
+
+#[test]
+fn values_of_headers_are_not_shown() {
+    let text = "[auth.http.idp]\nurl = \"https://id.example.com/\"\nheaders = [\"X-Key: geheim\", \"geheim\"]";
+    let loaded = read(text).unwrap();
+    for shown in [
+        listing(&loaded, false),
+        listing(&loaded, true),
+        differences(&loaded),
+        format!("{:?}", loaded.config),
+    ] {
+        assert!(!shown.contains("geheim"), "{shown}");
+    }
+    assert!(listing(&loaded, false).contains("headers = [\"X-Key: ***\", \"***\"]"));
+    let other = read(&text.replace("X-Key: geheim", "X-Key: other")).unwrap();
+    let changed = changed_keys(&loaded.config, &other.config);
+    assert_eq!(changed, ["auth.http.idp.headers"]);
+    let wrong = read("auth.http.idp.headers = \"X-Key: geheim\"").unwrap_err();
+    assert!(!wrong.to_string().contains("geheim"), "{wrong}");
 }
 
 #[test]

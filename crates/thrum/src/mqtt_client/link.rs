@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::Socket;
-use thrum_transport::{Connector, LayerError, Layers, Scheme};
+use thrum_transport::{Connector, LayerError, Layers, Scheme, not_mqtt};
 
 use super::Stop;
 use super::dial::dial;
@@ -299,24 +299,6 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// What a server speaks whose first bytes are no packet of MQTT, and what to do.
-fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
-    let inside_tls = scheme.is_tls();
-    match opening {
-        // An alert or a handshake message; a broker begins with CONNACK or AUTH.
-        [0x15 | 0x16, ..] if !inside_tls => {
-            Some("the server speaks TLS on this port: use mqtts://, or wss:// if it is a WebSocket")
-        }
-        [b'H', b'T', b'T', b'P', ..] if inside_tls => {
-            Some("the server speaks HTTP on this port: use wss:// and the path of its WebSocket")
-        }
-        [b'H', b'T', b'T', b'P', ..] => {
-            Some("the server speaks HTTP on this port: use ws:// and the path of its WebSocket")
-        }
-        _ => None,
-    }
-}
-
 /// What a scheme carries, in words.
 const fn spoken(scheme: Scheme) -> &'static str {
     match scheme {
@@ -340,22 +322,5 @@ fn poll_for(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<(), Sto
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(Stop::failed(format!("cannot wait for the socket: {error}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_protocols_are_told_by_their_first_bytes() {
-        let alert = b"\x15\x03\x01\x00\x02\x02\x46";
-        assert!(not_mqtt(alert, Scheme::Mqtt).is_some_and(|why| why.contains("mqtts://")));
-        let answer = b"HTTP/1.1 400 Bad Request\r\n";
-        assert!(not_mqtt(answer, Scheme::Mqtt).is_some_and(|why| why.contains("use ws://")));
-        assert!(not_mqtt(answer, Scheme::Mqtts).is_some_and(|why| why.contains("use wss://")));
-        for packet in [&b"\x20\x02\x00\x00"[..], b"\xF0\x02\x18\x00"] {
-            assert_eq!(not_mqtt(packet, Scheme::Mqtt), None);
-        }
     }
 }

@@ -42,18 +42,24 @@ struct Shared {
     snapshot: Mutex<Snapshot>,
     /// A stop was asked for; apart from the queue, because it must never find it full.
     is_stopped: AtomicBool,
+    /// Set by ^C: nothing more is begun after this run.
+    interrupt: Arc<AtomicBool>,
     /// The view is over.
     is_over: AtomicBool,
 }
 
 impl BenchView {
-    /// Takes the terminal and begins to draw. `end_now` is called on the drawing thread when the person
-    /// insists on an end at once (a second ^C); the terminal is restored by then.
+    /// Takes the terminal and begins to draw. A ^C sets `interrupt`, as one outside the view does. `end_now` is called
+    /// on the drawing thread when the person insists on an end at once (a second ^C); the terminal is restored by then.
     ///
     /// # Errors
     /// The terminal cannot be drawn on.
-    pub(crate) fn start(title: &str, end_now: impl FnOnce() + Send + 'static) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(title));
+    pub(crate) fn start(
+        title: &str,
+        interrupt: Arc<AtomicBool>,
+        end_now: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(title, interrupt));
         let (sender, commands) = sync_channel(COMMANDS_MAX);
         let artist = Artist {
             screen: terminal::take()?,
@@ -119,13 +125,14 @@ impl Observer for BenchView {
 }
 
 impl Shared {
-    fn new(title: &str) -> Self {
+    fn new(title: &str, interrupt: Arc<AtomicBool>) -> Self {
         Self {
             snapshot: Mutex::new(Snapshot {
                 title: title.into(),
                 ..Snapshot::default()
             }),
             is_stopped: AtomicBool::new(false),
+            interrupt,
             is_over: AtomicBool::new(false),
         }
     }
@@ -195,6 +202,9 @@ impl Artist {
 
 fn send(command: Command, queue: &SyncSender<Command>, shared: &Shared, view: &mut ViewState) {
     if command == Command::Stop {
+        if view.load == Load::Interrupted {
+            shared.interrupt.store(true, Ordering::Relaxed);
+        }
         shared.is_stopped.store(true, Ordering::Relaxed);
         return;
     }
@@ -208,6 +218,7 @@ fn send(command: Command, queue: &SyncSender<Command>, shared: &Shared, view: &m
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use thrum_bench::{Progress, Stage};
 
     use super::*;
@@ -217,7 +228,7 @@ mod tests {
     fn undrawn() -> (BenchView, SyncSender<Command>) {
         let (sender, commands) = sync_channel(COMMANDS_MAX);
         let view = BenchView {
-            shared: Arc::new(Shared::new("a run")),
+            shared: Arc::new(Shared::new("a run", Arc::default())),
             commands,
             drawing: None,
         };
@@ -267,6 +278,23 @@ mod tests {
         }
         assert_eq!(view.next_command(), Some(Command::Note("0".to_owned())));
         assert_eq!(view.next_command(), Some(Command::Note("1".to_owned())));
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_series_and_a_stop_only_its_run() {
+        for (code, modifiers, ends_series) in [
+            ('q', KeyModifiers::NONE, false),
+            ('c', KeyModifiers::CONTROL, true),
+        ] {
+            let (mut view, sender) = undrawn();
+            let mut state = ViewState::default();
+            let key = KeyEvent::new(KeyCode::Char(code), modifiers);
+            let command = handle_key(key, &mut state).unwrap();
+            send(command, &sender, &view.shared, &mut state);
+            assert_eq!(view.next_command(), Some(Command::Stop));
+            let is_interrupted = view.shared.interrupt.load(Ordering::Relaxed);
+            assert_eq!(is_interrupted, ends_series, "{code}");
+        }
     }
 
     #[test]

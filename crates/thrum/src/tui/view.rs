@@ -124,8 +124,17 @@ pub(crate) enum Load {
     Paused,
     /// The run ends as soon as it can.
     Stopping,
+    /// The run ends as soon as it can, and with it the series that it is one of.
+    Interrupted,
     /// The program ends at once, without a report.
     EndNow,
+}
+
+impl Load {
+    /// Whether the run is to end.
+    pub(crate) const fn is_ending(self) -> bool {
+        matches!(self, Self::Stopping | Self::Interrupted | Self::EndNow)
+    }
 }
 
 /// A short message in the last line.
@@ -201,7 +210,7 @@ fn watch_key(code: KeyCode, view: &mut ViewState) -> Option<Command> {
         }
         _ => {}
     }
-    if matches!(view.load, Load::Stopping | Load::EndNow) {
+    if view.load.is_ending() {
         return None;
     }
     match code {
@@ -258,14 +267,15 @@ fn pause_or_resume(view: &mut ViewState) -> Command {
     }
 }
 
-/// The first one stops the run, the second one ends the program.
+/// The first one stops the run and the series that it is one of, the second one ends the program.
 fn interrupt(view: &mut ViewState) -> Option<Command> {
     view.mode = Mode::Watch;
-    if matches!(view.load, Load::Stopping | Load::EndNow) {
+    if view.load.is_ending() {
         view.load = Load::EndNow;
         return None;
     }
-    Some(stop(view))
+    view.load = Load::Interrupted;
+    Some(Command::Stop)
 }
 
 fn stop(view: &mut ViewState) -> Command {
@@ -387,7 +397,7 @@ mod tests {
         let mut view = ViewState::default();
         type_text(&mut view, "nhalf a no");
         assert_eq!(control_c(&mut view), Some(Command::Stop));
-        assert_eq!(view.load, Load::Stopping);
+        assert_eq!(view.load, Load::Interrupted);
         assert_eq!(control_c(&mut view), None);
         assert_eq!(view.load, Load::EndNow);
     }

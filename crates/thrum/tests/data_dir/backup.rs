@@ -22,7 +22,7 @@ fn what_is_restored_is_what_was_there() {
     let expected = |file| {
         json!({
             "file": file, "taken_at": null, "bytes": null, "sessions": 3, "subscriptions": 1, "queued": 1, "inflight": 2,
-            "messages": 4, "retained": 2, "damaged_places": 0,
+            "messages": 4, "retained": 2, "damaged_places": 0, "gone_parts": 0,
         })
     };
     assert_eq!(

@@ -50,6 +50,30 @@ fn what_is_added_is_listed_and_lifted() {
 }
 
 #[test]
+fn one_client_of_a_user_or_of_an_address_is_banned_and_lifted() {
+    let folder = Folder::empty("bans-one");
+    for who in ["--user jo", "--address 2001:db8::7"] {
+        folder.printed(&format!("bans add --client-id meter-7 {who} --data-dir ."));
+    }
+    let found = bans(&folder);
+    let who =
+        |ban: &Value| [&ban["client_id"], &ban["username"], &ban["address"]].map(Clone::clone);
+    assert_eq!(
+        found.iter().map(who).collect::<Vec<_>>(),
+        [
+            [json!("meter-7"), json!("jo"), Value::Null],
+            [json!("meter-7"), Value::Null, json!("2001:db8::/64")],
+        ]
+    );
+    folder.printed("bans rm --client-id meter-7 --user jo --data-dir .");
+    folder.printed("bans rm --client-id meter-7 --address 2001:db8::8 --data-dir .");
+    assert_eq!(bans(&folder).len(), 0);
+    let wide = "error: --client-id with --address takes one address, and no network\n";
+    let line = "bans add --client-id a --address 192.0.2.0/24 --data-dir .";
+    folder.check_fails(line, 2, wide);
+}
+
+#[test]
 fn each_change_says_what_is_in_force() {
     let folder = Folder::empty("bans-said");
     let said = |line: &str| String::from_utf8(folder.thrum(line).stderr).unwrap();
@@ -105,7 +129,8 @@ fn what_cannot_be_done_is_said() {
     let short = "error: --for: a ban takes at least a second\n";
     folder.check_fails("bans add --user jo --for 1ms --data-dir .", 2, short);
     std::fs::write(folder.path("bans.jsonl"), "{}\n").unwrap();
-    let wrong = "error: ./bans.jsonl:1: expected one of client_id, username and address; mend the line or remove it\n";
+    let wrong = "error: ./bans.jsonl:1: expected client_id, username or address, or client_id with one of the others; mend the line or \
+         remove it\n";
     folder.check_fails("bans ls --data-dir .", 2, wrong);
     folder.check_fails("bans add --user jo --data-dir .", 2, wrong);
 }

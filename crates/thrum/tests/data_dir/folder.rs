@@ -183,6 +183,7 @@ fn write_state(store: &mut Store<RealDisk>) {
             retain_handling: RetainHandling::Never,
         },
         identifier: 7,
+        owed: None,
     }));
     batch.push(&Change::Will(Will {
         session: 2,

@@ -1,5 +1,6 @@
 //! The TLS layer: its options, what they are made into once, and one session of either end.
 
+mod chain;
 mod client_verifier;
 mod config;
 mod incoming;
@@ -51,6 +52,9 @@ pub struct TlsOptions {
 pub struct ServerTlsOptions {
     /// The certificate for clients that ask for no name, or for one that no certificate has.
     pub files: KeyPairFiles,
+    /// Certificates in PEM that may stand between those of the listener and their authorities: what the files of these
+    /// lack is taken from it.
+    pub chain_file: Option<PathBuf>,
     /// Further certificates, chosen by the DNS names in each; the first of several that fit the
     /// client's algorithms. A star stands for one label.
     pub sni: Vec<KeyPairFiles>,
@@ -138,6 +142,7 @@ impl ServerTlsOptions {
             },
             sni: Vec::new(),
             client_certificate: ClientCertificate::None,
+            chain_file: None,
             ca_file: None,
             crl_files: Vec::new(),
             min_version: TlsVersion::V1_2,

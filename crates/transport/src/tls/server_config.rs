@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateRevocationListDer, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
@@ -12,6 +12,7 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::acceptor::{AcceptorError, ServerCertificate};
 use crate::certificate::{is_revocation_list, list_overdue, out_of_date, validity};
+use crate::tls::chain::completed;
 use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::pem::{
     FileError, authorities, certificates, key_pair_fault, private_key, revocation_lists,
@@ -71,10 +72,19 @@ fn server_names(
     provider: &CryptoProvider,
     (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
 ) -> Result<ServerNames, AcceptorError> {
-    let default = certified_key(&options.files, provider, (shown, warnings))?;
+    let more = options
+        .chain_file
+        .as_deref()
+        .map(certificates)
+        .transpose()?;
+    let more = more.unwrap_or_default();
+    let certified_key = |files: &KeyPairFiles, shown: &mut Vec<_>, warnings: &mut Vec<_>| {
+        certified_key((files, &more), provider, (shown, warnings))
+    };
+    let default = certified_key(&options.files, shown, warnings)?;
     let mut names = ServerNames::new(default);
     for files in &options.sni {
-        if !names.add(certified_key(files, provider, (shown, warnings))?) {
+        if !names.add(certified_key(files, shown, warnings)?) {
             warnings.push(format!(
                 "the certificate '{}' is never chosen: it has no DNS name among its subject \
                  alternative names; issue it with the names of its hosts",
@@ -86,11 +96,11 @@ fn server_names(
 }
 
 fn certified_key(
-    files: &KeyPairFiles,
+    (files, more): (&KeyPairFiles, &[CertificateDer<'static>]),
     provider: &CryptoProvider,
     (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
 ) -> Result<CertifiedKey, AcceptorError> {
-    let chain = certificates(&files.cert_file)?;
+    let chain = completed(certificates(&files.cert_file)?, more);
     let key = private_key(&files.key_file)?;
     let validity = chain.first().and_then(validity);
     shown.extend(validity.map(|validity| ServerCertificate {

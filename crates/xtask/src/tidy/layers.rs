@@ -9,7 +9,7 @@ use crate::workspace::Package;
 const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "protocol", "routing", "rules"]),
-    ("library", &["report", "settings", "transport"]),
+    ("library", &["files", "report", "settings", "transport"]),
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth", "connectors", "cluster"]),
@@ -17,7 +17,8 @@ const ROWS: [(&str, &[&str]); 8] = [
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.
-const DEVELOPMENT: [&str; 7] = [
+const DEVELOPMENT: [&str; 8] = [
+    "attacks",
     "testkit",
     "xtask",
     "counts",

@@ -1,8 +1,13 @@
 //! The retain flag and retained messages.
 
-use thrum_conformance::packets::{Version, unique};
+use thrum_conformance::broker::is_mosquitto;
+use thrum_conformance::packets::{Connect, Version, first, unique};
+use thrum_conformance::{Broker, Wire};
 
 use crate::{client, message, send};
+
+/// Retain available.
+const RETAIN_AVAILABLE: u8 = 0x25;
 
 // [MQTT-3.3.1-5] [MQTT-3.3.1-9] [MQTT3-3.3.1-5] [MQTT3-3.3.1-6] [MQTT3-3.3.1-7] [MQTT3-3.3.1-8]
 #[test]
@@ -141,4 +146,71 @@ fn shared_subscription_replays_nothing() {
     member.subscribe(&format!("$share/g/{topic}"), 1);
     member.expect_nothing_before_pingresp();
     send(&message(Version::V5, &topic, 1, "").retain());
+}
+
+// [MQTT-3.3.1-5] [MQTT3-3.3.1-5] The limit is the broker's own.
+#[test]
+fn a_message_over_the_limit_is_refused_as_a_whole_or_takes_the_place_of_the_old_one() {
+    if is_mosquitto() {
+        return;
+    }
+    let broker = Broker::start_with(&[("THRUM_LIMITS__RETAINED_PAYLOAD", "10")]);
+    let fresh = |version| Wire::fresh(broker.address(), version);
+    for version in Version::ALL {
+        for qos in [0, 1] {
+            let topic = unique("r/");
+            let mut publisher = fresh(version);
+            publisher.deliver(&message(version, &topic, 1, "old").retain());
+            let mut live = fresh(version);
+            live.subscribe(&topic, 0);
+            assert_eq!(live.publish().payload, b"old");
+            let long = message(version, &topic, qos, "longer than the limit").retain();
+            let is_refused = version == Version::V5 && qos == 1;
+            if is_refused {
+                publisher.send(&long.bytes());
+                publisher.expect_ack(first::PUBACK, long.packet_id, &[0x97]);
+            } else {
+                publisher.deliver(&long);
+                assert_eq!(live.publish().payload, b"longer than the limit");
+            }
+            publisher.expect_nothing_before_pingresp();
+            live.expect_nothing_before_pingresp();
+            let mut late = fresh(version);
+            late.subscribe(&topic, 0);
+            if is_refused {
+                assert_eq!(late.publish().payload, b"old");
+            }
+            late.expect_nothing_before_pingresp();
+        }
+    }
+}
+
+// [MQTT-3.2.2-13] [MQTT-3.2.2-14]
+#[test]
+fn a_broker_without_retained_messages_announces_it_and_refuses_them() {
+    if is_mosquitto() {
+        return;
+    }
+    for setting in [
+        ("THRUM_LIMITS__RETAINED_MESSAGES", "0"),
+        ("THRUM_LIMITS__RETAIN_AVAILABLE", "false"),
+    ] {
+        let broker = Broker::start_with(&[setting]);
+        let connect = Connect::new(Version::V5);
+        let (mut wire, connack) = Wire::connect(broker.address(), &connect);
+        assert_eq!(connack.properties.number(RETAIN_AVAILABLE), Some(0));
+        wire.send(&message(Version::V5, "t", 1, "x").retain().bytes());
+        wire.expect_end(0x9A);
+        // 3.x cannot be told: the message is one like others.
+        for version in [Version::V31, Version::V311] {
+            let mut live = Wire::fresh(broker.address(), version);
+            live.subscribe("t", 0);
+            let mut publisher = Wire::fresh(broker.address(), version);
+            publisher.deliver(&message(version, "t", 1, "x").retain());
+            assert_eq!(live.publish().payload, b"x");
+            let mut late = Wire::fresh(broker.address(), version);
+            late.subscribe("t", 0);
+            late.expect_nothing_before_pingresp();
+        }
+    }
 }

@@ -270,19 +270,22 @@ fn unacknowledged_share_of_a_member_that_ends_goes_to_another() {
     assert_eq!(staying.take().payload, b"x");
 }
 
+/// Topic filters that one packet may have, by default.
+const PACKET_FILTERS: usize = 256;
+
 // [MQTT-3.8.4-1] A large SUBSCRIBE is one SUBSCRIBE.
 #[test]
-fn thousand_filters_in_one_packet_get_a_thousand_codes() {
+fn many_filters_in_one_packet_get_as_many_codes() {
     for version in Version::STANDARD {
         let name = unique("k");
-        let filters: Vec<_> = (0..1_000)
+        let filters: Vec<_> = (0..PACKET_FILTERS)
             .map(|number| format!("{name}/{number}/+"))
             .collect();
         let requests: Vec<_> = filters.iter().map(|filter| (filter.as_str(), 1)).collect();
         let (mut wire, _) = Wire::connect(broker(), &Connect::new(version));
         wire.send(&subscribe(version, 7, &requests));
-        wire.expect_ack(0x90, 7, &[1; 1_000]);
-        send(&message(version, &format!("{name}/999/x"), 1, "x"));
+        wire.expect_ack(0x90, 7, &[1; PACKET_FILTERS]);
+        send(&message(version, &format!("{name}/255/x"), 1, "x"));
         assert_eq!(wire.take().payload, b"x");
         let names: Vec<_> = filters.iter().map(String::as_str).collect();
         wire.send(&unsubscribe(version, 8, &names));
@@ -290,11 +293,29 @@ fn thousand_filters_in_one_packet_get_a_thousand_codes() {
             0xB0,
             8,
             if version == Version::V5 {
-                &[0; 1_000]
+                &[0; PACKET_FILTERS]
             } else {
                 &[]
             },
         );
+    }
+}
+
+// [MQTT-3.8.4-6] [MQTT3-3.8.4-5]
+#[test]
+fn each_filter_beyond_the_limit_of_a_packet_is_refused() {
+    for version in Version::STANDARD {
+        let name = unique("l");
+        let filters: Vec<_> = (0..1_000)
+            .map(|number| format!("{name}/{number}"))
+            .collect();
+        let requests: Vec<_> = filters.iter().map(|filter| (filter.as_str(), 1)).collect();
+        let (mut wire, _) = Wire::connect(broker(), &Connect::new(version));
+        wire.send(&subscribe(version, 7, &requests));
+        let refusal = if version == Version::V5 { 0x97 } else { 0x80 };
+        let mut codes = [refusal; 1_000];
+        codes[..PACKET_FILTERS].fill(1);
+        wire.expect_ack(0x90, 7, &codes);
     }
 }
 

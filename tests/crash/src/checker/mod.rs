@@ -98,6 +98,10 @@ pub struct Checker {
     groups: Groups,
     retained: Retained,
     violations: Vec<Violation>,
+    /// The disk failed at some time: wills of sessions without expiry were perhaps kept in memory only.
+    has_faulted: bool,
+    /// The broker was told to stop.
+    is_stopping: bool,
     counts: Counts,
     /// Times and events of the last [`PASSING_MILLIS`], oldest first, one for each time.
     recent: VecDeque<(Millis, u64)>,
@@ -132,6 +136,8 @@ impl Checker {
             groups: Groups::default(),
             retained: Retained::default(),
             violations: Vec::new(),
+            has_faulted: false,
+            is_stopping: false,
             counts: Counts::default(),
             recent: VecDeque::new(),
         }
@@ -152,6 +158,7 @@ impl Checker {
             }
             Event::Killed => self.killed(),
             Event::Faulty => {
+                self.has_faulted = true;
                 self.counts.faults += 1;
                 self.clock.faulty_since = Some(self.clock.event);
                 self.clock.is_tolerant = true;
@@ -187,7 +194,7 @@ impl Checker {
 
     /// Whether the disk failed since the last quiet moment, so that refusals are to be expected.
     pub fn is_tolerant(&self) -> bool {
-        self.clock.is_tolerant
+        self.clock.is_tolerant || self.is_stopping
     }
 
     /// Deliveries that have to come and have not yet.
@@ -334,7 +341,7 @@ impl Checker {
 
     /// The broker may refuse while its disk fails, and only then.
     fn refused(&mut self, client: ClientIndex, message: Option<MessageNumber>, text: String) {
-        if self.clock.is_tolerant {
+        if self.is_tolerant() {
             self.counts.refused += 1;
         } else {
             self.blame(Some(client), message, text);

@@ -95,7 +95,7 @@ impl Presence {
 
     pub(super) fn connection_ended(&mut self, end: End, at: Millis) {
         if let Some(connect) = self.pending.take() {
-            self.exists = self.after_unanswered(&connect);
+            self.exists = self.after_unanswered(&connect, at);
         } else if self.expiry_secs == 0 && self.exists == Exists::Yes {
             self.exists = match end {
                 // A session without expiry is never on the disk.
@@ -124,12 +124,43 @@ impl Presence {
     }
 
     /// A CONNECT was sent and its connection ended before the CONNACK.
-    fn after_unanswered(&self, connect: &Connect) -> Exists {
+    fn after_unanswered(&self, connect: &Connect, at: Millis) -> Exists {
         let keeps = connect.expiry_secs > 0;
+        // The session may have ended by then, and the CONNECT have begun another one.
+        let may_be_another = self.expires_min.is_some_and(|limit| at >= limit);
         match self.exists {
-            Exists::Yes if keeps && !connect.clean => Exists::Yes,
+            Exists::Yes if keeps && !connect.clean && !may_be_another => Exists::Yes,
             Exists::No if !keeps => Exists::No,
             _ => Exists::Maybe,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONNECT: Connect = Connect {
+        clean: false,
+        expiry_secs: 2,
+        will: None,
+    };
+
+    /// What is known after a CONNECT without an answer, whose connection ended so long after the one before.
+    fn after_unanswered(later: Millis) -> Presence {
+        let mut presence = Presence::default();
+        presence.connecting(&CONNECT);
+        presence.connected(&CONNECT, false, 1_000).unwrap();
+        presence.connection_ended(End::Crash, 2_000);
+        presence.started(2_500);
+        presence.connecting(&CONNECT);
+        presence.connection_ended(End::Crash, 2_000 + later);
+        presence
+    }
+
+    #[test]
+    fn a_connect_without_an_answer_may_have_begun_another_session_once_the_old_one_may_have_expired() {
+        assert!(after_unanswered(1_999).is_certain());
+        assert!(!after_unanswered(2_000).is_certain());
     }
 }

@@ -57,6 +57,16 @@ impl Checker {
         }
     }
 
+    /// The broker is told to stop: it publishes the will of everyone who is connected.
+    pub fn stops(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// It has ended.
+    pub fn stopped(&mut self) {
+        self.is_stopping = false;
+    }
+
     /// A will with a CONNECT that is sent is asked for, the one before it is still armed.
     pub(super) fn will_asked(&mut self, client: ClientIndex, connect: &Connect) {
         let wills = &mut self.clients[client].wills;
@@ -145,11 +155,13 @@ impl Checker {
         let Some(will) = wills.armed.take() else {
             return;
         };
-        // The will of a session without expiry is not on the disk; one that waits may be cancelled by the CONNECT.
-        if expiry_secs == 0 || (is_opening && will.delay > 0) {
+        // One that waits may be cancelled by the CONNECT. That of a session without expiry is on the disk, if that worked.
+        let is_kept = expiry_secs > 0 || !(is_opening || self.has_faulted);
+        if !is_kept || (is_opening && will.delay > 0) {
             return;
         }
-        if will.delay == 0 {
+        // Who stops in order publishes them all.
+        if will.delay == 0 || expiry_secs == 0 || self.is_stopping {
             return self.will_is_due(will.number);
         }
         let due_min = at + will.delay.min(Millis::from(expiry_secs) * 1_000);

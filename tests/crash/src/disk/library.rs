@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use super::compile::compile;
 use super::loss::{Lost, Memory, lose_power};
 
 /// What the library is to do, from its next operation on; by default nothing but note.
@@ -60,9 +60,8 @@ impl LossyDisk {
     /// There is no C compiler, or the folder cannot be created.
     pub fn new(data: &Path, side: &Path) -> Self {
         fs::create_dir_all(side).expect("the side folder can be created");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/lossy_disk.c");
         let library = side.with_extension("so");
-        compile(&source, &library);
+        compile("lossy_disk.c", &library);
         let disk = Self {
             library,
             data: data.to_owned(),
@@ -142,33 +141,4 @@ impl LossyDisk {
         self.control(Control::default());
         lost
     }
-}
-
-fn compile(source: &Path, library: &Path) {
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let output = Command::new(&compiler)
-        .args([
-            "-std=gnu17",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-shared",
-            "-fPIC",
-            "-o",
-        ])
-        .args([library, source])
-        .output()
-        .unwrap_or_else(|error| {
-            panic!(
-                "the loss of power needs a C compiler, and `{compiler}` does not start ({error}): \
-                 install one, such as the package gcc, or name one with CC"
-            )
-        });
-    assert!(
-        output.status.success(),
-        "`{compiler}` does not build {}:\n{}",
-        source.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
 }

@@ -4,9 +4,11 @@
 //!   broker + library (preload/lossy_disk.c) --notes--> side folder --after the kill--> loss::lose_power --> data folder
 //! ```
 
+mod compile;
 mod library;
 mod loss;
 mod notes;
 
+pub(crate) use compile::compile;
 pub use library::{Control, KillWhen, LossyDisk, Seen};
 pub use loss::{Lost, Memory};

@@ -5,10 +5,12 @@ mod plan;
 mod report;
 mod rounds;
 mod stage;
+mod storm;
 
 pub use faults::run_with_faults;
 pub use plan::Plan;
 pub use rounds::{run, run_without_kills};
+pub use storm::{Storm, run_in_storm};
 
 use crate::checker::Counts;
 use crate::disk::Lost;

@@ -31,6 +31,10 @@ pub(super) struct Run {
     pub(super) scratch: PathBuf,
     pub(super) disk: Option<LossyDisk>,
     pub(super) kills: u64,
+    /// More for the broker's environment.
+    pub(super) environment: Vec<(String, String)>,
+    /// Its configuration file.
+    pub(super) config: Option<PathBuf>,
     starts: u64,
     lost: Lost,
     max_disk: &'static str,
@@ -52,6 +56,8 @@ impl Run {
             random,
             scratch,
             kills: 0,
+            environment: Vec::new(),
+            config: None,
             starts: 0,
             lost: Lost::default(),
             max_disk,
@@ -78,6 +84,7 @@ impl Run {
         let workers = self.plan.workers.unwrap_or(by_kill);
         let disk = self.disk.as_ref();
         let mut environment = disk.map(LossyDisk::environment).unwrap_or_default();
+        environment.extend(self.environment.iter().cloned());
         let max_disk = "THRUM_STORAGE__MAX_DISK".to_owned();
         environment.push((max_disk, self.max_disk.to_owned()));
         // The logs of the last few starts stay for a report.
@@ -86,6 +93,7 @@ impl Run {
             data: is_durable.then(|| self.scratch.join("data")),
             workers,
             environment,
+            config: self.config.clone(),
             log: self.scratch.join(log),
         })
     }

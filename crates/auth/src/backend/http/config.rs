@@ -6,8 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::HeaderLine;
 use crate::backend::settings::{IN_FLIGHT_DEFAULT, ServerUrl, TIMEOUT_DEFAULT};
-use crate::config::{DurationSchema, TextsSchema, duration};
+use crate::config::{DurationSchema, SecretTextsSchema, TextsSchema, duration};
 
 /// An HTTP service that says who may come in, and who may do what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,10 +26,10 @@ pub struct HttpConfig {
     /// `username`, `password` and `peer`, each with the placeholder of its name.
     #[schemars(with = "TextsSchema")]
     pub body: Vec<String>,
-    /// Headers sent with every request, as `"name: value"`. No place for secrets: they are shown with the
-    /// configuration. Default `[]`.
-    #[schemars(with = "TextsSchema")]
-    pub headers: Vec<String>,
+    /// Headers sent with every request, as `"name: value"`. Values are not shown with the configuration, yet stand in its
+    /// file: a token has a better place in `bearer_file`. Default `[]`.
+    #[schemars(with = "SecretTextsSchema")]
+    pub headers: Vec<HeaderLine>,
     /// File that holds a token and nothing else, sent as `Authorization: Bearer …`. Default `""`: no token.
     #[schemars(with = "String")]
     pub bearer_file: PathBuf,

@@ -2,6 +2,7 @@
 
 mod answer;
 mod config;
+mod header;
 mod request;
 
 use std::error::Error as _;
@@ -13,6 +14,7 @@ use thrum_access::{Login, Question, Source};
 use tokio::sync::Semaphore;
 
 pub use config::{ContentType, HttpConfig, HttpMethod};
+pub use header::HeaderLine;
 
 use super::gate::Gate;
 use super::pool::CONNECT_TIME_MAX;
@@ -190,11 +192,18 @@ fn client(config: &HttpConfig, lines: usize) -> Result<Client, SetupError> {
 
 fn headers(config: &HttpConfig) -> Result<HeaderMap, SetupError> {
     let mut headers = HeaderMap::new();
-    for header in &config.headers {
-        let bad = || SetupError::setting("headers", format!("{header:?} is not \"name: value\""));
-        let (name, value) = header.split_once(':').ok_or_else(bad)?;
+    for (index, header) in config.headers.iter().enumerate() {
+        // It may hold a secret.
+        let bad = || {
+            SetupError::setting(
+                "headers",
+                format!("number {} is not \"name: value\"", index + 1),
+            )
+        };
+        let (name, value) = header.expose().split_once(':').ok_or_else(bad)?;
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        let value = HeaderValue::from_str(value.trim()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| bad())?;
+        value.set_sensitive(true);
         headers.insert(key, value);
     }
     if let Some(token) = secret_of("bearer_file", &config.bearer_file)? {

@@ -206,6 +206,7 @@ fn login() -> Login {
             ..Identity::default()
         },
         is_username_verified: false,
+        is_known_there: false,
         password: Some(Secret::from("token")),
         version: Version::V5,
         method: None,

@@ -22,7 +22,7 @@ use super::pool::Pool;
 use super::record::Decoy;
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
-use crate::hash::Hasher;
+use crate::hash::{For, Hasher};
 use crate::template::{Place, Template, Values};
 use filter::Filter;
 use line::{Bind, Connector, NO_SUCH_OBJECT, SUCCESS};
@@ -121,7 +121,7 @@ impl Ldap {
         if let Some(password) = &login.password {
             let verdict = match self.method {
                 LdapMethod::Bind => self.bind(&entry, password).await?,
-                LdapMethod::Compare => self.compare(&entry, password).await?,
+                LdapMethod::Compare => self.compare(&entry, password, For::login(login)).await?,
             };
             if let Some(verdict) = verdict {
                 return Ok(verdict);
@@ -205,6 +205,7 @@ impl Ldap {
         &self,
         entry: &Entry,
         password: &Secret,
+        whom: For<'_>,
     ) -> Result<Option<Verdict>, BackendError> {
         let mut is_known = false;
         for stored in self.attributes.passwords(entry) {
@@ -212,7 +213,7 @@ impl Ldap {
                 Stored::Compared(is_right) => is_right,
                 Stored::Slow(hash) => {
                     self.decoy.keep(hash);
-                    self.hasher.verify(hash, password).await?
+                    self.hasher.verify(hash, password, whom).await?
                 }
                 Stored::Unknown => continue,
             };

@@ -40,6 +40,9 @@ pub(super) fn check(scenario: &Scenario, reader: &mut Reader<'_>) {
     check_faults(scenario, reader);
 }
 
+/// Stands for the text of a run.
+const RUN: &str = "0";
+
 fn check_client(scenario: &Scenario, group: &Group, reader: &mut Reader<'_>) {
     let path = |key: &str| format!("groups.{}.{key}", group.name);
     let client = &group.client;
@@ -110,8 +113,8 @@ fn check_subscribe(
         reader.blame(&filters_path, &format!("give 1 to {FILTERS_MAX} filters"));
     }
     for filter in &subscribe.filters {
-        check_places(filter, &["{i}", "{p}"], &filters_path, reader);
-        let filled = fill(filter, 1, "").replace("{p}", "1");
+        check_places(filter, &["{i}", "{p}", "{run}"], &filters_path, reader);
+        let filled = fill(filter, 1, RUN).replace("{p}", "1");
         let Ok(parsed) = TopicFilter::parse(&filled) else {
             let message = format!("'{filter}' is no topic filter");
             reader.blame(&filters_path, &message);
@@ -167,8 +170,8 @@ fn check_faults(scenario: &Scenario, reader: &mut Reader<'_>) {
 }
 
 fn check_topic(topic: &str, path: &str, reader: &mut Reader<'_>) {
-    check_places(topic, &["{i}"], path, reader);
-    if !is_valid_name(&fill(topic, 1, "")) {
+    check_places(topic, &["{i}", "{run}"], path, reader);
+    if !is_valid_name(&fill(topic, 1, RUN)) {
         reader.blame(path, &format!("'{topic}' is no topic name"));
     }
 }

@@ -274,7 +274,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "t/{i}",
         "t/{n}",
-        "groups.a.publish.topic: nothing is known to put at '{n}': places are {i}, {i%N}",
+        "groups.a.publish.topic: nothing is known to put at '{n}': places are {i}, {run}, {i%N}",
     ),
     (
         "filter = \"t/#\"",

@@ -113,6 +113,11 @@ impl BanBook {
         self.is_banned(SubjectRef::ClientId(client_id), now)
     }
 
+    /// Whether this one client is banned, by its identifier together with its user, or with where it comes from.
+    pub fn is_client_banned(&self, who: &Who<'_>, now: Time) -> bool {
+        self.is_banned(who.client(), now)
+    }
+
     /// Whether the user is banned.
     pub fn is_username_banned(&self, username: &str, now: Time) -> bool {
         self.is_banned(SubjectRef::Username(username), now)
@@ -126,6 +131,7 @@ impl BanBook {
         let (list, now) = (self.list(), self.seconds(now));
         let has = |subject| list.find(subject, now).is_some();
         has(SubjectRef::ClientId(who.client_id))
+            || has(who.client())
             || who
                 .username
                 .is_some_and(|name| has(SubjectRef::Username(name)))

@@ -1,12 +1,15 @@
 //! The file of bans: a line of JSON for each, rewritten as a whole.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thrum_files::Folder;
 
 use super::list::{Ban, BanList, Subject};
+use crate::config::Network;
 use crate::file_stamp::FileStamp;
 
 /// Longest file that is read: some hundred thousand bans take 20 MiB.
@@ -76,19 +79,54 @@ impl Line {
             Subject::ClientId(id) => line.client_id = Some(id.clone()),
             Subject::Username(name) => line.username = Some(name.clone()),
             Subject::Network(network) => line.address = Some(network.to_string()),
+            Subject::ClientOfUser {
+                client_id,
+                username,
+            } => {
+                line.client_id = Some(client_id.clone());
+                line.username = Some(username.clone());
+            }
+            Subject::ClientFrom { client_id, network } => {
+                line.client_id = Some(client_id.clone());
+                line.address = Some(network.to_string());
+            }
         }
         line
     }
 
     fn ban(self) -> Result<Ban, String> {
+        let network = |address: String| {
+            let network = address.parse::<Network>();
+            network.map_err(|error| format!("address {address:?}: {error}"))
+        };
         let subject = match (self.client_id, self.username, self.address) {
             (Some(id), None, None) => Subject::ClientId(id),
             (None, Some(name), None) => Subject::Username(name),
-            (None, None, Some(address)) => {
-                let network = address.parse();
-                Subject::Network(network.map_err(|error| format!("address {address:?}: {error}"))?)
+            (None, None, Some(address)) => Subject::Network(network(address)?),
+            (Some(client_id), Some(username), None) => Subject::ClientOfUser {
+                client_id,
+                username,
+            },
+            (Some(client_id), None, Some(address)) => {
+                // What is looked up is the site of a client, never a wider network.
+                let network = network(address)?;
+                let site = Network::of_client(network.address());
+                if network != site && network != Network::of_address(network.address()) {
+                    return Err(
+                        "a client_id with an address takes one address, and no network".to_owned(),
+                    );
+                }
+                Subject::ClientFrom {
+                    client_id,
+                    network: site,
+                }
             }
-            _ => return Err("expected one of client_id, username and address".to_owned()),
+            _ => {
+                return Err(
+                    "expected client_id, username or address, or client_id with one of the others"
+                        .to_owned(),
+                );
+            }
         };
         Ok(Ban {
             subject,
@@ -98,6 +136,15 @@ impl Line {
             until: self.until,
         })
     }
+}
+
+fn read(file: File) -> io::Result<String> {
+    let len = file.metadata()?.len();
+    if len > BYTES_MAX {
+        let what = format!("it has {len} bytes, the limit is {BYTES_MAX}");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    io::read_to_string(file)
 }
 
 /// Where the bans are kept.
@@ -132,7 +179,14 @@ impl BanFile {
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
     pub fn load(&self) -> Result<BanList, BanFileError> {
-        let text = match self.read() {
+        self.read_from(|| read(File::open(&self.path)?))
+    }
+
+    fn read_from(
+        &self,
+        text: impl FnOnce() -> io::Result<String>,
+    ) -> Result<BanList, BanFileError> {
+        let text = match text() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(source) => {
@@ -158,15 +212,6 @@ impl BanFile {
         Ok(list)
     }
 
-    fn read(&self) -> io::Result<String> {
-        let len = fs::metadata(&self.path)?.len();
-        if len > BYTES_MAX {
-            let what = format!("it has {len} bytes, the limit is {BYTES_MAX}");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
-        }
-        fs::read_to_string(&self.path)
-    }
-
     /// Reads the bans, changes them and writes the file anew if `change` says that it changed something. Two that do so
     /// at a time wait for each other; a reader sees the old file or the new one.
     ///
@@ -181,40 +226,31 @@ impl BanFile {
             source,
         };
         // The file itself is replaced, so the folder stands for it.
-        let folder = File::open(self.folder()).map_err(failed)?;
+        let folder = Folder::around(&self.path).map_err(failed)?;
         folder.lock().map_err(failed)?;
-        let mut list = self.load()?;
+        let mut list = self.read_from(|| {
+            let file = folder.change(self.name())?;
+            read(file)
+        })?;
         let (is_changed, outcome) = change(&mut list);
         if is_changed {
-            self.replace(&list).map_err(failed)?;
-            folder.sync_all().map_err(failed)?;
+            self.replace(&folder, &list).map_err(failed)?;
         }
         Ok(outcome)
     }
 
-    fn replace(&self, list: &BanList) -> io::Result<()> {
-        let mut text = Vec::new();
-        for ban in list.sorted() {
-            serde_json::to_writer(&mut text, &Line::new(ban))?;
-            text.push(b'\n');
-        }
-        let mut name = self.path.clone().into_os_string();
-        name.push(".new");
-        let beside = PathBuf::from(name);
-        let mut file = File::create(&beside)?;
-        if let Ok(old) = fs::metadata(&self.path) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&beside, &self.path)
+    fn replace(&self, folder: &Folder, list: &BanList) -> io::Result<()> {
+        folder.replace(self.name(), |to| {
+            for ban in list.sorted() {
+                serde_json::to_writer(&mut *to, &Line::new(ban))?;
+                to.write_all(b"\n")?;
+            }
+            Ok(())
+        })
     }
 
-    fn folder(&self) -> &Path {
-        let folder = self.path.parent();
-        folder
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or_else(|| Path::new("."))
+    fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
     }
 
     /// What the file is now; none if there is none.
@@ -225,12 +261,14 @@ impl BanFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A folder of the test's own, removed at its end.
-    struct Folder(PathBuf);
+    struct Place(PathBuf);
 
-    impl Folder {
+    impl Place {
         fn new(name: &str) -> Self {
             let path =
                 std::env::temp_dir().join(format!("thrum-bans-{name}-{}", std::process::id()));
@@ -243,7 +281,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for Place {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).ok();
         }
@@ -266,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let folder = Folder::new("round");
+        let folder = Place::new("round");
         let file = folder.file();
         assert!(file.load().unwrap().is_empty());
         assert_eq!(file.stamp(), None);
@@ -275,6 +313,14 @@ mod tests {
             Subject::Username("j\u{f6}".into()),
             Subject::Network("192.0.2.0/24".parse().unwrap()),
             Subject::Network("2001:db8::1".parse().unwrap()),
+            Subject::ClientOfUser {
+                client_id: "meter-7".into(),
+                username: "jo".into(),
+            },
+            Subject::ClientFrom {
+                client_id: "meter-7".into(),
+                network: Network::of_client("2001:db8::1".parse().unwrap()),
+            },
         ];
         for subject in &subjects {
             file.edit(|list| added(list, subject.clone())).unwrap();
@@ -286,8 +332,24 @@ mod tests {
     }
 
     #[test]
+    fn a_link_in_the_folder_is_not_written_through() {
+        let folder = Place::new("link");
+        let file = folder.file();
+        let victim = folder.0.join("victim");
+        fs::write(&victim, "").unwrap();
+        let add = || file.edit(|list| added(list, Subject::ClientId("a".into())));
+        std::os::unix::fs::symlink(&victim, folder.0.join("bans.jsonl.new")).unwrap();
+        add().unwrap();
+        fs::remove_file(file.path()).unwrap();
+        std::os::unix::fs::symlink(&victim, file.path()).unwrap();
+        let error = add().unwrap_err().to_string();
+        assert!(error.contains("is a symbolic link"), "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "");
+    }
+
+    #[test]
     fn an_edit_that_changes_nothing_writes_nothing() {
-        let folder = Folder::new("nothing");
+        let folder = Place::new("nothing");
         let file = folder.file();
         assert_eq!(file.edit(|list| (false, list.len())).unwrap(), 0);
         assert_eq!(file.stamp(), None);
@@ -295,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_change_shows_in_the_stamp() {
-        let folder = Folder::new("stamp");
+        let folder = Place::new("stamp");
         let file = folder.file();
         file.edit(|list| added(list, Subject::ClientId("a".into())))
             .unwrap();
@@ -308,16 +370,21 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_named() {
-        let folder = Folder::new("wrong");
+        let folder = Place::new("wrong");
         let file = folder.file();
         for (text, expected) in [
             (
                 "\n{}",
-                ":2: expected one of client_id, username and address; mend the line or remove it",
+                ":2: expected client_id, username or address, or client_id with one of the others; mend the line or remove it",
             ),
             (
-                "{\"client_id\":\"a\",\"username\":\"b\"}",
-                ":1: expected one of client_id, username and address; mend the line or remove it",
+                "{\"address\":\"192.0.2.1\",\"username\":\"b\"}",
+                ":1: expected client_id, username or address, or client_id with one of the others; mend the line or \
+                 remove it",
+            ),
+            (
+                "{\"client_id\":\"a\",\"address\":\"192.0.2.0/24\"}",
+                ":1: a client_id with an address takes one address, and no network; mend the line or remove it",
             ),
             (
                 "{\"address\":\"here\"}",

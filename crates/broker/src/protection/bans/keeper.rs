@@ -1,5 +1,6 @@
 //! The thread that keeps the bans of a node and their files the same: no worker waits for a disk.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
@@ -69,14 +70,19 @@ impl BanKeeper {
         book: Arc<BanBook>,
         clock: impl Fn() -> Time + Send + 'static,
     ) -> Result<Option<Self>, BanFileError> {
-        let named = Some(&config.protection.bans).filter(|path| !path.as_os_str().is_empty());
-        let data_dir = Some(&config.node.data_dir).filter(|path| !path.as_os_str().is_empty());
-        let named = named.map(|path| BanFile::at(path.clone()));
-        let Some(file) = named.or_else(|| data_dir.map(|path| BanFile::in_data_dir(path))) else {
+        let Some(file) = configured(config) else {
             return Ok(None);
         };
-        let temporary = data_dir.map(|path| BanFile::temporary_in(path));
+        let temporary = data_dir(config).map(|path| BanFile::temporary_in(path));
         Self::start(file, temporary, book, clock).map(Some)
+    }
+
+    /// Reads the file that the configuration names, and forgets it.
+    ///
+    /// # Errors
+    /// As [`BanKeeper::start`].
+    pub(crate) fn check(config: &Config) -> Result<(), BanFileError> {
+        configured(config).map_or(Ok(()), |file| file.load().map(drop))
     }
 
     /// Ends the thread; it may take as long as reading the file does.
@@ -86,6 +92,17 @@ impl BanKeeper {
             tracing::error!("the thread of the bans ended by a panic");
         }
     }
+}
+
+/// The file of bans: the one that is named, or that of the data directory.
+fn configured(config: &Config) -> Option<BanFile> {
+    let named = Some(&config.protection.bans).filter(|path| !path.as_os_str().is_empty());
+    let named = named.map(|path| BanFile::at(path.clone()));
+    named.or_else(|| data_dir(config).map(|path| BanFile::in_data_dir(path)))
+}
+
+fn data_dir(config: &Config) -> Option<&PathBuf> {
+    Some(&config.node.data_dir).filter(|path| !path.as_os_str().is_empty())
 }
 
 /// The files and what was seen in them.
@@ -104,6 +121,7 @@ impl Files {
             self.stamp = stamp;
             match self.file.load() {
                 Ok(list) => {
+                    self.warn_of_loss();
                     tracing::info!(count = list.len(), "the list of bans was read again");
                     self.book.replace(list, now);
                 }
@@ -115,6 +133,15 @@ impl Files {
         self.book.sweep(now);
         if let Some(shown) = &mut self.temporary {
             shown.look(&self.book, now);
+        }
+    }
+
+    /// If the file is not there any more, those who are in force end with it.
+    fn warn_of_loss(&self) {
+        let bans = self.book.list().len();
+        if self.stamp.is_none() && bans > 0 {
+            let path = self.file.path().display();
+            tracing::warn!(%path, bans, "the list of bans is gone: whoever was in it may connect again");
         }
     }
 }

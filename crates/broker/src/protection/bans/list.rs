@@ -17,6 +17,20 @@ pub enum Subject {
     Username(Box<str>),
     /// Every client from this address or network.
     Network(Network),
+    /// The client of this user with this identifier; not one that another user has.
+    ClientOfUser {
+        /// Its identifier.
+        client_id: Box<str>,
+        /// Its user.
+        username: Box<str>,
+    },
+    /// The client without user name that has this identifier and comes from this network.
+    ClientFrom {
+        /// Its identifier.
+        client_id: Box<str>,
+        /// Where it comes from.
+        network: Network,
+    },
 }
 
 /// The same, borrowed.
@@ -28,6 +42,20 @@ pub enum SubjectRef<'a> {
     Username(&'a str),
     /// Every client from this address or network.
     Network(Network),
+    /// The client of this user with this identifier.
+    ClientOfUser {
+        /// Its identifier.
+        client_id: &'a str,
+        /// Its user.
+        username: &'a str,
+    },
+    /// The client without user name that has this identifier and comes from this network.
+    ClientFrom {
+        /// Its identifier.
+        client_id: &'a str,
+        /// Where it comes from.
+        network: Network,
+    },
 }
 
 impl Subject {
@@ -37,6 +65,17 @@ impl Subject {
             Self::ClientId(id) => SubjectRef::ClientId(id),
             Self::Username(name) => SubjectRef::Username(name),
             Self::Network(network) => SubjectRef::Network(*network),
+            Self::ClientOfUser {
+                client_id,
+                username,
+            } => SubjectRef::ClientOfUser {
+                client_id,
+                username,
+            },
+            Self::ClientFrom { client_id, network } => SubjectRef::ClientFrom {
+                client_id,
+                network: *network,
+            },
         }
     }
 }
@@ -48,6 +87,17 @@ impl SubjectRef<'_> {
             Self::ClientId(id) => Subject::ClientId(id.into()),
             Self::Username(name) => Subject::Username(name.into()),
             Self::Network(network) => Subject::Network(network),
+            Self::ClientOfUser {
+                client_id,
+                username,
+            } => Subject::ClientOfUser {
+                client_id: client_id.into(),
+                username: username.into(),
+            },
+            Self::ClientFrom { client_id, network } => Subject::ClientFrom {
+                client_id: client_id.into(),
+                network,
+            },
         }
     }
 }
@@ -65,6 +115,13 @@ impl fmt::Display for Subject {
             Self::ClientId(id) => write!(formatter, "client {id:?}"),
             Self::Username(name) => write!(formatter, "user {name:?}"),
             Self::Network(network) => write!(formatter, "address {network}"),
+            Self::ClientOfUser {
+                client_id,
+                username,
+            } => write!(formatter, "client {client_id:?} of user {username:?}"),
+            Self::ClientFrom { client_id, network } => {
+                write!(formatter, "client {client_id:?} from {network}")
+            }
         }
     }
 }
@@ -335,7 +392,7 @@ mod tests {
                 };
                 let is_in = |subject: &Subject| match subject {
                     Subject::Network(network) => network.contains(address),
-                    Subject::ClientId(_) | Subject::Username(_) => false,
+                    _ => false,
                 };
                 let by_address = walk(&is_in);
                 prop_assert_eq!(list.find_address(address, now).is_some(), by_address, "{}", address);

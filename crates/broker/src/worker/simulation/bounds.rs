@@ -1,17 +1,86 @@
 //! Memory has its limits, whatever clients and the disk do.
 
+use super::super::budget::HANDSHAKE_UNITS;
 use super::super::{Client, READ_BYTES};
 use super::world::{Failure, World};
 use crate::connection::Connection;
 
 /// Messages that a session writes at once, whatever the limit of the output is: on a new connection, and for one packet of the client.
 const BURST_BYTES: usize = 256 * 1024;
+/// Messages that were on their way to a session at a start, and are taken then.
+const UNDER_WAY_AT_START: usize = 100;
 /// A client is read until so many times the limit of its output waits.
 const OUTPUT_HARD_FACTOR: usize = 2;
 
+/// Pieces of mail that one message becomes for another worker: for its subscribers, and a member of each group.
+const MAIL_PER_MESSAGE: usize = 3;
+/// Messages of shared groups that look for another member meanwhile, whom no publisher sent.
+const REDISPATCHED: usize = 32;
+/// What the costliest single packet, timer or piece of mail does: a session with all its subscriptions ends.
+const ITEM_UNITS_MAX: u64 = 600;
+/// What goes beyond the share of all connections: the last portion begun, the connection that is read whatever the others
+/// took, mail and timers.
+const PORTIONS: u64 = 4;
+
 impl World {
+    /// Mail that waits for each worker.
+    pub(super) fn mail_waiting(&self) -> Vec<usize> {
+        let node = &self.machine.node;
+        let mailboxes = node.mailboxes.iter();
+        mailboxes
+            .map(|mailbox| mailbox.get().expect("it is open").waiting().0)
+            .collect()
+    }
+
+    /// Publishers filled no mailbox beyond its limit since then.
+    pub(super) fn check_mailboxes(&self, before: &[usize]) -> Result<(), Failure> {
+        let others = self.machine.seats.len() - 1;
+        let connections = self.machine.seats.iter();
+        let connections: usize = connections
+            .map(|seat| seat.worker.local.connections.len())
+            .sum();
+        let capacity = self.plan.mailbox_messages * others;
+        let growth = capacity + connections * MAIL_PER_MESSAGE + REDISPATCHED;
+        let waiting = self.mail_waiting();
+        match waiting
+            .iter()
+            .zip(before)
+            .find(|(now, old)| **now > *old + growth)
+        {
+            None => Ok(()),
+            Some((now, old)) => Err(format!(
+                "{now} pieces of mail wait for a worker, {old} before it stopped"
+            )),
+        }
+    }
+
+    /// No turn did much more than its budget.
+    fn check_turns(&self) -> Result<(), Failure> {
+        let limits = &self.plan.turn_limits;
+        // A handshake of a layer is the costliest item.
+        let handshake = if self.plan.has_web_sockets {
+            HANDSHAKE_UNITS
+        } else {
+            0
+        };
+        let item_units_max = ITEM_UNITS_MAX + handshake;
+        let units_max = limits.reading_units + PORTIONS * (limits.portion_units + item_units_max);
+        let longest = self
+            .machine
+            .seats
+            .iter()
+            .map(|seat| seat.longest_turn)
+            .max();
+        match longest.filter(|units| *units > units_max) {
+            None => Ok(()),
+            Some(units) => Err(format!("one turn did {units} units of work")),
+        }
+    }
+
     /// No queue and no output is longer than it may be.
     pub(super) fn check_bounds(&self) -> Result<(), Failure> {
+        self.machine.doorkeeper.verdict()?;
+        self.check_turns()?;
         for seat in &self.machine.seats {
             let local = &seat.worker.local;
             let mut clients = local.clients.iter();
@@ -31,7 +100,7 @@ impl World {
         } else {
             limits.inflight
         });
-        let is_within = messages <= limits.queue as usize
+        let is_within = messages <= messages_max(client, limits.queue as usize)
             && bytes <= limits.queue_bytes as usize
             && inflight <= inflight_max;
         if is_within {
@@ -52,5 +121,15 @@ impl World {
             return Ok(());
         }
         Err(format!("{waiting} bytes of output wait for one client"))
+    }
+}
+
+/// What others were promised while the queue filled up comes on top of the limit. What members of a group leave behind
+/// goes to the others whatever their limits are.
+fn messages_max(client: &Client, limit: usize) -> usize {
+    if client.groups().is_empty() {
+        2 * limit + UNDER_WAY_AT_START
+    } else {
+        usize::MAX
     }
 }

@@ -1,6 +1,5 @@
 //! What happens to the disk and to the power.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_storage::disk::sim::{Faults, SimStorage};
@@ -8,11 +7,23 @@ use thrum_storage::disk::sim::{Faults, SimStorage};
 use super::history::{Ending, Event};
 use super::machine::Machine;
 use super::world::{Failure, World};
+use crate::clock::Clock;
 
 /// Reads and writes that fall short, in thousandths: a disk that works does that.
 const SHORT: u32 = 100;
 /// Calls that change something until the power fails, at most.
 const CALLS_MAX: usize = 30;
+/// Long enough for the node to look at its wall clock.
+const HOUSEKEEPING: Duration = Duration::from_millis(1100);
+/// Milliseconds by which the wall clock is ahead of what time it is: right, some hours and eight days off to both sides, never set.
+const WALL_AHEAD: [i64; 6] = [
+    0,
+    3 * 3_600_000,
+    -3_600_000,
+    8 * 86_400_000,
+    -8 * 86_400_000,
+    -1_767_225_590_000,
+];
 /// Time that the node is gone at most, in milliseconds.
 const DOWN_MILLIS_MAX: usize = 8000;
 
@@ -54,6 +65,18 @@ impl World {
         Ok(())
     }
 
+    /// Somebody sets the wall clock, and the node has the time to notice.
+    pub(super) fn set_clock(&mut self) -> Result<(), Failure> {
+        if self.disk.is_none() {
+            return Ok(());
+        }
+        self.wall_ahead = self.random.pick(&WALL_AHEAD);
+        self.machine.node.clock.set_wall_ahead(self.wall_ahead);
+        self.settle()?;
+        self.pass(HOUSEKEEPING)?;
+        self.settle()
+    }
+
     /// The node dies in the middle of whatever it does: its process alone, or the machine.
     pub(super) fn crash(&mut self) -> Result<(), Failure> {
         if self.random.percent(30) {
@@ -74,16 +97,25 @@ impl World {
             }
             drop(self.end(client, Ending::ByNode));
         }
-        for (client, connection, link) in std::mem::take(&mut self.silent) {
-            drop(link);
-            self.note(Event::Buried { client, connection });
+        if self.random.percent(70) {
+            self.carry_left(usize::MAX)?;
         }
+        self.leaving.clear();
+        self.bury_silent();
         end(&disk);
         self.heal_disk();
         let down = self.random.below(DOWN_MILLIS_MAX) as u64;
         self.pass(Duration::from_millis(down))?;
         let identity = self.random.next();
-        self.machine = Machine::start(&self.plan, &Arc::clone(&self.millis), identity, Some(&disk));
+        let clock = Clock::manual(&self.millis, self.wall_ahead);
+        self.machine = Machine::start(&self.plan, clock, identity, Some(&disk));
+        let (is, really_is) = (self.machine.node.clock.now().as_millis(), self.now());
+        if is != really_is {
+            return Err(format!(
+                "the node takes {really_is} for {is}; its wall clock is {} ahead",
+                self.wall_ahead
+            ));
+        }
         self.note(Event::Restarted);
         Ok(())
     }

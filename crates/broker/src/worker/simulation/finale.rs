@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
 use thrum_storage::RecoveredSession;
 
-use super::client::{Client, Wish};
+use super::client::Wish;
 use super::history::{ClientNumber, Ending, Event, Message, RETAINED};
 use super::world::{Failure, World, has_connection};
 use crate::metrics::Counter;
@@ -25,10 +26,7 @@ impl World {
     }
 
     fn everyone_is_there(&mut self) -> Result<(), Failure> {
-        for (client, connection, link) in std::mem::take(&mut self.silent) {
-            drop(link);
-            self.note(Event::Buried { client, connection });
-        }
+        self.bury_silent();
         self.settle()?;
         for client in 0..self.clients.len() {
             let expiry_secs = self.clients[client].wish.map_or(0, |wish| wish.expiry_secs);
@@ -41,10 +39,11 @@ impl World {
 
     fn inspect(&mut self) -> Result<(), Failure> {
         let client = self.clients.len();
-        self.clients.push(Client::new(client, Version::V5));
+        let inspector = self.newcomer(client, Version::V5);
+        self.clients.push(inspector);
         self.connect(client, Wish::clean());
         self.settle()?;
-        let event = self.clients[client].subscribe("r/+", QoS::AtLeastOnce);
+        let event = self.clients[client].subscribe("r/#", QoS::AtLeastOnce);
         self.note_all(event);
         self.settle()?;
         self.note(Event::Inspected { client });
@@ -73,11 +72,12 @@ impl World {
             self.connect(client, Wish::clean());
         }
         self.settle()?;
-        for client in clients.clone() {
+        let own = |client: ClientNumber| RETAINED[client].map(|topic| (client, topic));
+        for (client, topic) in clients.clone().flat_map(own) {
             let number = self.number();
             let event = self.clients[client].publish(Message {
                 number,
-                topic: RETAINED[client],
+                topic,
                 qos: QoS::AtLeastOnce,
                 retain: true,
                 is_empty: true,
@@ -118,6 +118,10 @@ impl World {
         count("clients counted", total(Counter::ClientsConnected));
         count("subscriptions counted", total(Counter::Subscriptions));
         count("memberships counted", total(Counter::SharedSubscriptions));
+        count("held publishers", total(Counter::PublishersHeld));
+        count("bytes of held publishers", total(Counter::BytesHeld));
+        let holding = node.holding.load(Ordering::Relaxed);
+        count("sessions that hold publishers", holding as u64);
         count("sockets", node.open_sockets());
         let (retained, bytes) = node.retained.size();
         count("retained messages", retained as u64);
@@ -144,6 +148,8 @@ impl World {
             count("connections", worker.local.connections.len() as u64);
             count("sessions", worker.local.clients.len() as u64);
             count("filters", worker.index.filter_count() as u64);
+            let nearly_full = worker.nearly_full.len();
+            count("filters that are nearly full", nearly_full as u64);
         }
         if left.is_empty() {
             return Ok(());

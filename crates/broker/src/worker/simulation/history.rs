@@ -13,9 +13,19 @@ pub(super) type Millis = u64;
 pub(super) const CLIENTS_MAX: usize = 10;
 /// Topics of plain messages.
 pub(super) const PLAIN: [&str; 3] = ["t/0", "t/1", "t/2"];
-/// Topics of retained messages: each is written by the client of that number.
-pub(super) const RETAINED: [&str; CLIENTS_MAX] = [
-    "r/0", "r/1", "r/2", "r/3", "r/4", "r/5", "r/6", "r/7", "r/8", "r/9",
+/// Topics of retained messages: each row is written by the client of that number. They are more than a slow client takes
+/// at a time.
+pub(super) const RETAINED: [[&str; 4]; CLIENTS_MAX] = [
+    ["r/0", "r/0/a", "r/0/b", "r/0/c"],
+    ["r/1", "r/1/a", "r/1/b", "r/1/c"],
+    ["r/2", "r/2/a", "r/2/b", "r/2/c"],
+    ["r/3", "r/3/a", "r/3/b", "r/3/c"],
+    ["r/4", "r/4/a", "r/4/b", "r/4/c"],
+    ["r/5", "r/5/a", "r/5/b", "r/5/c"],
+    ["r/6", "r/6/a", "r/6/b", "r/6/c"],
+    ["r/7", "r/7/a", "r/7/b", "r/7/c"],
+    ["r/8", "r/8/a", "r/8/b", "r/8/c"],
+    ["r/9", "r/9/a", "r/9/b", "r/9/c"],
 ];
 /// Topics of wills: each of the client of that number.
 pub(super) const WILLS: [&str; CLIENTS_MAX] = [
@@ -150,6 +160,7 @@ pub(super) struct Entry {
 
 /// The topic among those of the simulation that reads so.
 pub(super) fn known_topic(text: &str) -> Option<&'static str> {
-    let all = PLAIN.iter().chain(&RETAINED).chain(&WILLS).chain(&SHARED);
+    let retained = RETAINED.as_flattened();
+    let all = PLAIN.iter().chain(retained).chain(&WILLS).chain(&SHARED);
     all.copied().find(|topic| *topic == text)
 }

@@ -6,15 +6,21 @@ use std::os::unix::net::UnixStream;
 use thrum_codec::{Packet, Version, decode, frame};
 
 use super::random::Random;
+use super::websocket::WebSocket;
 use super::world::Failure;
 
 /// One connection, seen from the client.
 #[derive(Debug)]
 pub(super) struct Link {
     stream: UnixStream,
-    /// Not yet in the network.
+    /// MQTT that is not yet in the network.
     pub(super) output: Vec<u8>,
+    /// The same as the network gets it.
+    wire: Vec<u8>,
+    /// The layer between them, if there is one.
+    web_socket: Option<WebSocket>,
     input: Vec<u8>,
+    fault: Option<Failure>,
 }
 
 /// What a read brought.
@@ -27,23 +33,41 @@ pub(super) enum Carried {
 }
 
 impl Link {
-    pub(super) fn new(stream: UnixStream) -> Self {
+    pub(super) fn new(stream: UnixStream, has_web_socket: bool) -> Self {
         Self {
             stream,
             output: Vec::new(),
+            wire: if has_web_socket {
+                WebSocket::request()
+            } else {
+                Vec::new()
+            },
+            web_socket: has_web_socket.then(WebSocket::default),
             input: Vec::new(),
+            fault: None,
         }
+    }
+
+    /// Everything is in the network.
+    pub(super) fn is_sent(&self) -> bool {
+        self.output.is_empty() && self.wire.is_empty()
     }
 
     /// Moves so many bytes towards the node at most.
     pub(super) fn carry_up(&mut self, bytes_max: usize) -> Carried {
-        let len = self.output.len().min(bytes_max);
+        let output = std::mem::take(&mut self.output);
+        if self.web_socket.is_none() {
+            self.wire.extend_from_slice(&output);
+        } else if !output.is_empty() {
+            WebSocket::wrap(&output, &mut self.wire);
+        }
+        let len = self.wire.len().min(bytes_max);
         if len == 0 {
             return Carried::Nothing;
         }
-        match self.stream.write(&self.output[..len]) {
+        match self.stream.write(&self.wire[..len]) {
             Ok(written) => {
-                self.output.drain(..written);
+                self.wire.drain(..written);
                 Carried::Bytes
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Carried::Nothing,
@@ -58,12 +82,23 @@ impl Link {
         match self.stream.read(&mut buffer[..len]) {
             Ok(0) => Carried::End,
             Ok(read) => {
-                self.input.extend_from_slice(&buffer[..read]);
+                match &mut self.web_socket {
+                    None => self.input.extend_from_slice(&buffer[..read]),
+                    Some(web_socket) => {
+                        let unwrapped = web_socket.unwrap(&buffer[..read], &mut self.input);
+                        self.fault = self.fault.take().or_else(|| unwrapped.err());
+                    }
+                }
                 Carried::Bytes
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Carried::Nothing,
             Err(_) => Carried::End,
         }
+    }
+
+    /// Whether the bytes that have arrived are whole packets.
+    pub(super) fn has_whole_packets(&self) -> bool {
+        self.input.is_empty()
     }
 
     /// Hands every whole packet that has arrived to `handle`, which may write answers.
@@ -72,6 +107,9 @@ impl Link {
         version: Version,
         mut handle: impl FnMut(Packet<'_>, &mut Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let input = std::mem::take(&mut self.input);
         let mut at = 0;
         loop {

@@ -1,17 +1,18 @@
 //! A node from its start to its end: workers without threads, and a storage that works when it is told to.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use mio::Poll;
+use thrum_access::Gatekeeper;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
+use thrum_transport::{Acceptor, WebSocketOptions};
 
+use super::gatekeeper::Doorkeeper;
 use super::plan::Plan;
 use super::seat::Seat;
+use crate::access::Shared;
 use crate::clock::Clock;
-use thrum_transport::Acceptor;
-
 use crate::config::{CertificateName, ListenerConfig};
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
@@ -28,6 +29,7 @@ pub(super) const SHORT_QUEUE_BYTES: usize = 2000;
 pub(super) struct Machine {
     pub(super) node: Arc<Node>,
     pub(super) seats: Vec<Seat>,
+    pub(super) doorkeeper: Arc<Doorkeeper>,
     storage: Option<(Committer, Stepper<SimDisk>)>,
 }
 
@@ -35,26 +37,33 @@ impl Machine {
     /// Starts the node; its state is that of the disk, if it has one.
     pub(super) fn start(
         plan: &Plan,
-        millis: &Arc<AtomicU64>,
+        clock: Clock,
         identity: u64,
         disk: Option<&SimStorage>,
     ) -> Self {
-        let settings = Arc::new(Settings::new(&plan.config, &Arc::default()));
+        let doorkeeper = Arc::new(Doorkeeper::default());
+        let mut shared = Shared::default();
+        if plan.has_users {
+            shared.access.gatekeeper = Some(Arc::clone(&doorkeeper) as Arc<dyn Gatekeeper>);
+        }
+        let web_socket = plan.has_web_sockets.then(WebSocketOptions::default);
+        let acceptor = Acceptor::new(None, web_socket.as_ref()).expect("no files are needed");
+        let settings = Arc::new(Settings::new(&plan.config, &Arc::new(shared)));
         let workers = usize::from(plan.workers);
         let strategy = plan.config.shared.strategy;
         let mut node = Node::new(workers, &settings, strategy);
         let gate = Gate::new(
             "mqtt",
-            (
-                &ListenerConfig::default(),
-                Acceptor::new(None, None).expect("plain TCP needs nothing"),
-                CertificateName::None,
-            ),
+            (&ListenerConfig::default(), acceptor, CertificateName::Cn),
             None,
         );
         node.gates.add(Arc::new(gate)).expect("it is the first one");
-        node.clock = Clock::manual(millis);
         node.identity = identity;
+        let opened = disk.map(open);
+        node.clock = match &opened {
+            Some((_, recovered)) => clock.going_on(recovered),
+            None => clock,
+        };
         let node = Arc::new(node);
         let capacity = Capacity {
             messages: plan.mailbox_messages,
@@ -68,8 +77,7 @@ impl Machine {
         });
         let polls: Vec<(WorkerId, Poll)> = polls.collect();
         let mut parts = Vec::new();
-        let storage = disk.map(|disk| {
-            let (store, recovered) = open(disk);
+        let storage = opened.map(|(store, recovered)| {
             let wakes = (0..workers).map(|worker| node.wake(worker)).collect();
             let queue_bytes = if plan.has_short_queue {
                 SHORT_QUEUE_BYTES
@@ -85,10 +93,14 @@ impl Machine {
             .into_iter()
             .map(|(id, poll)| Seat::new(id, &node, &settings, poll, parts.next()))
             .collect();
+        for seat in &mut seats {
+            seat.worker.budget.limits = plan.turn_limits;
+        }
         seats.iter_mut().for_each(Seat::opens);
         Self {
             node,
             seats,
+            doorkeeper,
             storage,
         }
     }
@@ -132,6 +144,6 @@ fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {
         ..Options::default()
     };
     let (store, recovered, report) = Store::open(disk.open().unwrap(), options).unwrap();
-    assert_eq!(report.damaged_count, 0, "{report:?}");
+    assert!(!report.is_damaged(), "{report:?}");
     (store, recovered)
 }

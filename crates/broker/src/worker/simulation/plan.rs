@@ -6,6 +6,7 @@ use thrum_codec::Version;
 use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
 
+use super::super::budget::TurnLimits;
 use super::checker::Allowances;
 use super::random::Random;
 use crate::config::{Config, QueuePolicy};
@@ -37,11 +38,13 @@ pub(super) enum Act {
     Tidy,
     DiskTrouble,
     Crash,
+    SetClock,
     Flood,
+    Stall,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 22] = [
+const ACTS: [(Act, usize); 24] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -63,7 +66,9 @@ const ACTS: [(Act, usize); 22] = [
     (Act::Tidy, 2),
     (Act::DiskTrouble, 2),
     (Act::Crash, 1),
+    (Act::SetClock, 1),
     (Act::Flood, 1),
+    (Act::Stall, 1),
 ];
 
 #[derive(Debug)]
@@ -78,11 +83,19 @@ pub(super) struct Plan {
     pub(super) steps: usize,
     /// The node's sockets take little.
     pub(super) has_small_sockets: bool,
+    /// Most messages are retained, and clients are slow to take them.
+    pub(super) retains_most: bool,
     pub(super) mailbox_messages: usize,
+    /// How much one turn does.
+    pub(super) turn_limits: TurnLimits,
     /// The node keeps its state on a disk.
     pub(super) has_disk: bool,
     /// Little waits for the disk at a time.
     pub(super) has_short_queue: bool,
+    /// Clients have certificates and user names, which a gatekeeper looks at.
+    pub(super) has_users: bool,
+    /// There is a WebSocket between every client and the node.
+    pub(super) has_web_sockets: bool,
     /// Clients ask more than they listen.
     pub(super) has_floods: bool,
     /// Every session outlives its connection.
@@ -99,12 +112,17 @@ impl Plan {
         limits.client.inflight = random.pick(&[1, 2, 5, 20, 1024]);
         limits.output_bytes = random.pick(&[2048, 8192, 65_536]);
         limits.client.topic_aliases = random.pick(&[0, 2, 64]);
-        let queues_overflow = random.percent(10);
+        let queues_overflow = random.percent(12);
         if queues_overflow {
             limits.client.queue = random.pick(&[1, 3, 10]);
-            limits.client.queue_policy =
-                random.pick(&[QueuePolicy::RejectNew, QueuePolicy::DropOldest]);
+            limits.client.queue_policy = random.pick(&[
+                QueuePolicy::RejectNew,
+                QueuePolicy::DropOldest,
+                QueuePolicy::Hold,
+            ]);
+            limits.client.queue_hold = Duration::from_millis(random.pick(&[0, 300, 10_000]));
         }
+        let drops_oldest = limits.client.queue_policy == QueuePolicy::DropOldest;
         limits.client.queue_qos0 = random.percent(30);
         if random.percent(20) {
             limits.client.queue_priorities = vec![TopicPriority {
@@ -117,34 +135,50 @@ impl Plan {
         let has_disk = random.percent(65);
         let disk_refuses = random.percent(40);
         let clients = 2 + random.below(5);
-        let mut weights: Vec<usize> = ACTS.iter().map(|(_, weight)| *weight).collect();
-        // Each run has its own habits.
-        for weight in &mut weights {
-            *weight = match random.below(6) {
-                0 => *weight * 4,
-                1 => weight.div_ceil(3),
-                _ => *weight,
-            };
-        }
-        Self {
+        let has_floods = random.percent(5);
+        let weights = habits(random);
+        let workers = random.pick(&[1, 2, 2, 3, 4]);
+        let versions: Vec<Version> = (0..clients)
+            .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
+            .collect();
+        let is_told = |client| versions.get(client) == Some(&Version::V5);
+        let are_told = std::array::from_fn(is_told);
+        let mut plan = Self {
             config,
-            workers: random.pick(&[1, 2, 2, 3]),
-            versions: (0..clients)
-                .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
-                .collect(),
+            retains_most: false,
+            workers,
+            versions,
             steps: 200 + random.below(300),
             has_small_sockets: random.percent(40),
             mailbox_messages: random.pick(&[1, 3, 1000]),
             has_disk,
-            has_floods: random.percent(5),
+            has_users: random.percent(40),
+            has_web_sockets: random.percent(25),
+            has_floods,
+            turn_limits: turn_limits(random, has_floods),
             all_last: random.percent(50),
             has_short_queue: random.percent(20),
             allowances: Allowances {
                 queues_overflow,
+                drops_oldest,
+                are_told,
                 disk_refuses: has_disk && disk_refuses,
             },
             weights,
+        };
+        if random.percent(25) {
+            plan.retain_most(random);
         }
+        plan
+    }
+
+    /// Most messages are retained, and a replay stops after some of them.
+    fn retain_most(&mut self, random: &mut Random) {
+        self.retains_most = true;
+        self.has_small_sockets = true;
+        self.config.limits.output_bytes = random.pick(&[100, 300, 1000]);
+        let subscribe = ACTS.iter().position(|(act, _)| *act == Act::Subscribe);
+        self.weights[subscribe.unwrap_or(0)] *= 3;
     }
 
     pub(super) fn next_act(&self, random: &mut Random) -> Act {
@@ -152,23 +186,55 @@ impl Plan {
     }
 }
 
+/// Mostly so little that packets of one read, mail and timers are put off. A flood takes more turns than a run has time
+/// for, then.
+fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
+    let portion_units = if has_floods {
+        1024
+    } else {
+        random.pick(&[1, 5, 20, 100, 4096])
+    };
+    TurnLimits {
+        portion_units,
+        reading_units: portion_units * random.pick(&[1, 2, 5]),
+        writes: random.pick(&[1, 3, 1000]),
+    }
+}
+
+/// How likely each act is in this run.
+fn habits(random: &mut Random) -> Vec<usize> {
+    let weights = ACTS.iter().map(|(_, weight)| *weight);
+    let in_this_run = |weight: usize| match random.below(6) {
+        0 => weight * 4,
+        1 => weight.div_ceil(3),
+        _ => weight,
+    };
+    weights.map(in_this_run).collect()
+}
+
 impl std::fmt::Display for Plan {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let limits = &self.config.limits;
         write!(
             formatter,
-            "{} workers, clients {:?}, {}, inflight {}, queue {}, output {} bytes, mailbox {}, small sockets {}, disk {} \
-             (short queue {}), {:?}",
+            "{} workers, clients {:?}, {}, inflight {}, queue {} {:?} hold {:?}, output {} bytes, mailbox {}, {:?}, \
+             small sockets {}, retains most {}, disk {} (short queue {}), users {}, WebSocket {}, {:?}",
             self.workers,
             self.versions,
             self.config.shared.strategy,
             limits.client.inflight,
             limits.client.queue,
+            limits.client.queue_policy,
+            limits.client.queue_hold,
             limits.output_bytes,
             self.mailbox_messages,
+            self.turn_limits,
             self.has_small_sockets,
+            self.retains_most,
             self.has_disk,
             self.has_short_queue,
+            self.has_users,
+            self.has_web_sockets,
             self.allowances,
         )
     }

@@ -4,25 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll};
+use thrum_access::Certificate;
 
 use super::super::{HOUSEKEEPING, Target, Worker};
 use crate::durable::{Journal, Part};
-use crate::mailbox::Mail;
+use crate::mailbox::Arrived;
 use crate::node::{Node, WorkerId};
 use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
 
+/// A socket, and the certificate that its client showed on the way.
+type Arriving = (Socket, Option<Arc<Certificate>>);
+
 /// A worker and what waits for its next turn.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) worker: Worker,
-    arriving: Vec<Socket>,
+    /// Most units of work that one turn did.
+    pub(super) longest_turn: u64,
+    arriving: Vec<Arriving>,
     /// It has taken in and not yet handed out.
     is_in_turn: bool,
     events: Events,
-    mail: Vec<Mail>,
-    fired: Vec<Target>,
 }
 
 impl Seat {
@@ -40,11 +44,10 @@ impl Seat {
         }
         Self {
             worker,
+            longest_turn: 0,
             arriving: Vec::new(),
             is_in_turn: false,
             events: Events::with_capacity(64),
-            mail: Vec::new(),
-            fired: Vec::new(),
         }
     }
 
@@ -54,8 +57,8 @@ impl Seat {
     }
 
     /// A client's connection, accepted in the next turn.
-    pub(super) fn arrives(&mut self, stream: Socket) {
-        self.arriving.push(stream);
+    pub(super) fn arrives(&mut self, socket: Socket, certificate: Option<Arc<Certificate>>) {
+        self.arriving.push((socket, certificate));
     }
 
     /// A whole turn, or what is left of one; true if there was or is something to do.
@@ -84,18 +87,25 @@ impl Seat {
 
     fn takes_in(&mut self) -> bool {
         self.is_in_turn = true;
-        let Self {
-            worker,
-            events,
-            mail,
-            fired,
-            ..
-        } = self;
+        let before = self.worker.local.work;
+        let Self { worker, events, .. } = self;
         worker.poll.poll(events, Some(Duration::ZERO)).unwrap();
-        worker.take_in(events, mail, fired);
+        worker.take_in(events);
         let had_work = !events.is_empty() || !self.arriving.is_empty();
-        for stream in self.arriving.drain(..) {
-            self.worker.open(stream, Peer::Local, 0, None);
+        // Those who arrive are opened beside the turn, which would have its portion of them too.
+        let units = worker.local.work - before;
+        self.longest_turn = self.longest_turn.max(units);
+        for (socket, certificate) in self.arriving.drain(..) {
+            if certificate.is_none() {
+                self.worker.open_and_read(socket, Peer::Local, 0);
+                continue;
+            }
+            self.worker.take_in_arrived(Arrived {
+                socket,
+                peer: Peer::Local,
+                gate: 0,
+                certificate,
+            });
         }
         had_work
     }

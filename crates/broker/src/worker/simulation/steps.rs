@@ -8,6 +8,7 @@ use super::client::{Phase, Wish};
 use super::history::{
     ClientNumber, Ending, Event, Message, Millis, PLAIN, RETAINED, SHARED, WillNote,
 };
+use super::link::{Link, piece};
 use super::plan::{Act, EXPIRY_SECS_MAX};
 use super::world::{Failure, World, any_qos, has_connection};
 
@@ -19,7 +20,7 @@ const FILTERS: [&str; 10] = [
     "t/#",
     "t/2",
     "r/+",
-    "r/0",
+    "r/0/#",
     "r/#",
     "$share/g/s/0",
     "$share/h/s/1",
@@ -28,6 +29,8 @@ const FILTERS: [&str; 10] = [
 const PORTION: Duration = Duration::from_secs(5);
 /// With the answers, more than the node keeps of them.
 const PINGS: usize = 100_000;
+/// Turns that the others take while a worker takes none.
+const STALLED_ROUNDS: usize = 40;
 /// A connection that the node itself does not read has that much longer, in milliseconds.
 const GRACE: Millis = 31_000;
 
@@ -71,6 +74,8 @@ impl World {
                 let all = self.clients.len();
                 let client = self.random.below(all);
                 self.carry_down(client)?;
+                let bytes = piece(&mut self.random);
+                self.carry_left(bytes)?;
             }
             Act::Turn => {
                 let all = self.machine.seats.len();
@@ -111,7 +116,9 @@ impl World {
             Act::Tidy => self.machine.tidy(),
             Act::DiskTrouble => self.trouble_disk(),
             Act::Crash => self.crash()?,
+            Act::SetClock => self.set_clock()?,
             Act::Flood => self.flood(client),
+            Act::Stall => self.stall()?,
         }
         self.restart_after_power_loss()?;
         self.check_bounds()
@@ -120,10 +127,15 @@ impl World {
     fn publish(&mut self, client: ClientNumber) {
         for _ in 0..=self.random.below(5) {
             let kind = self.random.below(10);
+            let kind = if self.plan.retains_most && kind > 2 {
+                9
+            } else {
+                kind
+            };
             let topic = match kind {
                 0..=4 => self.random.pick(&PLAIN),
                 5..=7 => self.random.pick(&SHARED),
-                _ => RETAINED[client],
+                _ => self.random.pick(&RETAINED[client]),
             };
             let retain = kind >= 8;
             let number = self.number();
@@ -147,7 +159,11 @@ impl World {
     }
 
     fn subscribe(&mut self, client: ClientNumber) {
-        let filter = self.random.pick(&FILTERS);
+        let filter = if self.plan.retains_most && self.random.percent(70) {
+            self.random.pick(&["r/#", "r/+", "r/0/#"])
+        } else {
+            self.random.pick(&FILTERS)
+        };
         let qos = if filter.starts_with("$share/") {
             self.random.pick(&[QoS::AtLeastOnce, QoS::ExactlyOnce])
         } else {
@@ -224,14 +240,17 @@ impl World {
         let window = (since + silence, self.now() + silence + GRACE);
         let how = Ending::Silent((keep_alive > 0).then_some(window));
         let link = self.end(client, how);
-        let connection = self.clients[client].connections;
-        self.silent
-            .extend(link.map(|link| (client, connection, link)));
+        let silent = link.map(|link| self.clients[client].leaving(link));
+        self.silent.extend(silent);
     }
 
     fn goodbye(&mut self, client: ClientNumber) {
         if self.clients[client].phase != Phase::Connected {
             return;
+        }
+        if self.random.percent(50) {
+            // In one segment with the goodbye.
+            self.publish(client);
         }
         let is_v5 = self.clients[client].version == Version::V5;
         let with_will = is_v5 && self.random.percent(30);
@@ -243,7 +262,7 @@ impl World {
         self.clients[client].goodbye(with_will, expiry_secs);
         self.carry_all_up(client);
         let link = self.clients[client].link.as_ref();
-        let how = if link.is_some_and(|link| link.output.is_empty()) {
+        let how = if link.is_some_and(Link::is_sent) {
             Ending::Goodbye {
                 with_will,
                 expiry_secs,
@@ -251,7 +270,9 @@ impl World {
         } else {
             Ending::Cut
         };
-        drop(self.end(client, how));
+        let link = self.end(client, how).filter(|_| how != Ending::Cut);
+        let leaving = link.map(|link| self.clients[client].leaving(link));
+        self.leaving.extend(leaving);
         if how != Ending::Cut
             && expiry_secs == Some(0)
             && let Some(wish) = &mut self.clients[client].wish
@@ -289,6 +310,27 @@ impl World {
             self.carry_all_up(client);
             self.turns();
         }
+    }
+
+    /// One worker takes no turns for a while, the others do, and everybody publishes.
+    fn stall(&mut self) -> Result<(), Failure> {
+        let all = self.machine.seats.len();
+        let stalled = self.random.below(all);
+        let before = self.mail_waiting();
+        for _ in 0..STALLED_ROUNDS {
+            for client in 0..self.watcher() {
+                self.publish(client);
+                self.carry_all_up(client);
+            }
+            for number in (0..all).filter(|number| *number != stalled) {
+                self.machine.seats[number].takes_a_turn();
+            }
+            for client in 0..self.watcher() {
+                self.carry_all_down(client)?;
+            }
+            self.check_mailboxes(&before)?;
+        }
+        Ok(())
     }
 
     /// Everyone loses the connection and comes back at once.

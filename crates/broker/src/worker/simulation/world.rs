@@ -10,13 +10,16 @@ use thrum_codec::{QoS, Version};
 use thrum_protocol::Time;
 use thrum_storage::disk::sim::SimStorage;
 
-use super::client::{Client, Phase, Wish};
+use super::client::{Answered, Client, Leaving, Phase, Wish};
+use super::gatekeeper::{certificate, has_certificate, user};
 use super::history::{ClientNumber, Ending, Entry, Event, MessageNumber, Millis};
 use super::link::{Carried, Link, piece};
 use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
+use crate::clock::Clock;
+use crate::hashing::repeatable::start_over;
 use crate::socket::Socket;
 
 /// The first of January 2026.
@@ -39,12 +42,16 @@ pub(super) struct World {
     pub(super) random: Random,
     pub(super) plan: Plan,
     pub(super) millis: Arc<AtomicU64>,
+    /// Milliseconds by which the wall clock is ahead of the time that really is.
+    pub(super) wall_ahead: i64,
     pub(super) disk: Option<SimStorage>,
     pub(super) machine: Machine,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
-    /// Connections of which only the node does not know that they are dead: of which client, and its how manieth.
-    pub(super) silent: Vec<(ClientNumber, u32, Link)>,
+    /// Connections of which only the node does not know that they are dead. They are read once the client has another one.
+    pub(super) silent: Vec<Leaving>,
+    /// Connections on which the client has said goodbye.
+    pub(super) leaving: Vec<Leaving>,
     pub(super) history: Vec<Entry>,
     pub(super) next_number: MessageNumber,
     /// The watcher comes back whenever it has lost its connection.
@@ -55,29 +62,46 @@ impl World {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let plan = Plan::new(&mut random);
+        Self::with_plan(random, plan)
+    }
+
+    pub(super) fn with_plan(mut random: Random, plan: Plan) -> Self {
+        start_over();
         let millis = Arc::new(AtomicU64::new(START + random.next() % 1000));
         let disk = plan.has_disk.then(|| SimStorage::new(random.next()));
-        let machine = Machine::start(&plan, &millis, random.next(), disk.as_ref());
+        let clock = Clock::manual(&millis, 0);
+        let machine = Machine::start(&plan, clock, random.next(), disk.as_ref());
         let watcher = plan.versions.len();
         let versions = plan.versions.iter().copied().chain([Version::V5]);
-        let clients = versions
-            .enumerate()
-            .map(|(number, version)| Client::new(number, version))
-            .collect();
+        let versions: Vec<Version> = versions.collect();
         let mut world = Self {
             random,
             plan,
             millis,
+            wall_ahead: 0,
             disk,
             machine,
-            clients,
+            clients: Vec::new(),
             silent: Vec::new(),
+            leaving: Vec::new(),
             history: Vec::new(),
             next_number: 1,
             is_watched: true,
         };
+        for (number, version) in versions.into_iter().enumerate() {
+            let client = world.newcomer(number, version);
+            world.clients.push(client);
+        }
         world.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
         world
+    }
+
+    /// A client that has not been here before.
+    pub(super) fn newcomer(&self, number: ClientNumber, version: Version) -> Client {
+        let has_name = self.plan.has_users && !has_certificate(number);
+        let mut client = Client::new(number, version);
+        client.username = has_name.then(|| user(number));
+        client
     }
 
     pub(super) fn watcher(&self) -> ClientNumber {
@@ -113,8 +137,11 @@ impl World {
             rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
         }
         let seat = self.random.below(self.machine.seats.len());
-        self.machine.seats[seat].arrives(Socket::from(OwnedFd::from(theirs)));
-        let event = self.clients[client].connect(Link::new(ours), wish);
+        let certificate = self.plan.has_users.then(|| certificate(client)).flatten();
+        let socket = Socket::from(OwnedFd::from(theirs));
+        self.machine.seats[seat].arrives(socket, certificate);
+        let link = Link::new(ours, self.plan.has_web_sockets);
+        let event = self.clients[client].connect(link, wish);
         self.note(event);
     }
 
@@ -176,7 +203,44 @@ impl World {
         for client in 0..self.clients.len() {
             moved |= self.carry_all_down(client)?;
         }
+        moved |= self.carry_left(usize::MAX)?;
         Ok(moved)
+    }
+
+    /// What comes on connections that their clients do not use any more, so many bytes of each at most; true if anything
+    /// did.
+    pub(super) fn carry_left(&mut self, bytes_max: usize) -> Result<bool, Failure> {
+        let clients = &self.clients;
+        let is_replaced =
+            |silent: &&mut Leaving| clients[silent.client].connections > silent.connection;
+        let replaced = self.silent.iter_mut().filter(is_replaced);
+        let mut moved = false;
+        let mut answers = Vec::new();
+        for left in self.leaving.iter_mut().chain(replaced) {
+            moved |= left.carry_down(bytes_max, &mut answers)? == Carried::Bytes;
+        }
+        self.leaving.retain(|left| !left.has_ended);
+        for Answered {
+            client,
+            connection,
+            packet_id,
+            outcome,
+        } in answers
+        {
+            let event = self.clients[client].answered_late(connection, packet_id, outcome);
+            self.note_all(event);
+        }
+        Ok(moved)
+    }
+
+    /// The node learns of those that have gone silent.
+    pub(super) fn bury_silent(&mut self) {
+        for Leaving {
+            client, connection, ..
+        } in std::mem::take(&mut self.silent)
+        {
+            self.note(Event::Buried { client, connection });
+        }
     }
 
     pub(super) fn carry_all_up(&mut self, client: ClientNumber) -> bool {
@@ -207,6 +271,7 @@ impl World {
         while self.machine.commit_or_tidy() {}
         for _ in 0..ROUNDS_MAX {
             self.come_to_rest()?;
+            self.all_are_answered()?;
             let watcher = self.watcher();
             if !self.is_watched || self.clients[watcher].phase == Phase::Connected {
                 self.note(Event::Settled);
@@ -218,6 +283,20 @@ impl World {
             self.connect(watcher, Wish::lasting(EXPIRY_SECS_MAX));
         }
         Err("the watcher is always refused".to_owned())
+    }
+
+    /// Everybody takes what comes, so nobody waits for room in a queue; but for one that is of a connection which is dead.
+    fn all_are_answered(&self) -> Result<(), Failure> {
+        if !self.silent.is_empty() {
+            return Ok(());
+        }
+        let mut clients = self.clients.iter();
+        let waiting = clients.find_map(|client| Some((client.number, client.unanswered()?)));
+        waiting.map_or(Ok(()), |(client, number)| {
+            Err(format!(
+                "client {client} gets no answer to message {number}, and nothing is in its way"
+            ))
+        })
     }
 
     fn come_to_rest(&mut self) -> Result<(), Failure> {
@@ -233,9 +312,15 @@ impl World {
 
     /// All workers take their turns until they have nothing more to do.
     pub(super) fn turns(&mut self) {
-        for _ in 0..QUIET_ROUNDS {
+        let mut quiet = 0;
+        for _ in 0..ROUNDS_MAX {
+            let mut had_work = false;
             for seat in &mut self.machine.seats {
-                seat.takes_a_turn();
+                had_work |= seat.takes_a_turn();
+            }
+            quiet = if had_work { 0 } else { quiet + 1 };
+            if quiet == QUIET_ROUNDS {
+                return;
             }
         }
     }

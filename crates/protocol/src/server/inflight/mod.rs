@@ -58,10 +58,13 @@ pub(super) struct Inflight {
         reason = "absent for most clients, so it is one pointer"
     )]
     kept: Option<Box<VecDeque<Kept>>>,
-    unanswered: usize,
-    unsent: usize,
+    /// At most as many as there are packet identifiers, as all that is counted here.
+    unanswered: u32,
+    unsent: u32,
     /// No entry before this place is unsent.
-    first_unsent: usize,
+    first_unsent: u32,
+    /// Payload of the messages that are kept, were sent on this connection and have not arrived yet.
+    window_bytes: u32,
 }
 
 /// Place of an entry; valid until the next [`Inflight::trim`].
@@ -70,17 +73,23 @@ pub(super) type Place = usize;
 impl Inflight {
     /// Unanswered messages.
     pub(super) fn len(&self) -> usize {
-        self.unanswered
+        self.unanswered as usize
     }
 
     /// Unanswered messages that were sent on this connection: those that count against the receive maximum.
     pub(super) fn window_used(&self) -> usize {
-        self.unanswered - self.unsent
+        (self.unanswered - self.unsent) as usize
+    }
+
+    /// Bytes of payload on their way, as far as messages are kept.
+    #[inline]
+    pub(super) fn window_bytes(&self) -> u32 {
+        self.window_bytes
     }
 
     /// Messages that wait to be sent again.
     pub(super) fn unsent(&self) -> usize {
-        self.unsent
+        self.unsent as usize
     }
 
     /// Every identifier in use.
@@ -94,6 +103,7 @@ impl Inflight {
     /// Adds a message that was sent, and keeps it to send it again.
     pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
         let awaiting = Awaiting::first(held.qos);
+        self.window_bytes = self.window_bytes.saturating_add(payload_bytes(&held));
         self.kept().push_back(Kept::Message(held));
         self.push_entry(packet_id, awaiting);
     }
@@ -144,8 +154,7 @@ impl Inflight {
         if self.awaiting(place) != Some(Awaiting::PubRec) {
             return UNNOTED;
         }
-        self.mark_sent(place);
-        let seq = self.take_kept(place).seq();
+        let seq = self.let_go(place);
         if seq != UNNOTED {
             self.keep(place, Kept::Released(seq));
         }
@@ -158,8 +167,7 @@ impl Inflight {
 
     /// The exchange at that place is over; the caller trims afterwards. Returns its place in the journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
-        self.mark_sent(place);
-        let seq = self.take_kept(place).seq();
+        let seq = self.let_go(place);
         if let Some(entry) = self.entries.get_mut(place)
             && entry.awaiting.take().is_some()
         {
@@ -179,7 +187,7 @@ impl Inflight {
             }
             self.first_unsent = self.first_unsent.saturating_sub(1);
         }
-        if self.entries.len() > 2 * self.unanswered + FINISHED_SLACK {
+        if self.entries.len() > 2 * self.len() + FINISHED_SLACK {
             self.sweep();
         }
         if self.entries.is_empty() {
@@ -199,9 +207,10 @@ impl Inflight {
         self.trim();
         self.unsent = 0;
         self.first_unsent = 0;
+        self.window_bytes = 0;
         for entry in &mut self.entries {
             entry.unsent = is_publish(entry.awaiting);
-            self.unsent += usize::from(entry.unsent);
+            self.unsent += u32::from(entry.unsent);
         }
     }
 
@@ -218,9 +227,9 @@ impl Inflight {
         if self.unsent == 0 {
             return None;
         }
-        let place = (self.first_unsent..self.entries.len())
+        let place = (self.first_unsent as usize..self.entries.len())
             .find(|&place| self.entries.get(place).is_some_and(|entry| entry.unsent))?;
-        self.first_unsent = place;
+        self.first_unsent = u32::try_from(place).unwrap_or(u32::MAX);
         let packet_id = self.entries.get(place)?.packet_id;
         Some((place, packet_id, self.take_held(place)?))
     }
@@ -228,6 +237,7 @@ impl Inflight {
     /// The message at that place was sent again.
     pub(super) fn put_back(&mut self, place: Place, message: Held) {
         self.mark_sent(place);
+        self.window_bytes = self.window_bytes.saturating_add(payload_bytes(&message));
         self.keep(place, Kept::Message(message));
     }
 
@@ -263,16 +273,29 @@ impl Inflight {
             awaiting,
             unsent: false,
         });
-        self.unanswered += usize::from(awaiting.is_some());
+        self.unanswered += u32::from(awaiting.is_some());
     }
 
-    fn mark_sent(&mut self, place: Place) {
-        if let Some(entry) = self.entries.get_mut(place)
-            && entry.unsent
+    /// The client has the message at that place, or does not get it.
+    fn let_go(&mut self, place: Place) -> Seq {
+        let has_waited = self.mark_sent(place);
+        let kept = self.take_kept(place);
+        if let Kept::Message(held) = &kept
+            && !has_waited
         {
-            entry.unsent = false;
-            self.unsent -= 1;
+            self.window_bytes = self.window_bytes.saturating_sub(payload_bytes(held));
         }
+        kept.seq()
+    }
+
+    /// Whether the message at that place waited to be sent again until now.
+    fn mark_sent(&mut self, place: Place) -> bool {
+        let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.unsent) else {
+            return false;
+        };
+        entry.unsent = false;
+        self.unsent -= 1;
+        true
     }
 
     fn held(&self, place: Place) -> Option<&Held> {
@@ -327,6 +350,10 @@ impl Inflight {
             self.kept = None;
         }
     }
+}
+
+fn payload_bytes(held: &Held) -> u32 {
+    u32::try_from(held.message.payload().len()).unwrap_or(u32::MAX)
 }
 
 fn is_publish(awaiting: Option<Awaiting>) -> bool {

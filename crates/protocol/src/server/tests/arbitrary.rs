@@ -169,7 +169,7 @@ impl Subject {
             queue_priorities: priorities(&[("a/#", 7)]),
             receive_maximum: 3,
             queue_messages_max: 5,
-            queue_bytes_max: 500,
+            queue_bytes_max: queue_bytes_max(4, 300),
             topic_alias_maximum: 3,
             topic_levels_max: 5,
             ..Limits::default()
@@ -359,6 +359,7 @@ impl Subject {
         };
         let options = DeliveryOptions {
             group,
+            is_acknowledged: false,
             identifiers: &[5],
             ..options(qos(bits))
         };
@@ -368,7 +369,7 @@ impl Subject {
         let delivered = session.deliver(&mut outgoing, options, self.peer.now, &mut self.out);
         assert_eq!(delivered == Delivered::Sent, self.out.len() > before);
         let (messages, bytes, inflight) = session.backlog();
-        assert!(messages <= 5 && bytes <= 500 && inflight <= 1024);
+        assert!(messages <= 5 && bytes <= queue_bytes(4, 300) && inflight <= 1024);
     }
 
     fn connect(&mut self, call: &Call) {

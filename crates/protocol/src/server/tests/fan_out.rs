@@ -87,6 +87,7 @@ fn only_a_session_that_may_need_it_again_keeps_the_message() {
     };
     let shared = DeliveryOptions {
         group: Some(3),
+        is_acknowledged: false,
         ..options(QOS1)
     };
     for version in VERSIONS {

@@ -150,6 +150,27 @@ fn retain_ends_the_connection_where_it_is_not_available() {
     assert!(peer.routed.is_empty());
 }
 
+#[test]
+fn a_3x_client_that_cannot_be_told_publishes_without_retain_where_it_is_not_available() {
+    for version in [Version::V31, Version::V311] {
+        let limits = Limits {
+            retain_available: false,
+            ..Limits::default()
+        };
+        let mut peer = Peer::with(limits, &persistent(version)).0;
+        let retained = Packet::Publish(Publish {
+            retain: true,
+            ..publish(QOS1, 1, "t", "")
+        });
+        let mut out = Output::new();
+        let action = peer.session.handle_packet(retained, peer.now, &mut out);
+        let Ok(Action::Publish { publish, .. }) = action else {
+            panic!("{version:?}: {action:?}");
+        };
+        assert!(!publish.retain, "{version:?}");
+    }
+}
+
 // [MQTT-3.3.4-6]
 #[test]
 fn a_subscription_identifier_from_a_client_is_a_protocol_error() {

@@ -104,6 +104,7 @@ fn how_it_is_to_be_delivered_is_noted() {
         retain: true,
         identifiers: &[3, 9],
         group: Some(5),
+        is_acknowledged: false,
     };
     peer.deliver_publication(&publication("t", "a"), &options);
     let expected = [
@@ -179,6 +180,7 @@ fn messages_taken_for_other_members_are_left_to_the_caller() {
     let mut peer = Peer::durable(&windowed(1));
     let shared = DeliveryOptions {
         group: Some(1),
+        is_acknowledged: false,
         ..options(QOS1)
     };
     peer.deliver_publication(&publication("t", "a"), &shared);

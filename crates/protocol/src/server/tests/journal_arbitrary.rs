@@ -110,7 +110,7 @@ fn limits() -> impl Strategy<Value = Limits> {
     (policy, any::<bool>(), age, any::<bool>()).prop_map(
         |(queue_policy, queue_qos0, queue_age_max, has_priorities)| Limits {
             queue_messages_max: 6,
-            queue_bytes_max: 200,
+            queue_bytes_max: queue_bytes_max(5, 100),
             queue_policy,
             queue_qos0,
             queue_age_max,
@@ -235,6 +235,7 @@ impl Subject {
         };
         let options = DeliveryOptions {
             group,
+            is_acknowledged: false,
             retain: expires,
             identifiers: &[1, 2][..len % 3],
             ..options(QoS::from_u8(qos).unwrap())

@@ -42,6 +42,7 @@ use thrum_codec::properties::{
 use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, encode};
 
 use self::lines::{line, lines, packets, step_line};
+use super::held::ENTRY_BYTES;
 use super::*;
 use crate::limits::{QueuePolicy, TopicPriority};
 use crate::message::FrameCache;
@@ -170,7 +171,7 @@ impl Peer {
                     .iter()
                     .map(|request| request.options.qos.granted())
                     .collect();
-                self.session.suback(packet_id, &codes, out);
+                self.session.suback(packet_id, &codes, None, out);
             }
             Action::Unsubscribe(Unsubscribe {
                 packet_id, filters, ..
@@ -283,6 +284,16 @@ fn priorities(list: &[(&str, u8)]) -> Vec<TopicPriority> {
     list.iter().map(rule).collect()
 }
 
+/// Memory that so many queued messages take whose topics and payloads have so many bytes together.
+fn queue_bytes(messages: usize, text: usize) -> usize {
+    messages * ENTRY_BYTES + text
+}
+
+/// The limit for them.
+fn queue_bytes_max(messages: usize, text: usize) -> u32 {
+    u32::try_from(queue_bytes(messages, text)).unwrap()
+}
+
 fn id(value: u16) -> PacketId {
     PacketId::new(value).unwrap()
 }
@@ -343,6 +354,7 @@ fn publication<'a>(topic: &'a str, payload: &'a str) -> Publication<'a> {
         retain: false,
         expires_at: None,
         publisher: 1,
+        publisher_hash: 0,
     }
 }
 
@@ -352,6 +364,7 @@ fn options(qos: QoS) -> DeliveryOptions<'static> {
         retain: false,
         identifiers: &[],
         group: None,
+        is_acknowledged: false,
     }
 }
 

@@ -324,3 +324,76 @@ fn properties_are_forwarded_unaltered_at_once_and_from_the_queue() {
         assert_eq!(publish.properties, properties);
     }
 }
+
+#[test]
+fn bytes_on_their_way_are_bounded_and_the_next_message_waits_for_them() {
+    let limits = || Limits {
+        inflight_bytes_max: 10,
+        ..Limits::default()
+    };
+    for connect in [connect(Version::V5), persistent(Version::V5)] {
+        let mut peer = Peer::with(limits(), &connect).0;
+        // The limit is past with the second one.
+        peer.sent(QOS1, "123456");
+        peer.sent(QOS2, "123456");
+        peer.queued(QOS1, "a");
+        peer.queued(QOS1, "b");
+        // QoS 0 needs no place.
+        peer.sent(QOS0, "123456");
+        assert_eq!(
+            peer.send(&puback(1)).unwrap(),
+            ["PUBLISH 1 #3 t=a", "PUBLISH 1 #4 t=b"]
+        );
+        peer.sent(QOS1, "1234567890");
+        peer.queued(QOS1, "c");
+        // The client has it, and only its PUBCOMP is awaited.
+        peer.send(&pubrec(2)).unwrap();
+        peer.queued(QOS1, "d");
+        assert_eq!(
+            peer.send(&puback(5)).unwrap(),
+            ["PUBLISH 1 #6 t=c", "PUBLISH 1 #7 t=d"]
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_sent_again_count_on_their_new_connection() {
+    let limits = Limits {
+        inflight_bytes_max: 10,
+        ..Limits::default()
+    };
+    let connect = persistent(Version::V5);
+    let mut peer = Peer::with(limits, &connect).0;
+    peer.sent(QOS1, "1234567");
+    peer.sent(QOS1, "1234567");
+    peer.lose();
+    let again = peer.reconnect(&connect);
+    assert_eq!(again.len(), 2, "{again:?}");
+    peer.queued(QOS1, "a");
+    assert!(
+        peer.send(&puback(1))
+            .unwrap()
+            .contains(&"PUBLISH 1 #3 t=a".to_string())
+    );
+}
+
+#[test]
+fn what_a_connection_has_carried_is_counted_anew_for_each() {
+    let connect = persistent(Version::V5);
+    let mut peer = Peer::new(&connect);
+    peer.sent(QOS0, "a");
+    peer.sent(QOS1, "b");
+    peer.send(&Packet::Publish(publish(QOS0, 0, "t", "c")))
+        .unwrap();
+    let traffic = peer.session.traffic();
+    assert_eq!((traffic.received, traffic.sent), (1, 2));
+    let later = peer.now.plus_secs(7);
+    assert_eq!(traffic.seconds(later), 7);
+    peer.lose();
+    assert_eq!(peer.session.traffic().sent, 2, "still there at the end");
+    peer.now = later;
+    peer.reconnect(&connect);
+    let traffic = peer.session.traffic();
+    assert_eq!((traffic.received, traffic.sent), (0, 1), "b was sent again");
+    assert_eq!(traffic.seconds(later), 0);
+}

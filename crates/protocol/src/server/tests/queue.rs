@@ -24,7 +24,7 @@ fn messages_for_an_absent_client_wait_in_their_order() {
         for (qos, payload) in [(QOS1, "a"), (QOS2, "b"), (QOS1, "c")] {
             peer.queued(qos, payload);
         }
-        assert_eq!(peer.session.backlog(), (3, 6, 0));
+        assert_eq!(peer.session.backlog(), (3, queue_bytes(3, 6), 0));
         let lines = peer.reconnect(&persistent(version));
         // [MQTT-4.6.0-5] [MQTT3-4.6.0-6]
         assert_eq!(
@@ -94,7 +94,7 @@ fn a_full_queue_refuses_new_messages_by_count() {
 #[test]
 fn a_full_queue_refuses_new_messages_by_bytes() {
     let limits = Limits {
-        queue_bytes_max: 10,
+        queue_bytes_max: queue_bytes_max(2, 10),
         ..Limits::default()
     };
     let mut peer = away(limits, Version::V5);
@@ -102,8 +102,32 @@ fn a_full_queue_refuses_new_messages_by_bytes() {
     let full = Delivered::Dropped(DropReason::QueueFull);
     assert_eq!(peer.deliver(QOS1, "12345").0, full);
     peer.queued(QOS1, "1234");
-    assert_eq!(peer.session.backlog(), (2, 10, 0));
+    assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 10), 0));
     assert_eq!(peer.deliver(QOS1, "").0, full);
+}
+
+#[test]
+fn subscription_identifiers_take_room_in_the_queue() {
+    let limits = Limits {
+        queue_bytes_max: 100_000,
+        ..Limits::default()
+    };
+    let mut peer = away(limits, Version::V5);
+    let identifiers: Vec<u32> = (1..=8192).collect();
+    let options = DeliveryOptions {
+        identifiers: &identifiers,
+        ..options(QOS1)
+    };
+    let publication = publication("t", "x");
+    let outcomes = [(); 4].map(|()| peer.deliver_publication(&publication, &options).0);
+    let full = Delivered::Dropped(DropReason::QueueFull);
+    // Each of them has 32 KiB of identifiers.
+    assert_eq!(outcomes[..3], [Delivered::Queued; 3]);
+    assert_eq!(outcomes[3], full);
+    let (_, bytes, _) = peer.session.backlog();
+    assert!((3 * 4 * 8192..=100_000).contains(&bytes), "{bytes}");
+    peer.reconnect(&persistent(Version::V5));
+    assert_eq!(peer.session.backlog(), (0, 0, 3));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn the_oldest_message_makes_room_where_that_is_the_policy() {
 fn as_many_make_room_as_the_bytes_need() {
     let mut peer = away(Limits {
         queue_policy: QueuePolicy::DropOldest,
-        queue_bytes_max: 30,
+        queue_bytes_max: queue_bytes_max(3, 30),
         queue_messages_max: 100,
         ..Limits::default()
     });
@@ -53,7 +53,7 @@ fn as_many_make_room_as_the_bytes_need() {
     peer.queued(QOS1, "dddddddddddd");
     assert_eq!(peer.dropped(), [(DropReason::QueueDropped, 2)]);
     // One that could never have room drops nothing.
-    assert_eq!(peer.deliver(QOS1, &"x".repeat(30)).0, FULL);
+    assert_eq!(peer.deliver(QOS1, &"x".repeat(3 * ENTRY_BYTES)).0, FULL);
     assert!(peer.dropped().is_empty());
     assert_eq!(payloads(&mut peer), ["cccccccc", "dddddddddddd"]);
 }
@@ -198,6 +198,7 @@ fn waiting_qos0_of_a_group_goes_to_another_member() {
     ] {
         let options = DeliveryOptions {
             group,
+            is_acknowledged: false,
             ..options(qos)
         };
         peer.deliver_publication(&publication("t", payload), &options);
@@ -205,7 +206,7 @@ fn waiting_qos0_of_a_group_goes_to_another_member() {
     let taken = peer.session.take_shared(None);
     let taken: Vec<_> = taken.iter().map(|taken| taken.message.payload()).collect();
     assert_eq!(taken, [b"a", b"b", b"e"]);
-    assert_eq!(peer.session.backlog(), (2, 4, 0));
+    assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 4), 0));
     assert_eq!(payloads(&mut peer), ["c", "d"]);
 }
 
@@ -257,7 +258,7 @@ struct Plain {
 
 impl Plain {
     fn bytes(&self) -> usize {
-        self.payload.len() + 1
+        queue_bytes(1, self.payload.len() + 1)
     }
 }
 
@@ -330,7 +331,7 @@ proptest! {
         let limits = Limits {
             queue_policy: if takes_oldest { QueuePolicy::DropOldest } else { QueuePolicy::RejectNew },
             queue_messages_max: 6,
-            queue_bytes_max: 40,
+            queue_bytes_max: queue_bytes_max(4, 30),
             queue_qos0: true,
             queue_age_max: age,
             queue_priorities: priorities(&[("1", 1), ("2", 2)]),

@@ -148,6 +148,7 @@ fn messages_of_a_group_are_taken_from_every_priority() {
     for (topic, group) in [("low", Some(1)), ("high", Some(1)), ("high", None)] {
         let options = DeliveryOptions {
             group,
+            is_acknowledged: false,
             ..options(QOS1)
         };
         peer.deliver_publication(&publication(topic, "x"), &options);

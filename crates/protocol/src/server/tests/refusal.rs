@@ -116,6 +116,10 @@ fn a_retained_will_is_refused_where_retained_messages_are_not_available() {
     let connect = with_will(Version::V5, "t", QOS0, true);
     assert_eq!(refused(&limits, &connect), ReasonCode::RetainNotSupported);
     assert!(Handshake::new(&with_will(Version::V5, "t", QOS0, false), "", &limits).is_ok());
+    // 3.x cannot be told why it would be refused: its will is one that is not retained.
+    let handshake = Handshake::new(&with_will(Version::V311, "t", QOS0, true), "", &limits);
+    let handshake = handshake.unwrap();
+    assert!(handshake.will().is_some_and(|(will, _)| !will.retain()));
 }
 
 #[test]

@@ -98,12 +98,37 @@ fn an_answer_over_the_clients_maximum_packet_size_is_not_sent() {
     let mut peer = Peer::new(&connect);
     let mut out = Output::new();
     peer.session
-        .suback(id(1), &[ReasonCode::Success; 15], &mut out);
+        .suback(id(1), &[ReasonCode::Success; 15], None, &mut out);
     assert_eq!(out.len(), 20);
     out.clear();
     peer.session
-        .suback(id(1), &[ReasonCode::Success; 16], &mut out);
+        .suback(id(1), &[ReasonCode::Success; 16], None, &mut out);
     assert!(out.is_empty());
+}
+
+// [MQTT-3.1.2-29] [MQTT-3.9.2-1]
+#[test]
+fn words_with_a_suback_are_for_those_who_take_them() {
+    const WORDS: &str = "only a part of what was asked for is delivered";
+    let told = |connect: &Connect<'_>| {
+        let mut peer = Peer::new(connect);
+        let mut out = Output::new();
+        let codes = [ReasonCode::Success];
+        peer.session.suback(id(1), &codes, Some(WORDS), &mut out);
+        let out = out.to_vec();
+        let [Packet::SubAck(suback)] = packets(&out, connect.version)[..] else {
+            panic!("one SUBACK expected");
+        };
+        suback.properties.reason_string.map(ToString::to_string)
+    };
+    assert_eq!(told(&persistent(Version::V5)).as_deref(), Some(WORDS));
+    assert_eq!(told(&persistent(Version::V311)), None);
+    let mut terse = persistent(Version::V5);
+    terse.properties.request_problem_information = Some(false);
+    assert_eq!(told(&terse), None);
+    let mut narrow = persistent(Version::V5);
+    narrow.properties.maximum_packet_size = Some(40);
+    assert_eq!(told(&narrow), None);
 }
 
 // [MQTT-3.12.4-1] [MQTT3-3.12.4-1]

@@ -93,7 +93,7 @@ fn what_was_under_way_is_sent_again_and_what_waited_follows() {
                 .into(),
             )
         });
-        assert_eq!(peer.session.backlog(), (2, 4, 3));
+        assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 4), 3));
         let expected = [
             "PUBREL #12",
             "PUBLISH 1 #10 dup t=a",
@@ -249,5 +249,5 @@ fn a_delivery_without_its_message_is_left_out() {
         .into(),
     ));
     assert_eq!(peer.steps(), ["removed 1", "removed 2", "removed 3"]);
-    assert_eq!(peer.session.backlog(), (1, 2, 0));
+    assert_eq!(peer.session.backlog(), (1, queue_bytes(1, 2), 0));
 }

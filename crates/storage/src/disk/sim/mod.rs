@@ -131,6 +131,18 @@ impl SimStorage {
         offset < content.seen.len()
     }
 
+    /// The folder is moved away from its path, or back.
+    pub fn set_moved(&self, is_moved: bool) {
+        self.state().is_moved = is_moved;
+    }
+
+    /// A file is gone, safely.
+    pub fn lose(&self, name: &str) {
+        let mut state = self.state();
+        state.names.remove(name);
+        state.safe_names.remove(name);
+    }
+
     /// Names and contents as a process sees them.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let state = self.state();
@@ -286,6 +298,13 @@ impl Disk for SimDisk {
         no_power(is_last)?;
         let changes = std::mem::take(&mut state.name_changes);
         apply_names(&mut state.safe_names, changes.into_iter());
+        Ok(())
+    }
+
+    fn check_place(&self) -> io::Result<()> {
+        if self.storage.enter(self.epoch)?.is_moved {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         Ok(())
     }
 

@@ -1,12 +1,13 @@
 //! `thrum backup create`.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use thrum_files::Folder;
 use thrum_storage::{SnapshotError, snapshot};
 
 use super::archive::Archive;
@@ -39,15 +40,15 @@ pub(super) fn run(args: &CreateArgs) -> anyhow::Result<()> {
             "cannot write {shown}: it exists; choose another name, or add --force"
         )));
     }
-    let mut part = args.file.clone().into_os_string();
-    part.push(".part");
-    let part = PathBuf::from(part);
+    let part = Part::new(&args.file)?;
     let summary = write(args, &part);
     if summary.is_err() {
-        fs::remove_file(&part).ok();
+        part.folder.remove(&part.name).ok();
     }
     let summary = summary?;
-    fs::rename(&part, &args.file).with_context(|| format!("cannot write {shown}"))?;
+    let name = args.file.file_name().unwrap_or_default();
+    let renamed = part.folder.rename(&part.name, name);
+    renamed.with_context(|| format!("cannot write {shown}"))?;
     sync_folder_of(&args.file)?;
     Summary {
         name: shown.to_string(),
@@ -57,19 +58,44 @@ pub(super) fn run(args: &CreateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(args: &CreateArgs, part: &Path) -> anyhow::Result<Summary> {
+/// The file while it is written.
+struct Part {
+    folder: Folder,
+    name: OsString,
+    path: PathBuf,
+}
+
+impl Part {
+    fn new(file: &Path) -> anyhow::Result<Self> {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let path = file.with_file_name(&name);
+        let folder = Folder::around(file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::usage(format!(
+                "cannot write {}: there is no such directory; make it with mkdir -p",
+                path.display()
+            )),
+            _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        })?;
+        Ok(Self { folder, name, path })
+    }
+
+    /// A new file, for its owner alone, as it holds what clients sent in clear text. What was left there may be a link
+    /// that somebody has laid.
+    fn create(&self) -> std::io::Result<File> {
+        match self.folder.remove(&self.name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        self.folder.create_new(&self.name)
+    }
+}
+
+fn write(args: &CreateArgs, part: &Part) -> anyhow::Result<Summary> {
     let reader = args.data_dir.reader()?;
-    let mut options = OpenOptions::new();
-    // It holds what clients sent, in clear text.
-    options.create(true).truncate(true).write(true).mode(0o600);
-    let refused = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => Failure::usage(format!(
-            "cannot write {}: there is no such directory; make it with mkdir -p",
-            part.display()
-        )),
-        _ => anyhow::Error::new(error).context(format!("cannot write {}", part.display())),
-    };
-    let file = options.open(part).map_err(refused)?;
+    let file = part.create();
+    let part = &part.path;
+    let file = file.with_context(|| format!("cannot write {}", part.display()))?;
     let taken_at = now();
     let mut archive = Archive::new(file, taken_at / 1000)?;
     match snapshot(&reader, &mut archive) {

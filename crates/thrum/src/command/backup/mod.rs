@@ -53,7 +53,16 @@ pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<ExitCode> {
         Action::Create(args) => create::run(args)?,
         Action::Check(args) => {
             let summary = check::check(&args.file, &mut |_, _| Ok(()))?;
-            summary.print("is whole", args.json)?;
+            let is_damaged = summary.report.is_damaged();
+            let what = if is_damaged {
+                "is a true copy of a log that is damaged"
+            } else {
+                "is whole"
+            };
+            summary.print(what, args.json)?;
+            if is_damaged {
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Action::Restore(args) => restore::run(args)?,
     }

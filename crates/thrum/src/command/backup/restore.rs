@@ -1,13 +1,13 @@
 //! `thrum backup restore`: unpacks beside, makes it safe, and only then takes the place of what was there.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use thrum_storage::disk::{Disk as _, RealDisk, RealReader};
+use thrum_files::Folder;
+use thrum_storage::disk::{Disk as _, File as _, RealDisk, RealReader, write_all};
 use thrum_storage::{Contents, snapshot};
 
 use super::check::check;
@@ -18,6 +18,8 @@ use crate::command::data_dir::{DataDir, refusal};
 
 /// Folder in the data directory that becomes the state when all of it is safe.
 const BESIDE: &str = "state.restore";
+/// Folder of the log in the data directory.
+const STATE: &str = "state";
 /// The file in it that says that somebody has it.
 const LOCK: &str = "lock";
 
@@ -56,8 +58,7 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     let restored = RealDisk::open(&beside).map_err(refusal)?;
     clear(&restored)?;
     let summary = check(&args.file, &mut |name, bytes| {
-        write(&beside.join(name), bytes)
-            .with_context(|| format!("cannot write {}", beside.display()))
+        write(&restored, name, bytes).with_context(|| format!("cannot write {}", beside.display()))
     });
     let summary = match summary {
         Ok(summary) => summary,
@@ -75,7 +76,7 @@ pub(super) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
             beside.display()
         );
     }
-    take_place(&beside, &state, is_there)?;
+    take_place(folder, &beside, is_there)?;
     sync_folder_of(&state)?;
     drop(before);
     if is_there {
@@ -109,19 +110,22 @@ fn clear(disk: &RealDisk) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+fn write(disk: &RealDisk, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let file = disk.create(name)?;
+    write_all(&file, bytes, 0)?;
+    file.sync()
 }
 
 /// In one step, so that there is always a state.
-fn take_place(beside: &Path, state: &Path, is_there: bool) -> anyhow::Result<()> {
-    let renamed = if is_there {
-        renameat_with(CWD, beside, CWD, state, RenameFlags::EXCHANGE).map_err(io::Error::from)
-    } else {
-        fs::rename(beside, state)
-    };
+fn take_place(folder: &Path, beside: &Path, is_there: bool) -> anyhow::Result<()> {
+    let state = folder.join(STATE);
+    let renamed = Folder::open(folder).and_then(|folder| {
+        if is_there {
+            folder.exchange(BESIDE.as_ref(), STATE.as_ref())
+        } else {
+            folder.rename(BESIDE.as_ref(), STATE.as_ref())
+        }
+    });
     let Err(error) = renamed else {
         return Ok(());
     };

@@ -66,6 +66,7 @@ impl Summary {
                 "messages": counts.messages,
                 "retained": counts.retained,
                 "damaged_places": self.report.damaged_count,
+                "gone_parts": self.report.gone_count,
             });
             return writeln!(out, "{line}");
         }

@@ -72,11 +72,6 @@ fn columns(ban: &Ban) -> Vec<String> {
 }
 
 fn line(ban: &Ban, is_temporary: bool) -> Value {
-    let (key, who) = match &ban.subject {
-        Subject::ClientId(id) => ("client_id", id.to_string()),
-        Subject::Username(user) => ("username", user.to_string()),
-        Subject::Network(network) => ("address", network.to_string()),
-    };
     let mut line = json!({
         "reason": ban.reason,
         "by": ban.by,
@@ -84,6 +79,28 @@ fn line(ban: &Ban, is_temporary: bool) -> Value {
         "until": ban.until.map(|until| time(until.saturating_mul(1000))),
         "temporary": is_temporary,
     });
-    line[key] = who.into();
+    for (key, who) in names(&ban.subject) {
+        line[key] = who.into();
+    }
     line
+}
+
+/// Who is banned, under the names that the file has for it.
+fn names(subject: &Subject) -> Vec<(&'static str, String)> {
+    match subject {
+        Subject::ClientId(id) => vec![("client_id", id.to_string())],
+        Subject::Username(user) => vec![("username", user.to_string())],
+        Subject::Network(network) => vec![("address", network.to_string())],
+        Subject::ClientOfUser {
+            client_id,
+            username,
+        } => vec![
+            ("client_id", client_id.to_string()),
+            ("username", username.to_string()),
+        ],
+        Subject::ClientFrom { client_id, network } => vec![
+            ("client_id", client_id.to_string()),
+            ("address", network.to_string()),
+        ],
+    }
 }

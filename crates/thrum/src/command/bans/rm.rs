@@ -53,7 +53,10 @@ fn unknown(subject: &Subject, file: &BanFile, list: &BanList) -> anyhow::Error {
     let path = file.path().display();
     let wider = match subject {
         Subject::Network(network) => list.find_address(network.address(), now() / 1000),
-        Subject::ClientId(_) | Subject::Username(_) => None,
+        Subject::ClientId(_)
+        | Subject::Username(_)
+        | Subject::ClientOfUser { .. }
+        | Subject::ClientFrom { .. } => None,
     };
     let hint = wider.map_or_else(
         || "thrum bans ls lists the bans".to_owned(),

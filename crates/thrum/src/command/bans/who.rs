@@ -3,17 +3,18 @@
 use clap::Args;
 use thrum_broker::protection::{Network, Subject};
 
+use crate::command::Failure;
 use crate::command::shown::name;
 
 /// One of three.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 pub(super) struct WhoArgs {
-    /// A client identifier.
+    /// A client identifier; with --user or --address only the client of that user, or from there without user name.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// A user name: every client of that user.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "address")]
     user: Option<String>,
     /// An address or a network: 192.0.2.7, 192.0.2.0/24, `2001:db8::/32`.
     #[arg(long, value_name = "ADDRESS")]
@@ -23,19 +24,24 @@ pub(super) struct WhoArgs {
 impl WhoArgs {
     /// Who is meant.
     pub(super) fn subject(&self) -> anyhow::Result<Subject> {
-        let client_id = self
-            .client_id
-            .as_deref()
-            .map(|id| Subject::ClientId(id.into()));
-        let user = self
-            .user
-            .as_deref()
-            .map(|user| Subject::Username(user.into()));
-        let found = client_id
-            .or(user)
-            .or_else(|| self.address.map(Subject::Network));
-        // The parser has seen to it.
-        found.ok_or_else(|| anyhow::anyhow!("nobody is named"))
+        let names = (self.client_id.as_deref(), self.user.as_deref());
+        Ok(match (names, self.address) {
+            ((Some(id), None), None) => Subject::ClientId(id.into()),
+            ((None, Some(user)), None) => Subject::Username(user.into()),
+            ((None, None), Some(network)) => Subject::Network(network),
+            ((Some(id), Some(user)), None) => Subject::ClientOfUser {
+                client_id: id.into(),
+                username: user.into(),
+            },
+            ((Some(id), None), Some(network)) => Subject::ClientFrom {
+                client_id: id.into(),
+                network: site(network)?,
+            },
+            // The parser has seen to it.
+            ((_, Some(_)), Some(_)) | ((None, None), None) => {
+                anyhow::bail!("nobody is named")
+            }
+        })
     }
 }
 
@@ -45,5 +51,23 @@ pub(super) fn shown(subject: &Subject) -> String {
         Subject::ClientId(id) => format!("client {}", name(id)),
         Subject::Username(user) => format!("user {}", name(user)),
         Subject::Network(network) => format!("address {network}"),
+        Subject::ClientOfUser {
+            client_id,
+            username,
+        } => format!("client {} of user {}", name(client_id), name(username)),
+        Subject::ClientFrom { client_id, network } => {
+            format!("client {} from {network}", name(client_id))
+        }
     }
+}
+
+/// What the broker takes a single client's address for.
+fn site(network: Network) -> anyhow::Result<Network> {
+    let site = Network::of_client(network.address());
+    if network != site && network != Network::of_address(network.address()) {
+        return Err(Failure::usage(
+            "--client-id with --address takes one address, and no network",
+        ));
+    }
+    Ok(site)
 }

@@ -178,11 +178,13 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("1 000 × publishers: publish test/{i} 1/s each, QoS 1, 16 B binary"),
+            text.contains(
+                "1 000 × publishers: publish test/{run}/{i} 1/s each, QoS 1, 16 B binary"
+            ),
             "{text}"
         );
         assert!(
-            text.contains("5 × subscribers: subscribe $share/benchmark/test/# QoS 1"),
+            text.contains("5 × subscribers: subscribe $share/benchmark/test/{run}/# QoS 1"),
             "{text}"
         );
         let idle = description(&find("conn-tcp-10K-100").unwrap());

@@ -181,7 +181,7 @@ impl Trials<'_> {
             scenario.name,
             self.engine.target()
         );
-        let mut onlooker = adapt::onlooker(&self.args.output, "  ", &title);
+        let mut onlooker = self.engine.onlooker(&self.args.output, "  ", &title);
         let finished = self.engine.run(scenario, self.folder, &mut *onlooker);
         drop(onlooker);
         let trial = match finished {

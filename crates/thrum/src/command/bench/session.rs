@@ -25,7 +25,7 @@ pub(super) fn run_all(
     let mut finished = Vec::new();
     for scenario in scenarios {
         let title = format!("{} → {}", scenario.name, engine.target());
-        let mut onlooker = adapt::onlooker(output, "", &title);
+        let mut onlooker = engine.onlooker(output, "", &title);
         let run = engine.run(scenario, &output.out, &mut *onlooker);
         // The terminal is given back before anything is printed.
         drop(onlooker);

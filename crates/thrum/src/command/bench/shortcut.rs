@@ -131,7 +131,7 @@ impl Form {
 /// One subscriber of all messages instead of the members of a shared subscription.
 fn receive_everything(group: &mut Group) {
     if let Some(subscribe) = &mut group.subscribe {
-        subscribe.filters = vec!["test/#".to_owned()];
+        subscribe.filters = vec!["test/{run}/#".to_owned()];
         group.clients = 1;
     }
 }

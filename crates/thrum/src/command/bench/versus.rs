@@ -227,11 +227,9 @@ impl<'a> Comparison<'a> {
             .engine
             .against(&running.target(), running.pid(), about)?;
         let title = format!("{} on {}", scenario.name, installed.broker.name);
-        let finished = engine.run(
-            scenario.clone(),
-            &self.folder,
-            &mut *adapt::onlooker(&self.args.output, "  ", &title),
-        );
+        let mut onlooker = engine.onlooker(&self.args.output, "  ", &title);
+        let finished = engine.run(scenario.clone(), &self.folder, &mut *onlooker);
+        drop(onlooker);
         if let Some(how) = running.crash() {
             return Ok(Ended::Crashed { how });
         }

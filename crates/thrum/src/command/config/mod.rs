@@ -10,12 +10,16 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::Failure;
+use super::failure::Lines;
+use crate::assemble;
 use crate::config::{self, Loaded, Request};
 
 const EXAMPLES: &str = "\
 Examples:
   thrum config init thrum.toml             write a file with every key
+  thrum config init > thrum.toml           the same
   thrum config check -c thrum.toml         errors, or what is not at its default
+  thrum config check --strict              fail also where serve would only warn
   thrum config show --origin               every value in force and who set it
   thrum config import mosquitto /etc/mosquitto/mosquitto.conf -o thrum.toml";
 
@@ -29,14 +33,17 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Write a commented file with every key and its default; an existing file is not touched.
+    /// Write or print a commented file with every key and its default; an existing file is not touched.
     Init {
-        /// The file to write; - is standard output.
-        #[arg(default_value = "thrum.toml")]
-        file: PathBuf,
+        /// The file to write, which must not be there yet. Without one, or with -, it is printed.
+        file: Option<PathBuf>,
     },
-    /// Check files and variables: print all errors and exit with 2, or print what differs from the defaults.
+    /// Check files and variables, and every file they name, as serve does before it opens a port: print all errors and
+    /// exit with 2, or print what differs from the defaults.
     Check {
+        /// Take a warning, such as an expired certificate, for an error.
+        #[arg(long)]
+        strict: bool,
         #[command(flatten)]
         source: SourceArgs,
     },
@@ -63,8 +70,8 @@ struct SourceArgs {
 /// Runs one of them.
 pub(crate) fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
     match args.action {
-        Action::Init { file } => init(&file)?,
-        Action::Check { source } => check(&load(source)?)?,
+        Action::Init { file } => init(file.as_deref())?,
+        Action::Check { strict, source } => check(&load(source)?, strict)?,
         Action::Show { origin, source } => {
             let listing = config::listing(&load(source)?, origin);
             std::io::stdout().write_all(listing.as_bytes())?;
@@ -82,12 +89,12 @@ fn load(source: SourceArgs) -> anyhow::Result<Loaded> {
     config::load(&request).map_err(Failure::usage)
 }
 
-fn init(file: &Path) -> anyhow::Result<()> {
+fn init(file: Option<&Path>) -> anyhow::Result<()> {
     let text = config::commented_file();
-    if file == Path::new("-") {
+    let Some(file) = file.filter(|file| *file != Path::new("-")) else {
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(());
-    }
+    };
     let shown = file.display();
     write_new(file, &text)?;
     writeln!(
@@ -119,7 +126,15 @@ fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check(loaded: &Loaded) -> anyhow::Result<()> {
+fn check(loaded: &Loaded, strict: bool) -> anyhow::Result<()> {
+    let prepared = assemble::prepare(&loaded.config).map_err(Failure::usage)?;
+    let warnings = prepared.warnings();
+    if strict && !warnings.is_empty() {
+        return Err(Failure::usage(Lines(warnings.to_vec())));
+    }
+    for warning in warnings {
+        writeln!(std::io::stderr(), "warning: {warning}")?;
+    }
     let differences = config::differences(loaded);
     let files: Vec<String> = loaded
         .files
@@ -138,5 +153,13 @@ fn check(loaded: &Loaded) -> anyhow::Result<()> {
     };
     writeln!(std::io::stderr(), "valid ({files} read); {difference}")?;
     std::io::stdout().write_all(differences.as_bytes())?;
+    let limits = &loaded.config.limits;
+    if limits.session_limits().retain_available && limits.max_packet > limits.retained_payload {
+        writeln!(
+            std::io::stderr(),
+            "note: limits.max_packet is above limits.retained_payload: a message that is to be retained and longer than that \
+             is refused (0x97), or delivered and not retained where its publisher cannot be told"
+        )?;
+    }
     Ok(())
 }

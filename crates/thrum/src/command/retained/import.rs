@@ -138,11 +138,12 @@ impl Writing {
         self.message_id += 1;
         self.change += 1;
         let message = &read.message;
+        let to_log = self.opened.wall_ahead.saturating_neg();
         self.batch.push(&Change::Message(Message {
             id: self.message_id,
             publisher: 0,
-            published_at: read.published_at,
-            expires_at: read.expires_at,
+            published_at: read.published_at.saturating_add_signed(to_log),
+            expires_at: read.expires_at.map(|at| at.saturating_add_signed(to_log)),
             qos: message.qos(),
             retain: true,
             topic,

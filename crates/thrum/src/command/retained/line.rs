@@ -176,6 +176,7 @@ impl Line {
                 retain: true,
                 expires_at: None,
                 publisher: 0,
+                publisher_hash: 0,
             }),
             published_at: moment("published_at", self.published_at.as_deref())?.unwrap_or(now),
             expires_at: moment("expires_at", self.expires_at.as_deref())?,

@@ -1,8 +1,11 @@
 //! What this machine gives: open files, and the address families it has.
 
+use std::fs::File;
 use std::net::SocketAddr;
 
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::system::sysinfo;
 use thrum_broker::config::Bind;
 
 use super::preflight::{self, Refused};
@@ -10,6 +13,12 @@ use crate::config::{Config, Loaded, Origin};
 
 /// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said who they are.
 const RESERVED: u64 = 1024 + 128;
+
+/// What the kernel's table takes for each file.
+const TABLE_BYTES: u64 = 8;
+/// The table is made for so many files at once that it takes one part in so many of the memory: all a million on a machine
+/// of 2 GiB.
+const MEMORY_SHARE: u64 = 256;
 
 /// What was found out at the start; it also holds for a configuration that is loaded later.
 #[derive(Debug)]
@@ -21,13 +30,15 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Raises the limit of open files and tries all addresses.
+    /// Raises the limit of open files, makes room for them, and tries all addresses.
     ///
     /// # Errors
     /// The addresses that cannot be listened on.
     pub(super) fn new(config: &Config) -> Result<Self, Refused> {
+        let open_files = raise_open_files();
+        grow_table_of_files(open_files.min(u64::from(config.limits.connections) + RESERVED));
         Ok(Self {
-            open_files: raise_open_files(),
+            open_files,
             absent: preflight::check(config)?,
         })
     }
@@ -75,6 +86,27 @@ fn raise_open_files() -> u64 {
     in_force.unwrap_or(u64::MAX)
 }
 
+/// Makes the process's table of open files large enough for so many, once and before there is anything to serve: the kernel
+/// doubles it as files are opened, and each time lets the worker that opens one wait for 10 to 50 ms. Costs eight bytes of
+/// the kernel's memory for each file; where it fails, the table grows as it would have.
+fn grow_table_of_files(files: u64) {
+    let files = files.min(files_affordable());
+    let Ok(highest) = i32::try_from(files.saturating_sub(1)) else {
+        return;
+    };
+    let grown = File::open("/dev/null").and_then(|any| Ok(fcntl_dupfd_cloexec(any, highest)?));
+    if let Err(error) = grown {
+        tracing::debug!(%error, files, "the table of open files keeps its size");
+    }
+}
+
+/// Files whose table takes a small part of this machine's memory.
+fn files_affordable() -> u64 {
+    let system = sysinfo();
+    let memory = u64::from(system.mem_unit) * system.totalram;
+    memory / MEMORY_SHARE / TABLE_BYTES
+}
+
 fn connections_possible(open_files: u64) -> u32 {
     // Where files are scarce, most of them are still for clients.
     let reserved = RESERVED.min(open_files / 4);
@@ -84,6 +116,18 @@ fn connections_possible(open_files: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_has_room_for_the_highest_file_before_it_is_opened() {
+        let size = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
+        let files = raise_open_files().min(4096);
+        grow_table_of_files(files);
+        assert!(size() >= files, "{} of {files}", size());
+    }
 
     #[test]
     fn connections_are_bounded_by_open_files() {

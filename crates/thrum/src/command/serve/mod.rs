@@ -94,10 +94,11 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         announce::imported(report, loaded.config.log.format)?;
     }
     let signals = Signals::new()?;
+    let prepared = assemble::prepare(&loaded.config).map_err(Failure::usage)?;
     let host = Host::new(&loaded.config).map_err(Failure::usage)?;
     host.fit(&mut loaded);
-    let mut broker =
-        assemble::start(&loaded.config).map_err(|error| Failure::caused(error.as_ref()))?;
+    let mut broker = assemble::start(&loaded.config, prepared)
+        .map_err(|error| Failure::caused(error.as_ref()))?;
     let addresses = broker.addresses();
     let start = Start {
         config: &loaded.config,

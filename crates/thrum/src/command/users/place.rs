@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use thrum_auth::config::USERS_FILE;
 use thrum_auth::users::{LockedStore, StoreError, UserStore, read};
+use thrum_files::Folder;
 
 use crate::command::Failure;
 use crate::config::{self, Request};
@@ -74,8 +75,10 @@ impl Place {
 fn make(folder: &Path) -> anyhow::Result<()> {
     let parent = folder.parent().unwrap_or(folder);
     let is_possible = parent.as_os_str().is_empty() || parent.is_dir();
-    if is_possible && !folder.exists() {
-        std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let name = folder.file_name().and_then(|name| name.to_str());
+    if let Some(name) = name.filter(|_| is_possible && !folder.exists()) {
+        let made = Folder::open(parent).and_then(|parent| parent.make(name));
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
         writeln!(io::stderr(), "made the directory {}", folder.display())?;
     }
     Ok(())

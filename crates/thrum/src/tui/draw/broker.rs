@@ -24,7 +24,8 @@ pub(super) fn name(snapshot: &Snapshot) -> String {
     }
 }
 
-/// The panel. What is in and out is what its machine's network carries.
+/// The panel. The network is that of its host, both ways, whoever sends over it: the kernel does not tell the part of
+/// one process.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
     let mut parts = parts(snapshot);
     let cores = broker(snapshot)
@@ -47,11 +48,11 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     let Some(used) = broker(snapshot).and_then(|broker| broker.last) else {
         return vec![text("not seen from here", Tone::Quiet)];
     };
+    let network = used.network_in_bytes + used.network_out_bytes;
     vec![
         named("cpu", cpu(&used), Tone::Strong),
         named("rss", bytes(fraction(used.rss_bytes)), Tone::Normal),
-        named("in", per_second(used.network_in_bytes), Tone::Normal),
-        named("out", per_second(used.network_out_bytes), Tone::Normal),
+        named("host net", per_second(network), Tone::Normal),
         named("threads", count(used.threads), Tone::Normal),
         named("files", count(used.open_files), Tone::Normal),
     ]

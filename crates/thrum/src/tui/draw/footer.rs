@@ -34,7 +34,7 @@ pub(super) fn line(view: &ViewState, width: u16) -> Line<'static> {
         return fitted([text(notice.text.clone(), Tone::Strong)], width);
     }
     match view.load {
-        Load::Stopping | Load::EndNow => {
+        Load::Stopping | Load::Interrupted | Load::EndNow => {
             return fitted(
                 [
                     text("stopping, the report is being written", Tone::Strong),

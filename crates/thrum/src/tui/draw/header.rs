@@ -50,7 +50,7 @@ pub(super) fn stage(snapshot: &Snapshot, view: &ViewState, width: u16) -> Line<'
     match view.load {
         Load::Running => {}
         Load::Paused => line.push_span(Span::styled(" PAUSED", Tone::Bad.style())),
-        Load::Stopping | Load::EndNow => {
+        Load::Stopping | Load::Interrupted | Load::EndNow => {
             line.push_span(Span::styled(" STOPPING", Tone::Bad.style()));
         }
     }

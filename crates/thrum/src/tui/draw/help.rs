@@ -14,8 +14,8 @@ const KEYS: [(&str, &str); 8] = [
     ("e", "hold 30 s longer"),
     ("n", "write a note"),
     ("t", "1, 2, 5 minutes or all"),
-    ("q", "stop and report"),
-    ("^C", "the same; again: end now"),
+    ("q", "end this run, report"),
+    ("^C", "end all runs; again: now"),
     ("?", "this list"),
 ];
 

@@ -12,7 +12,7 @@ use crate::tui::snapshot::Snapshot;
 pub(super) fn title(snapshot: &Snapshot) -> String {
     match thresholds(snapshot) {
         [] => "thresholds".to_owned(),
-        all => format!("thresholds: {}", kept(all)),
+        all => format!("thresholds: {}{}", kept(all), open(all)),
     }
 }
 
@@ -47,20 +47,36 @@ fn kept(all: &[ThresholdResult]) -> String {
     format!("{kept} of {} kept", all.len())
 }
 
+fn open(all: &[ThresholdResult]) -> String {
+    match all.iter().filter(|threshold| is_open(threshold)).count() {
+        0 => String::new(),
+        open => format!(", {open} open"),
+    }
+}
+
+/// Its figure is not there yet: while a run lasts that is no failure.
+const fn is_open(threshold: &ThresholdResult) -> bool {
+    threshold.measured.is_none()
+}
+
 fn missed_first(all: &[ThresholdResult]) -> impl Iterator<Item = &ThresholdResult> {
-    let missed = all.iter().filter(|threshold| !threshold.pass);
-    missed.chain(all.iter().filter(|threshold| threshold.pass))
+    let missed = all
+        .iter()
+        .filter(|threshold| !threshold.pass && !is_open(threshold));
+    let kept = all.iter().filter(|threshold| threshold.pass);
+    let open = all.iter().filter(|threshold| is_open(threshold));
+    missed.chain(kept).chain(open)
 }
 
 /// `✓ e2e.p99 < 50ms (3.9ms)`
 fn part(threshold: &ThresholdResult) -> Part {
-    let (sign, tone) = if threshold.pass {
-        ("✓", Tone::Good)
-    } else {
-        ("✗", Tone::Bad)
+    let (sign, tone) = match threshold.pass {
+        _ if is_open(threshold) => ("·", Tone::Quiet),
+        true => ("✓", Tone::Good),
+        false => ("✗", Tone::Bad),
     };
     let measured = threshold.measured.map_or_else(
-        || "not measured".to_owned(),
+        || "no figure yet".to_owned(),
         |value| measured_text(&threshold.metric, value),
     );
     let (name, condition) = (&threshold.metric, &threshold.condition);

@@ -33,6 +33,10 @@ struct Line {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what is known of a message, each for itself"
+)]
 struct Published {
     message: Message,
     publisher: ClientNumber,
@@ -42,9 +46,13 @@ struct Published {
     /// It was sent again to a session that may be another one, which cannot know it.
     is_doubtful: bool,
     is_accepted: bool,
+    /// The publisher was told that somebody took it.
+    is_taken: bool,
     restarts: u32,
     /// Sessions that had a subscription by then, with their epochs.
     owed_to: Vec<(ClientNumber, u32)>,
+    /// Nobody else can have taken it.
+    is_for_creditors_alone: bool,
     /// The epochs of all clients by then.
     epochs: [u32; CLIENTS_MAX],
 }
@@ -129,7 +137,7 @@ impl Deliveries {
     /// nobody is away with one.
     fn all_came(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
         if self.allowances.queues_overflow {
-            return Ok(());
+            return self.somebody_has_each(sessions, all_are_there);
         }
         let accepted = self.messages.values().filter(|one| one.is_accepted);
         for published in accepted {
@@ -150,6 +158,49 @@ impl Deliveries {
             }
         }
         Ok(())
+    }
+
+    /// Queues that overflow refuse, but do not lose what all of them were acknowledged for: a message that was accepted is
+    /// with one of those who wanted it.
+    fn somebody_has_each(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
+        if self.allowances.drops_oldest {
+            return Ok(());
+        }
+        let told = |one: &&Published| one.is_taken && self.allowances.are_told[one.publisher];
+        for published in self.messages.values().filter(told) {
+            let number = published.message.number;
+            let is_lost = if SHARED.contains(&published.message.topic) {
+                all_are_there && self.is_group_without(published, sessions)
+            } else {
+                self.are_all_without(published, sessions)
+            };
+            if is_lost {
+                return Err(format!(
+                    "message {number} was accepted, and nobody has it: {published:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A member that it was for is still there, and nobody of the group has it.
+    fn is_group_without(&self, published: &Published, sessions: &Sessions) -> bool {
+        let is_there = |(client, epoch): &(ClientNumber, u32)| {
+            sessions.epoch(*client) == *epoch && sessions.is_connected(*client)
+        };
+        published.owed_to.iter().any(is_there) && !self.is_shared_done(published, sessions)
+    }
+
+    /// Everybody who may have wanted it surely wanted it, is still there, and does not have it.
+    fn are_all_without(&self, published: &Published, sessions: &Sessions) -> bool {
+        let number = published.message.number;
+        let is_without = |(client, epoch): &(ClientNumber, u32)| {
+            sessions.epoch(*client) == *epoch
+                && sessions.is_connected(*client)
+                && !self.received.contains_key(&(*client, number))
+        };
+        let is_owed = published.is_for_creditors_alone && !published.owed_to.is_empty();
+        is_owed && published.owed_to.iter().all(is_without)
     }
 
     /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2 ends as well.
@@ -179,6 +230,10 @@ impl Deliveries {
         } else {
             Vec::new()
         };
+        let is_for_creditors_alone = (0..CLIENTS_MAX).all(|client| {
+            let is_creditor = owed_to.iter().any(|(creditor, _)| *creditor == client);
+            is_creditor || !self.subscriptions.may_want(client, message.topic, place)
+        });
         self.messages.insert(
             message.number,
             Published {
@@ -189,7 +244,9 @@ impl Deliveries {
                 is_doubtful: false,
                 restarts: self.restarts,
                 is_accepted: false,
+                is_taken: false,
                 owed_to,
+                is_for_creditors_alone,
                 epochs: std::array::from_fn(|client| sessions.epoch(client)),
             },
         );
@@ -212,6 +269,7 @@ impl Deliveries {
             };
         }
         published.is_accepted = true;
+        published.is_taken |= outcome == ReasonCode::Success;
         let creditor = published.owed_to.iter().find(|(client, epoch)| {
             sessions.epoch(*client) == *epoch && sessions.surely_exists(*client, at)
         });
@@ -331,7 +389,10 @@ impl Deliveries {
         for published in self.messages.values_mut() {
             if topic::matches(plain_part(filter), published.message.topic) {
                 let owed_to = &mut published.owed_to;
+                let before = owed_to.len();
                 owed_to.retain(|(creditor, _)| *creditor != client);
+                published.is_for_creditors_alone &=
+                    published.is_accepted && owed_to.len() == before;
             }
         }
     }

@@ -16,7 +16,7 @@ use retained::Retained;
 use sessions::Sessions;
 use wills::Wills;
 
-use super::history::{Entry, Event, Millis};
+use super::history::{CLIENTS_MAX, Entry, Event, Millis};
 
 /// How late a timer may be: two ticks of the wheel.
 const SLACK: Millis = 128;
@@ -26,6 +26,10 @@ const SLACK: Millis = 128;
 pub(super) struct Allowances {
     /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
     pub(super) queues_overflow: bool,
+    /// What was acknowledged makes room for what comes later.
+    pub(super) drops_oldest: bool,
+    /// Clients whose version can be told that nobody takes a message.
+    pub(super) are_told: [bool; CLIENTS_MAX],
     /// The disk fails at times and has no room at others: the node may refuse what it would have to keep.
     pub(super) disk_refuses: bool,
 }
@@ -47,7 +51,7 @@ pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (us
     let mut checker = Checker {
         sessions: Sessions::new(allowances),
         deliveries: Deliveries::new(allowances),
-        retained: Retained::default(),
+        retained: Retained::new(allowances),
         wills: Wills::new(allowances),
     };
     for (place, entry) in history.iter().enumerate() {
@@ -64,7 +68,7 @@ impl Checker {
         self.wills.see(at, &entry.event)?;
         self.sessions.see(at, &entry.event)?;
         self.deliveries.see(place, entry, &self.sessions)?;
-        self.retained.see(&entry.event)?;
+        self.retained.see(&entry.event, &self.sessions)?;
         if let Event::Received {
             client,
             number,

@@ -1,14 +1,33 @@
-//! Each retained topic shows its last message: never one older than what was accepted.
+//! Each retained topic shows its last message: never one older than what was accepted, never one older than what the
+//! client has seen, and to everybody whose subscription was acknowledged.
 
 use std::collections::BTreeMap;
 
-use super::super::history::{CLIENTS_MAX, ClientNumber, Event, MessageNumber, RETAINED};
-use super::Complaint;
+use thrum_codec::{QoS, topic};
 
-#[derive(Debug, Default)]
+use super::super::history::{CLIENTS_MAX, ClientNumber, Event, MessageNumber, RETAINED};
+use super::sessions::Sessions;
+use super::{Allowances, Complaint};
+
+#[derive(Debug)]
 pub(super) struct Retained {
+    allowances: Allowances,
     topics: BTreeMap<&'static str, Topic>,
     clients: [Reader; CLIENTS_MAX],
+    owed: Vec<Owed>,
+}
+
+/// A subscription that was acknowledged, and a topic whose message it has to bring.
+#[derive(Debug)]
+struct Owed {
+    client: ClientNumber,
+    epoch: u32,
+    filter: &'static str,
+    topic: &'static str,
+    /// The place of the message that was there, or a later one must come.
+    floor: usize,
+    /// The subscription was acknowledged.
+    is_certain: bool,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +43,8 @@ struct Write {
     number: MessageNumber,
     /// It removes what was there, or removes itself after a while.
     may_vanish: bool,
+    /// It was sent again: it may have become the last one again.
+    is_repeated: bool,
 }
 
 /// What one client can demand and has seen.
@@ -36,18 +57,32 @@ struct Reader {
     floors: BTreeMap<&'static str, usize>,
     /// By topic: the place of what it was shown since.
     shown: BTreeMap<&'static str, usize>,
+    /// By topic and quality of service: the place of the newest that it got, retained or not.
+    newest: BTreeMap<(&'static str, QoS), usize>,
 }
 
 impl Retained {
-    pub(super) fn see(&mut self, event: &Event) -> Result<(), Complaint> {
+    pub(super) fn new(allowances: Allowances) -> Self {
+        Self {
+            allowances,
+            topics: BTreeMap::new(),
+            clients: Default::default(),
+            owed: Vec::new(),
+        }
+    }
+
+    pub(super) fn see(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Complaint> {
+        self.keep_accounts(event, sessions)?;
         match *event {
             Event::Sent { message, .. } if message.retain => {
                 let topic = self.topics.entry(message.topic).or_default();
-                if topic.place(message.number).is_none() {
-                    topic.writes.push(Write {
+                match topic.place(message.number) {
+                    Some(place) => topic.writes[place].is_repeated = true,
+                    None => topic.writes.push(Write {
                         number: message.number,
                         may_vanish: message.is_empty || message.expiry_secs.is_some(),
-                    });
+                        is_repeated: false,
+                    }),
                 }
             }
             Event::Accepted {
@@ -85,12 +120,140 @@ impl Retained {
                 client,
                 number,
                 topic,
-                retain: true,
-                ..
-            } => return self.shown(client, number, topic),
+                qos,
+                dup,
+                retain,
+            } => {
+                if !dup {
+                    self.in_order(client, number, (topic, qos), retain)?;
+                }
+                if retain {
+                    return self.shown(client, number, topic);
+                }
+            }
+            // What nobody had acknowledged may be gone, and the one before it be the last again.
+            Event::Restarted => {
+                for reader in &mut self.clients {
+                    reader.newest.clear();
+                }
+            }
             Event::Inspected { client } => return self.inspected(client),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Who is owed the message of a topic since a subscription, and who has got it.
+    fn keep_accounts(&mut self, event: &Event, sessions: &Sessions) -> Result<(), Complaint> {
+        match *event {
+            Event::Subscribing {
+                client,
+                filter,
+                qos,
+            } => self.subscribing(client, filter, qos, sessions),
+            Event::Subscribed {
+                client,
+                filter,
+                granted,
+            } => {
+                for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
+                    owed.is_certain |= owed.filter == filter && granted.is_some();
+                }
+            }
+            Event::Unsubscribing { client, filter } => {
+                self.owed
+                    .retain(|owed| owed.client != client || owed.filter != filter);
+            }
+            Event::Received {
+                client,
+                number,
+                topic,
+                ..
+            } => {
+                let place = self.topics.get(topic).and_then(|topic| topic.place(number));
+                self.owed.retain(|owed| {
+                    let is_it = owed.client == client && owed.topic == topic;
+                    !is_it || place.is_none_or(|place| place < owed.floor)
+                });
+            }
+            Event::Settled => return self.all_came(sessions),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn subscribing(
+        &mut self,
+        client: ClientNumber,
+        filter: &'static str,
+        qos: QoS,
+        sessions: &Sessions,
+    ) {
+        if qos == QoS::AtMostOnce {
+            // What comes may be lost with the connection.
+            self.owed
+                .retain(|owed| owed.client != client || owed.filter != filter);
+            return;
+        }
+        let epoch = sessions.epoch(client);
+        let topics = self.topics.iter();
+        let matched = topics.filter(|(name, _)| topic::matches(filter, name));
+        self.owed.extend(matched.filter_map(|(name, topic)| {
+            Some(Owed {
+                client,
+                epoch,
+                filter,
+                topic: name,
+                floor: topic.accepted?,
+                is_certain: false,
+            })
+        }));
+    }
+
+    /// Who is there has got what its subscriptions owe it, unless it was removed meanwhile.
+    fn all_came(&mut self, sessions: &Sessions) -> Result<(), Complaint> {
+        self.owed
+            .retain(|owed| sessions.epoch(owed.client) == owed.epoch);
+        if self.allowances.queues_overflow {
+            return Ok(());
+        }
+        let stands = |owed: &&Owed| {
+            let writes = self.topics.get(owed.topic).map(|topic| &topic.writes);
+            let since = writes.and_then(|writes| writes.get(owed.floor..));
+            owed.is_certain
+                && sessions.is_connected(owed.client)
+                && since.is_some_and(|since| since.iter().all(|write| !write.may_vanish))
+        };
+        match self.owed.iter().find(stands) {
+            Some(owed) => Err(format!(
+                "a retained message is owed since an acknowledged subscription, but has not come: {owed:?}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Of messages with one quality of service no retained one comes after a newer one.
+    fn in_order(
+        &mut self,
+        client: ClientNumber,
+        number: MessageNumber,
+        (name, qos): (&'static str, QoS),
+        is_retained: bool,
+    ) -> Result<(), Complaint> {
+        let Some(topic) = self.topics.get(name) else {
+            return Ok(());
+        };
+        let Some(place) = topic.place(number) else {
+            return Ok(());
+        };
+        let newest = self.clients[client].newest.entry((name, qos)).or_default();
+        if is_retained && place < *newest && !topic.writes[place].is_repeated {
+            return Err(format!(
+                "client {client} got the retained message {number} on {name} after the newer one {}",
+                topic.writes[*newest].number
+            ));
+        }
+        *newest = place.max(*newest);
         Ok(())
     }
 
@@ -108,6 +271,12 @@ impl Retained {
         };
         let reader = &mut self.clients[client];
         reader.shown.insert(name, place);
+        // One that was refused may be taken when it is repeated, after those that were not.
+        let is_late = topic.is_some_and(|topic| topic.writes[place].is_repeated)
+            && (self.allowances.queues_overflow || self.allowances.disk_refuses);
+        if is_late {
+            return Ok(());
+        }
         if reader.floors.get(name).is_some_and(|floor| place < *floor) {
             return Err(format!(
                 "client {client} got the retained message {number} on {name}, but a later one was accepted before it asked"
@@ -118,7 +287,7 @@ impl Retained {
 
     fn inspected(&self, client: ClientNumber) -> Result<(), Complaint> {
         let reader = &self.clients[client];
-        for name in RETAINED {
+        for name in RETAINED.as_flattened() {
             let Some(topic) = self.topics.get(name) else {
                 continue;
             };

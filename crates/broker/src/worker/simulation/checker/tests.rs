@@ -348,6 +348,10 @@ fn a_retained_message_that_is_lost_or_old_is_seen() {
     let is_shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
     check_changed("nothing is retained", |history| {
         history.retain(|entry| !is_shown(entry));
+        // Nobody has promised it to the client.
+        let acknowledged =
+            |entry: &Entry| matches!(entry.event, Event::Subscribed { filter: "r/+", .. });
+        history.retain(|entry| !acknowledged(entry));
     });
     check_changed("a later one was accepted", |history| {
         let mut newer = sent(5, QoS::AtLeastOnce);
@@ -361,6 +365,53 @@ fn a_retained_message_that_is_lost_or_old_is_seen() {
             history.insert(before, Entry { at, event });
         }
     });
+}
+
+/// A message on the topic of the retained one.
+fn on_retained(number: u32, retain: bool) -> [Event; 2] {
+    let mut newer = sent(number, QoS::AtLeastOnce);
+    if let Event::Sent { message, .. } = &mut newer {
+        message.topic = "r/0";
+        message.retain = true;
+    }
+    let came = Event::Received {
+        client: WATCHER,
+        number,
+        topic: "r/0",
+        qos: QoS::AtLeastOnce,
+        dup: false,
+        retain,
+    };
+    [newer, came]
+}
+
+#[test]
+fn a_retained_message_that_comes_after_a_newer_one_is_seen() {
+    let shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
+    for retain in [false, true] {
+        check_changed("after the newer one", |history| {
+            let before = history.iter().position(shown).unwrap();
+            let at = history[before].at;
+            let events = on_retained(5, retain).map(|event| Entry { at, event });
+            history.splice(before..before, events);
+        });
+    }
+}
+
+#[test]
+fn a_retained_message_that_an_acknowledged_subscription_owes_is_missed() {
+    check_changed("is owed since an acknowledged subscription", |history| {
+        history.retain(|entry| !matches!(entry.event, Event::Received { retain: true, .. }));
+    });
+    // Something newer that came live will do.
+    let mut history = good();
+    let shown = |entry: &Entry| matches!(entry.event, Event::Received { retain: true, .. });
+    let before = history.iter().position(shown).unwrap();
+    let at = history[before].at;
+    let events = on_retained(5, false).map(|event| Entry { at, event });
+    history.splice(before..=before, events);
+    let complaint = complaint(&history).unwrap_or_default();
+    assert!(!complaint.contains("is owed since"), "{complaint}");
 }
 
 #[test]

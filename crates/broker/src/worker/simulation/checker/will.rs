@@ -212,6 +212,13 @@ impl Will {
         };
     }
 
+    /// The goodbye may come too late: the node ended the connection for what was sent before.
+    pub(super) fn may_be_dismissed(&mut self, at: Millis) {
+        if self.fate == Fate::Parting {
+            self.fate = Fate::Open { from: at };
+        }
+    }
+
     /// The silent connection was closed: if it is this will's, its time begins, if it has not begun.
     pub(super) fn buried(&mut self, at: Millis) {
         if self.is_current && self.fate == Fate::Waiting {
@@ -287,10 +294,11 @@ impl Will {
         Ok(())
     }
 
-    /// Who was connected is away since now; what was not yet on the disk may be undone.
-    pub(super) fn restarted(&mut self, at: Millis) {
+    /// Who was connected is away since now; what was not yet on the disk may be undone. The wills of sessions that end with
+    /// their connection are on a disk that never refuses.
+    pub(super) fn restarted(&mut self, at: Millis, disk_refuses: bool) {
         let wait = self.wait(self.expiry_secs);
-        let is_durable = self.expiry_secs > 0;
+        let is_durable = self.expiry_secs > 0 || !disk_refuses;
         self.fate = match self.fate {
             Fate::Ended { from, must, .. } => Fate::Ended {
                 from,

@@ -16,6 +16,9 @@ pub(super) struct Wills {
     /// A CONNECT that was never answered may reach the node later than others that were sent after it.
     has_straggler: [bool; CLIENTS_MAX],
     is_confirmed: [bool; CLIENTS_MAX],
+    /// Sent something that a full disk refuses; a client that cannot be told is disconnected for that, before its goodbye is
+    /// read.
+    may_be_dismissed: [bool; CLIENTS_MAX],
     restarts: u32,
 }
 
@@ -57,7 +60,13 @@ impl Wills {
                 let is_sure = !self.has_straggler[client];
                 self.of(client)
                     .for_each(|will| will.connection_ends(at, how, is_sure));
+                if self.may_be_dismissed[client] {
+                    self.of(client).for_each(|will| will.may_be_dismissed(at));
+                }
                 self.has_straggler[client] |= !self.is_confirmed[client];
+            }
+            Event::Sent { client, .. } => {
+                self.may_be_dismissed[client] = self.allowances.disk_refuses;
             }
             Event::Buried { client, connection } => self
                 .of(client)
@@ -76,9 +85,10 @@ impl Wills {
             Event::Settled => return self.settled(at),
             Event::Restarted => {
                 self.restarts += 1;
+                let disk_refuses = self.allowances.disk_refuses;
                 self.by_number
                     .values_mut()
-                    .for_each(|will| will.restarted(at));
+                    .for_each(|will| will.restarted(at, disk_refuses));
             }
             _ => {}
         }
@@ -101,6 +111,7 @@ impl Wills {
 
     fn settled(&mut self, at: Millis) -> Result<(), Complaint> {
         self.has_straggler = [false; CLIENTS_MAX];
+        self.may_be_dismissed = [false; CLIENTS_MAX];
         for (number, will) in &mut self.by_number {
             let settled = will.settled(at);
             if !self.allowances.queues_overflow {

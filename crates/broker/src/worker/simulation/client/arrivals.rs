@@ -1,7 +1,7 @@
 //! What the node's packets mean for the client, and what it answers.
 
 use thrum_codec::packet::{Ack, ConnAck, Packet, Publish, SubAck};
-use thrum_codec::{PacketId, QoS, ReasonCode};
+use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 
 use super::packets::{is_padding, success, write, write_publish};
 use super::{Client, Flight, Phase, Request};
@@ -41,6 +41,7 @@ impl Client {
             (Phase::Connected, Packet::Publish(publish)) => self.received(publish, out, events),
             (Phase::Connected, Packet::PubAck(ack)) => {
                 let at = self.flight(ack.packet_id, QoS::AtLeastOnce)?;
+                self.in_turn(at)?;
                 let flight = self.outgoing.remove(at).unwrap();
                 events.push(self.accepted(&flight, ack.reason));
                 Ok(())
@@ -128,7 +129,9 @@ impl Client {
             }
             (_, None) => return Err(format!("no packet identifier: {publish:?}")),
         };
-        let window = self.wish.map_or(0, |wish| wish.receive_maximum);
+        // 3.x has no such thing.
+        let wish = self.wish.filter(|_| self.version == Version::V5);
+        let window = wish.map_or(0, |wish| wish.receive_maximum);
         if window > 0 && self.unreleased.len() > usize::from(window) {
             return Err(format!(
                 "more than the receive maximum {window}: {publish:?}"
@@ -166,6 +169,7 @@ impl Client {
         if flight.is_released {
             return Err(format!("a second PUBREC: {ack:?}"));
         }
+        self.in_turn(at)?;
         events.push(self.accepted(&flight, ack.reason));
         if ack.reason.is_error() {
             self.outgoing.remove(at);
@@ -209,6 +213,19 @@ impl Client {
         let is_it = |flight: &Flight| flight.packet_id == packet_id && flight.message.qos == qos;
         let at = self.outgoing.iter().position(is_it);
         at.ok_or_else(|| format!("an acknowledgement of nothing with {qos:?}: {packet_id:?}"))
+    }
+
+    /// Answers come in the order of the messages. [MQTT-4.6.0-2] [MQTT-4.6.0-3]
+    fn in_turn(&self, at: usize) -> Result<(), Failure> {
+        let qos = self.outgoing[at].message.qos;
+        let waits = |flight: &&Flight| flight.message.qos == qos && !flight.is_released;
+        match self.outgoing.iter().take(at).find(waits) {
+            None => Ok(()),
+            Some(earlier) => Err(format!(
+                "{:?} was answered before {earlier:?}",
+                self.outgoing[at]
+            )),
+        }
     }
 
     fn resolve(&mut self, publish: &Publish<'_>) -> Result<&'static str, Failure> {

@@ -1,6 +1,7 @@
 //! A client that keeps the rules and remembers its session for ever, whatever happens to its connections.
 
 mod arrivals;
+mod leaving;
 mod packets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,9 +16,10 @@ use thrum_codec::properties::{
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
+pub(super) use leaving::{Answered, Leaving};
 use packets::{write, write_publish};
 
-use super::history::{ClientNumber, Event, Message, WILLS, WillNote};
+use super::history::{ClientNumber, Event, Message, MessageNumber, WILLS, WillNote};
 use super::link::Link;
 
 /// Messages with QoS 1 and 2 that a client has under way at most.
@@ -46,6 +48,8 @@ pub(super) enum Phase {
 pub(super) struct Client {
     pub(super) number: ClientNumber,
     pub(super) version: Version,
+    /// What it logs in as.
+    pub(super) username: Option<String>,
     pub(super) link: Option<Link>,
     pub(super) phase: Phase,
     /// CONNECT packets so far.
@@ -82,6 +86,7 @@ impl Client {
         Self {
             number,
             version,
+            username: None,
             link: None,
             phase: Phase::Away,
             connections: 0,
@@ -125,7 +130,7 @@ impl Client {
             keep_alive: wish.keep_alive,
             client_id: &id,
             will,
-            username: None,
+            username: self.username.as_deref(),
             password: None,
             properties: if is_v5 {
                 properties
@@ -216,6 +221,13 @@ impl Client {
             client: self.number,
             filter,
         })
+    }
+
+    /// A message that has not been answered, on a connection that was accepted.
+    pub(super) fn unanswered(&self) -> Option<MessageNumber> {
+        let waits = |flight: &&Flight| !flight.is_released;
+        let first = self.outgoing.iter().find(waits)?;
+        (self.phase == Phase::Connected).then_some(first.message.number)
     }
 
     pub(super) fn ping(&mut self) {

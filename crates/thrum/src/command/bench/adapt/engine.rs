@@ -120,6 +120,27 @@ impl Engine {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
+    /// Who looks on at a run: the live view, lines, or nobody; a note goes into the result. A ^C in the live view is
+    /// one to this engine.
+    pub(in super::super) fn onlooker(
+        &self,
+        output: &OutputArgs,
+        prefix: &str,
+        title: &str,
+    ) -> Box<dyn Observer> {
+        let interrupt = || Arc::clone(&self.options.interrupt);
+        if tui::is_wanted(output.no_tui || output.json)
+            && let Ok(view) = tui::BenchView::start(title, interrupt(), end_now)
+        {
+            return Box::new(View::new(view, output.note.clone()));
+        }
+        if output.json && output.no_tui {
+            Box::new(Quiet(output.note.clone()))
+        } else {
+            Box::new(Lines::new(prefix, output.note.clone()))
+        }
+    }
+
     /// Runs a scenario; the histograms of every second are kept in `folder` meanwhile.
     pub(in super::super) fn run(
         &self,
@@ -202,24 +223,6 @@ fn password(target: &TargetArgs) -> anyhow::Result<Option<String>> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
-}
-
-/// Who looks on at a run: the live view, lines, or nobody; a note goes into the result.
-pub(in super::super) fn onlooker(
-    output: &OutputArgs,
-    prefix: &str,
-    title: &str,
-) -> Box<dyn Observer> {
-    if tui::is_wanted(output.no_tui || output.json)
-        && let Ok(view) = tui::BenchView::start(title, end_now)
-    {
-        return Box::new(View::new(view, output.note.clone()));
-    }
-    if output.json && output.no_tui {
-        Box::new(Quiet(output.note.clone()))
-    } else {
-        Box::new(Lines::new(prefix, output.note.clone()))
-    }
 }
 
 /// The second ^C in the live view, whose terminal is restored by then.

@@ -6,7 +6,7 @@ mod onlooker;
 mod results;
 mod scenarios;
 
-pub(super) use engine::{Engine, Finished, interrupt_flag, onlooker};
+pub(super) use engine::{Engine, Finished, interrupt_flag};
 pub(super) use results::{
     Form, Forms, comparison, comparison_text, keep, reports, summary_of, summary_text, table_of,
 };

@@ -72,8 +72,18 @@ fn changed(scenario: Scenario, changes: &Changes) -> Result<Scenario, Complaint>
         };
         scenario = scenario.with(&overrides).map_err(Complaint::usage)?;
     }
-    for condition in &changes.thresholds {
-        scenario.thresholds.push(threshold(condition)?);
+    let given: Vec<Threshold> = changes
+        .thresholds
+        .iter()
+        .map(|condition| threshold(condition))
+        .collect::<Result<_, _>>()?;
+    for threshold in given {
+        // One limit for each figure, as a file has: that of the command line replaces the file's.
+        let metric = threshold.metric.name;
+        scenario
+            .thresholds
+            .retain(|known| known.metric.name != metric);
+        scenario.thresholds.push(threshold);
     }
     if !changes.thresholds.is_empty() {
         scenario.toml = scenario::to_toml(&scenario);
@@ -172,6 +182,27 @@ mod tests {
             "{}",
             scenario.toml
         );
+    }
+
+    #[test]
+    fn a_threshold_of_the_command_line_replaces_that_of_the_file() {
+        let changes = Changes {
+            sets: vec![("thresholds.\"e2e.p99\"".to_owned(), "< 5ms".to_owned())],
+            thresholds: ["e2e.p99 < 2s", "lost == 0", "e2e.p99 < 1s"]
+                .map(str::to_owned)
+                .to_vec(),
+            ..Changes::default()
+        };
+        let scenario = resolve("p2p-1K", &changes).unwrap().remove(0);
+        let limits: Vec<_> = scenario
+            .thresholds
+            .iter()
+            .map(|threshold| (threshold.metric.name, threshold.text.as_str()))
+            .collect();
+        assert_eq!(limits, [("lost", "== 0"), ("e2e.p99", "< 1s")]);
+        // What is kept of the run can be run again.
+        let again = scenario::load(&scenario.toml, "again").unwrap();
+        assert_eq!(again.scenarios[0].thresholds, scenario.thresholds);
     }
 
     #[test]

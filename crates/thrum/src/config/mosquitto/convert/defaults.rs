@@ -74,37 +74,45 @@ pub(super) fn convert(general: &[Setting], draft: &mut Draft) {
     }
 }
 
-/// Sets the size of packets.
+/// Sets the sizes of packets and payloads.
 fn packet(general: &[Setting], draft: &mut Draft) -> i64 {
     let (least, most) = PACKET_BYTES;
-    let whole = find(general, "max_packet_size");
-    let payload = find(general, "message_size_limit");
-    if let (Some(_), Some(payload)) = (whole, payload) {
-        draft.dropped(payload, "max_packet_size bounds the whole packet");
-    }
-    let (setting, asked) = match (whole, payload) {
-        (Some(whole), _) => (whole, whole.value.number()),
-        (None, Some(payload)) if payload.value.number() > 0 => {
-            (payload, payload.value.number() + PACKET_BYTES_BESIDE)
-        }
-        (None, payload) => {
-            if let Some(payload) = payload {
-                draft.carried(payload, "");
-            }
-            let why = Origin::Default("mosquitto 2.1 without max_packet_size");
-            draft.set("limits", "max_packet", size(PACKET_BYTES_DEFAULT), why);
-            return PACKET_BYTES_DEFAULT;
-        }
+    let payload = payload(general, draft);
+    let Some(setting) = find(general, "max_packet_size") else {
+        // Mosquitto 2.0 has no limit of packets: what the limit of payloads lets through comes through.
+        let needed = payload + PACKET_BYTES_BESIDE;
+        let given = PACKET_BYTES_DEFAULT.max(needed).min(most);
+        let why = if given == PACKET_BYTES_DEFAULT {
+            "mosquitto 2.1 without max_packet_size"
+        } else {
+            "room for message_size_limit"
+        };
+        draft.set("limits", "max_packet", size(given), Origin::Default(why));
+        return given;
     };
+    let asked = setting.value.number();
     let given = asked.clamp(least, most);
     draft.set("limits", "max_packet", size(given), setting);
-    if setting.entry.name == "message_size_limit" {
-        draft.by_entry(setting);
-    } else if asked == given {
+    if asked == given {
         draft.carried(setting, setting.entry.fate.keys());
     } else {
         let note = format!("{given} bytes is the nearest there is");
         draft.noted(setting, setting.entry.fate.keys(), note);
     }
     given
+}
+
+/// Sets the size of payloads; 0 is no limit, as in mosquitto.
+fn payload(general: &[Setting], draft: &mut Draft) -> i64 {
+    let Some(setting) = find(general, "message_size_limit") else {
+        return 0;
+    };
+    let limit = setting.value.number();
+    if limit == 0 {
+        draft.carried(setting, "");
+        return 0;
+    }
+    draft.set("limits", "max_payload", size(limit), setting);
+    draft.carried(setting, setting.entry.fate.keys());
+    limit
 }

@@ -42,14 +42,11 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
     let number = setting.value.number();
     match setting.entry.name {
         "per_listener_settings" if !setting.value.is_true() => draft.carried(setting, ""),
-        "global_max_connections" => match number {
-            ..=0 => draft.carried(setting, ""),
-            number => {
-                draft.set("limits", "connections", number.min(NO_LIMIT), setting);
-                draft.carried(setting, keys);
-            }
-        },
-        "max_inflight_messages" => bounded(setting, "inflight", (1, INFLIGHT_MAX), draft),
+        "global_max_connections" => of_the_node(setting, "connections", draft),
+        "global_max_clients" => of_the_node(setting, "sessions", draft),
+        "max_inflight_messages" | "max_inflight_bytes" | "upgrade_outgoing_qos" => {
+            in_flight(setting, draft);
+        }
         "max_queued_messages" => bounded(setting, "queue", (1, NO_LIMIT), draft),
         "max_queued_bytes" => bounded(setting, "queue_bytes", (QUEUE_BYTES_MIN, NO_LIMIT), draft),
         "max_keepalive" => {
@@ -89,7 +86,7 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
         }
         "retain_available" if setting.value.is_true() => draft.carried(setting, ""),
         "retain_available" => {
-            draft.set("limits", "retained_messages", 0, setting);
+            draft.set("limits", "retain_available", false, setting);
             draft.by_entry(setting);
         }
         "sys_interval" => {
@@ -97,6 +94,46 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
             draft.carried(setting, keys);
         }
         _ => draft.by_entry(setting),
+    }
+}
+
+/// A limit of the node; 0 and below is none.
+fn of_the_node(setting: &Setting, key: &str, draft: &mut Draft) {
+    let number = setting.value.number();
+    if number <= 0 {
+        return draft.carried(setting, "");
+    }
+    draft.set("limits", key, number.min(NO_LIMIT), setting);
+    draft.by_entry(setting);
+}
+
+/// How messages are on their way to clients.
+fn in_flight(setting: &Setting, draft: &mut Draft) {
+    let number = setting.value.number();
+    let is_set = number > 0 || setting.value.is_true();
+    match setting.entry.name {
+        "max_inflight_messages" => {
+            bounded(setting, "inflight", (1, INFLIGHT_MAX), draft);
+            // Mosquitto announces the same number as its receive maximum.
+            let given = inflight(number);
+            return draft.set(CLIENT, "receive_maximum", given, setting);
+        }
+        _ if !is_set => return draft.carried(setting, ""),
+        "max_inflight_bytes" => {
+            let bytes = size(number.min(NO_LIMIT - 1));
+            draft.set(CLIENT, "inflight_bytes", bytes, setting);
+        }
+        _ => draft.set(CLIENT, "upgrade_outgoing_qos", true, setting),
+    }
+    draft.carried(setting, setting.entry.fate.keys());
+}
+
+/// Messages in flight; 0 and below is no limit.
+fn inflight(asked: i64) -> i64 {
+    if asked <= 0 {
+        INFLIGHT_MAX
+    } else {
+        asked.min(INFLIGHT_MAX)
     }
 }
 

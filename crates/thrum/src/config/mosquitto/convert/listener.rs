@@ -147,7 +147,28 @@ fn wrong(lines: &ListenerLines) -> Option<Problem> {
         let message = "mount_point: expected the beginning of a topic, without + and #";
         setting.statement.wrong_value(message.to_owned())
     });
-    wild.or_else(|| tls::wrong(&lines.settings))
+    let versions_setting = find(&lines.settings, "accept_protocol_versions");
+    let unknown = versions_setting.filter(|setting| versions(setting).is_none());
+    let unknown = unknown.map(|setting| {
+        let message = "accept_protocol_versions: expected some of 3, 4 and 5 with commas between";
+        setting.statement.wrong_value(message.to_owned())
+    });
+    wild.or(unknown).or_else(|| tls::wrong(&lines.settings))
+}
+
+/// The versions of a list of mosquitto; none if there is anything else in it.
+fn versions(setting: &Setting) -> Option<Vec<&'static str>> {
+    let names = setting
+        .value
+        .text()
+        .split(',')
+        .map(|number| match number.trim() {
+            "3" => Some("3.1"),
+            "4" => Some("3.1.1"),
+            "5" => Some("5.0"),
+            _ => None,
+        });
+    names.collect()
 }
 
 /// Why a listener cannot be, or would let in whom it must not.
@@ -246,6 +267,12 @@ fn option(setting: &Setting, table: &str, place: &Place<'_>, draft: &mut Draft) 
             let most = setting.value.number().min(u32::MAX.into());
             draft.set(table, "max_connections", most, setting);
             draft.carried(setting, keys("max_connections"));
+        }
+        "accept_protocol_versions" => {
+            let list: toml_edit::Array =
+                versions(setting).unwrap_or_default().into_iter().collect();
+            draft.set(table, "accept_protocol_versions", list, setting);
+            draft.carried(setting, keys("accept_protocol_versions"));
         }
         "mount_point" => {
             draft.set(table, "mount_point", setting.value.text(), setting);

@@ -13,8 +13,11 @@ const STORE_FILE: &str = "users.jsonl";
 /// What differs for a listener without password file if others have one.
 const STRANGERS: &str = "a client that sends a user name is refused here, as nobody knows it: leave \
                          the name out, or add the user (thrum users add)";
+/// What differs for an ACL where no user has a password.
+const UNVERIFIED: &str = "lines behind `user` and patterns with %u mean nobody until there are users (thrum users add): \
+                          mosquitto takes any user name where there is no password_file, here only a verified one counts";
 /// Options of security that no key has.
-const OTHERS: [&str; 3] = ["allow_zero_length_clientid", "auto_id_prefix", "psk_file"];
+const OTHERS: [&str; 2] = ["auto_id_prefix", "psk_file"];
 
 /// Sets the keys of `[auth]`, `[acl]` and of each listener's security.
 pub(super) fn convert(
@@ -28,11 +31,36 @@ pub(super) fn convert(
     let has_store = store(general, listeners, &backends, plugins, draft);
     chains(general, listeners, &backends, has_store, draft);
     anonymous(configuration, listeners, !backends.is_empty(), draft);
+    let is_verified = !backends.is_empty() || plugins.have_users || names_certificates(listeners);
     access(general, listeners, plugins, draft);
+    identifiers(general, listeners, draft);
+    if !is_verified {
+        unverified(general, listeners, draft);
+    }
     let own = listeners.iter().map(|listener| listener.settings);
     for settings in std::iter::once(general.as_slice()).chain(own) {
         let others = OTHERS.iter().filter_map(|name| find(settings, name));
         others.for_each(|setting| draft.by_entry(setting));
+    }
+}
+
+/// Whether a listener takes user names from certificates.
+fn names_certificates(listeners: &[Converted<'_>]) -> bool {
+    let names = ["use_identity_as_username", "use_subject_as_username"];
+    listeners.iter().any(|listener| {
+        let mut settings = names
+            .iter()
+            .filter_map(|name| find(listener.settings, name));
+        settings.any(|setting| setting.value.is_true())
+    })
+}
+
+/// Nobody verifies a user name, and mosquitto takes it as it comes.
+fn unverified(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
+    let own = listeners.iter().map(|listener| listener.settings);
+    let settings = std::iter::once(general).chain(own);
+    for setting in settings.filter_map(|settings| find(settings, "acl_file")) {
+        draft.add_note(setting, UNVERIFIED);
     }
 }
 
@@ -168,6 +196,34 @@ fn anonymous(
             } else {
                 draft.carried(setting, keys);
             }
+        }
+    }
+}
+
+/// Clients without an identifier are refused where every listener refuses them: the key is one for all.
+fn identifiers(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
+    const NAME: &str = "allow_zero_length_clientid";
+    let shared = find(general, NAME);
+    let is_off = |setting: Option<&Setting>| setting.is_some_and(|one| !one.value.is_true());
+    let is_off_everywhere = listeners
+        .iter()
+        .all(|listener| is_off(find(listener.settings, NAME).or(shared)));
+    let settings = listeners
+        .iter()
+        .filter_map(|listener| find(listener.settings, NAME));
+    let settings: Vec<&Setting> = shared.into_iter().chain(settings).collect();
+    let off = settings.iter().find(|setting| is_off(Some(setting)));
+    if let Some(off) = off.filter(|_| is_off_everywhere) {
+        draft.set("limits", NAME, false, *off);
+    }
+    for setting in settings {
+        match (setting.value.is_true(), is_off_everywhere) {
+            (true, _) => draft.carried(setting, ""),
+            (false, true) => draft.carried(setting, setting.entry.fate.keys()),
+            (false, false) => draft.dropped(
+                setting,
+                "it is one for all listeners, and another one takes clients without identifier",
+            ),
         }
     }
 }

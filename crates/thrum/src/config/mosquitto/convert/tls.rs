@@ -74,14 +74,14 @@ fn one(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
     match setting.entry.name {
         "certfile" => carry("tls.cert", value.into()),
         "keyfile" => carry("tls.key", value.into()),
-        "cafile" if is_required => carry("tls.ca", value.into()),
+        "cafile" => cafile(setting, table, is_required, draft),
         "crlfile" if is_required => {
             carry(
                 "tls.crl",
                 [value].into_iter().collect::<toml_edit::Array>().into(),
             );
         }
-        "cafile" | "crlfile" => draft.dropped(
+        "crlfile" => draft.dropped(
             setting,
             "clients are not asked for a certificate, as require_certificate is not true",
         ),
@@ -98,6 +98,19 @@ fn one(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
         }
         _ => draft.carried(setting, ""),
     }
+}
+
+/// Mosquitto verifies clients by it, and also looks in it for what leads from its own certificate to the authority.
+fn cafile(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
+    let value = setting.value.text();
+    draft.set(table, "tls.chain", value, setting);
+    if is_required {
+        draft.set(table, "tls.ca", value, setting);
+        return draft.carried(setting, format!("{table}.tls.ca, {table}.tls.chain"));
+    }
+    let note = "it completes the chain of the server's certificate; clients are not asked for one, as \
+                require_certificate is not true";
+    draft.noted(setting, format!("{table}.tls.chain"), note);
 }
 
 fn username(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {

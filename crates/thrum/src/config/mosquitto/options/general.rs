@@ -33,7 +33,10 @@ pub(super) const OPTIONS: &[Entry] = &[
         "allow_zero_length_clientid",
         Security,
         Flag,
-        dropped_unless("true", "a client without an identifier is always given one"),
+        Noted(
+            "limits.allow_zero_length_clientid",
+            "one for all listeners: off if it is off for each of them",
+        ),
     ),
     entry("auth_opt_*", Plugin, Text, dropped(PLUGIN)),
     entry("auth_plugin", NewPlugin, Text, dropped(PLUGIN)),
@@ -61,8 +64,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         General,
         Text,
         dropped(
-            "no key refuses client identifiers, so clients with others can connect; ACL rules for \
-             client:PREFIX* limit what they may do",
+            "clients with other identifiers can connect; auth.client_id = \"PREFIX*\" refuses them",
         ),
     ),
     entry(
@@ -85,10 +87,10 @@ pub(super) const OPTIONS: &[Entry] = &[
         "global_max_clients",
         General,
         ANY,
-        dropped_unless(
-            "-1",
-            "sessions have no limit of their own; limits.connections bounds those that are \
-             connected",
+        Noted(
+            "limits.sessions",
+            "it counts the sessions that outlive their connection; limits.connections bounds those \
+             that are connected",
         ),
     ),
     entry(
@@ -155,10 +157,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "max_inflight_bytes",
         General,
         ANY,
-        dropped_unless(
-            "0",
-            "messages in flight are counted (limits.client.inflight), not weighed",
-        ),
+        Carried("limits.client.inflight_bytes"),
     ),
     entry(
         "max_inflight_messages",
@@ -203,11 +202,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "message_size_limit",
         General,
         Number(0, 268_435_455),
-        Noted(
-            "limits.max_packet",
-            "the limit is that of the whole packet, with 64 KiB added for topic and properties, \
-             and a client that exceeds it is disconnected",
-        ),
+        Carried("limits.max_payload"),
     ),
     entry(
         "packet_buffer_size",
@@ -274,7 +269,10 @@ pub(super) const OPTIONS: &[Entry] = &[
         "psk_file",
         Security,
         Text,
-        dropped("TLS is with certificates only; a listener with psk_hint is left out"),
+        dropped(
+            "TLS is with certificates only, for devices too or beside user names and passwords; a \
+             listener with psk_hint is left out",
+        ),
     ),
     entry(
         "queue_qos0_messages",
@@ -287,9 +285,9 @@ pub(super) const OPTIONS: &[Entry] = &[
         General,
         Flag,
         Noted(
-            "limits.retained_messages",
-            "false keeps none: a message to be retained is delivered, and its publisher stays \
-             connected",
+            "limits.retain_available",
+            "with false a client of MQTT 3.1.1 that publishes something to be retained stays \
+             connected: it is delivered and not retained",
         ),
     ),
     entry(
@@ -326,11 +324,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "upgrade_outgoing_qos",
         General,
         Flag,
-        dropped_unless(
-            "false",
-            "no message is delivered with a higher quality of service than it was published with, \
-             as MQTT says",
-        ),
+        Carried("limits.client.upgrade_outgoing_qos"),
     ),
     entry(
         "user",

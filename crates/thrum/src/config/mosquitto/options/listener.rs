@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "accept_protocol_versions",
         Listener,
         Text,
-        dropped("every listener takes 3.1, 3.1.1 and 5.0"),
+        Carried("listeners.NAME.accept_protocol_versions"),
     ),
     entry(
         "bind_address",
@@ -33,7 +33,15 @@ pub(super) const OPTIONS: &[Entry] = &[
              from elsewhere",
         ),
     ),
-    entry("cafile", Listener, Text, Carried("listeners.NAME.tls.ca")),
+    entry(
+        "cafile",
+        Listener,
+        Text,
+        Noted(
+            "listeners.NAME.tls.chain",
+            "it completes the chain of the server's certificate; with require_certificate it is tls.ca as well",
+        ),
+    ),
     entry(
         "capath",
         Listener,
@@ -222,8 +230,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         Flag,
         dropped_unless(
             "false",
-            "clients keep their identifiers, so a user can take over the session of another who \
-             has the same one",
+            "clients keep their identifiers, and a session stays with its user; auth.client_id = \
+             \"%u\" refuses identifiers that are not the user name",
         ),
     ),
     entry(

@@ -28,11 +28,30 @@ fn check_tls(lines: &str, expected: &[&str]) {
 
 #[test]
 fn limits_have_their_units() {
-    check_general("max_inflight_messages 20", &["limits.client.inflight = 20"]);
+    check_general(
+        "max_inflight_messages 20",
+        &[
+            "limits.client.inflight = 20",
+            "limits.client.receive_maximum = 20",
+        ],
+    );
     check_general(
         "max_inflight_messages 0",
-        &["limits.client.inflight = 65535"],
+        &[
+            "limits.client.inflight = 65535",
+            "limits.client.receive_maximum = 65535",
+        ],
     );
+    check_general(
+        "max_inflight_bytes 65536",
+        &["limits.client.inflight_bytes = \"64KiB\""],
+    );
+    check_general("max_inflight_bytes 0", &[]);
+    check_general(
+        "upgrade_outgoing_qos true",
+        &["limits.client.upgrade_outgoing_qos = true"],
+    );
+    check_general("upgrade_outgoing_qos false", &[]);
     check_general("max_queued_messages 1000", &["limits.client.queue = 1000"]);
     check_general(
         "max_queued_messages 0",
@@ -52,8 +71,13 @@ fn limits_have_their_units() {
     check_general("memory_limit 0", &[]);
     check_general("global_max_connections 100", &["limits.connections = 100"]);
     check_general("global_max_connections -1", &[]);
+    check_general("global_max_clients 100", &["limits.sessions = 100"]);
+    check_general("global_max_clients -1", &[]);
     check_general("sys_interval 0", &["sys.interval = 0"]);
-    check_general("retain_available false", &["limits.retained_messages = 0"]);
+    check_general(
+        "retain_available false",
+        &["limits.retain_available = false"],
+    );
     check_general(
         "queue_qos0_messages true",
         &["limits.client.queue_qos0 = true"],
@@ -90,7 +114,21 @@ fn what_mosquitto_bounds_less_is_set_although_nobody_asked() {
     );
     check_bounds(
         "message_size_limit 100000",
-        &["max_packet = 165536", expiry],
+        &[
+            "max_payload = \"100KB\"",
+            "max_packet = \"2MB\"",
+            "retained_payload = \"2MB\"",
+            expiry,
+        ],
+    );
+    check_bounds(
+        "message_size_limit 3000000",
+        &[
+            "max_payload = \"3MB\"",
+            "max_packet = 3065536",
+            "retained_payload = 3065536",
+            expiry,
+        ],
     );
     check_bounds(
         "message_size_limit 0",
@@ -98,7 +136,7 @@ fn what_mosquitto_bounds_less_is_set_although_nobody_asked() {
     );
     check_bounds(
         "message_size_limit 100\nmax_packet_size 1000",
-        &["max_packet = \"1KB\"", expiry],
+        &["max_payload = 100", "max_packet = \"1KB\"", expiry],
     );
     check_bounds(
         "persistent_client_expiration 2m\nmax_packet_size 1000",
@@ -150,10 +188,14 @@ fn the_log_has_one_level() {
 
 #[test]
 fn tls_asks_for_certificates_only_if_they_are_required() {
-    check_tls("cafile a\ncrlfile r", &[]);
+    check_tls(
+        "cafile a\ncrlfile r",
+        &["listeners.mqtts.tls.chain = \"a\""],
+    );
     check_tls(
         "cafile a\ncrlfile r\nrequire_certificate true\ntls_version tlsv1.3\nuse_identity_as_username true",
         &[
+            "listeners.mqtts.tls.chain = \"a\"",
             "listeners.mqtts.tls.ca = \"a\"",
             "listeners.mqtts.tls.crl = [\"r\"]",
             "listeners.mqtts.tls.client_cert = \"required\"",
@@ -327,6 +369,25 @@ fn a_listener_without_passwords_beside_others_refuses_user_names() {
 }
 
 #[test]
+fn an_acl_without_a_password_file_is_noted_as_its_users_are_nobody() {
+    let noted = |text: &str| {
+        let report = imported(text).report;
+        let row = report.rows.iter().find(|row| row.option == "acl_file");
+        row.expect("it is in the report")
+            .note
+            .contains("only a verified one counts")
+    };
+    assert!(noted("listener 1883\nacl_file /there/acl"));
+    assert!(!noted(
+        "listener 1883\nacl_file /there/acl\npassword_file /there/passwd"
+    ));
+    assert!(!noted(
+        "listener 8883\nacl_file /there/acl\ncafile /there/ca\ncertfile /there/cert\nkeyfile /there/key\n\
+         require_certificate true\nuse_identity_as_username true"
+    ));
+}
+
+#[test]
 fn acl_files_that_differ_leave_everything_denied() {
     let text =
         "per_listener_settings true\nlistener 1\nacl_file /there/a\nlistener 2\nacl_file /there/b";
@@ -362,4 +423,43 @@ fn security_above_the_first_listener_belongs_to_none() {
     check(text, &["listeners.mqtt.bind = 1"]);
     let note = "it stands above the first listener, and so belongs to none";
     check_note(text, "allow_anonymous", Outcome::Dropped, note);
+}
+
+#[test]
+fn versions_are_those_of_each_listener() {
+    check(
+        "listener 1883\naccept_protocol_versions 3, 4\nlistener 1884",
+        &[
+            "listeners.mqtt.bind = 1883",
+            "listeners.mqtt.accept_protocol_versions = [\"3.1\", \"3.1.1\"]",
+            "listeners.mqtt-1884.bind = 1884",
+        ],
+    );
+    let source = Source::new(
+        "m.conf".into(),
+        "listener 1\naccept_protocol_versions 6\n".to_owned(),
+    );
+    let problems = import(&source, &Memory::of(&[])).unwrap_err().to_string();
+    assert!(
+        problems.contains("expected some of 3, 4 and 5 with commas between"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn clients_without_identifier_are_refused_where_every_listener_refuses_them() {
+    let off = "limits.allow_zero_length_clientid = false";
+    check_general("allow_zero_length_clientid false", &[off]);
+    check_general("allow_zero_length_clientid true", &[]);
+    let each = |second: &str| {
+        format!(
+            "per_listener_settings true\nlistener 1\nallow_zero_length_clientid false\n\
+             listener 2\nallow_zero_length_clientid {second}"
+        )
+    };
+    assert!(keys(&imported(&each("false")).toml).contains(&off.to_owned()));
+    assert!(!keys(&imported(&each("true")).toml).contains(&off.to_owned()));
+    let note = "it is one for all listeners, and another one takes clients without identifier";
+    let report = imported(&each("true")).report;
+    assert!(report.rows.iter().any(|row| row.note == note), "{report}");
 }

@@ -1,5 +1,9 @@
 //! Workers that take their turns by hand: what may happen between them while both run.
 
+mod certificates;
+mod groups;
+mod stop;
+
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -7,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll};
+use thrum_access::Certificate;
 use thrum_codec::packet::{
     Connect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
     SubscriptionRequests, Will,
@@ -20,29 +25,56 @@ use thrum_protocol::server::{Handshake, Session};
 use super::{Client, Worker};
 use thrum_transport::Acceptor;
 
+use crate::access::Shared;
 use crate::config::{CertificateName, Config};
-use crate::connection::Connection;
+use crate::extension::Access;
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::node::{Node, WorkerId};
 use crate::peer::Peer;
+use crate::read_gate::PauseReason;
 use crate::settings::Settings;
 use crate::socket::Socket;
 
 const VERSION: Version = Version::V311;
 
 /// Two workers of one node, without listeners.
-fn two_workers() -> [Worker; 2] {
-    let config = Config::default();
-    let settings = Arc::new(Settings::new(&config, &Arc::default()));
+pub(super) fn two_workers() -> [Worker; 2] {
+    two_workers_with(|_| ())
+}
+
+/// What two workers are made of.
+struct Parts {
+    config: Config,
+    access: Access,
+    acceptor: Acceptor,
+    username: CertificateName,
+}
+
+/// The same with something else than usual.
+fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
+    let mut parts = Parts {
+        config: Config::default(),
+        access: Access::default(),
+        acceptor: Acceptor::new(None, None).unwrap(),
+        username: CertificateName::None,
+    };
+    change(&mut parts);
+    let Parts {
+        config,
+        access,
+        acceptor,
+        username,
+    } = parts;
+    let shared = Shared {
+        access,
+        generation: 0,
+    };
+    let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
     let node = Arc::new(Node::new(2, &settings, config.shared.strategy));
     let gate = Gate::new(
         "mqtt",
-        (
-            &config.listeners["mqtt"],
-            Acceptor::new(None, None).unwrap(),
-            CertificateName::None,
-        ),
+        (&config.listeners["mqtt"], acceptor, username),
         None,
     );
     node.gates.add(Arc::new(gate)).unwrap();
@@ -61,49 +93,52 @@ fn two_workers() -> [Worker; 2] {
 impl Worker {
     /// A connection that this worker accepted; the client's end of it. What one end of such a pair writes is at the
     /// other end at once.
-    fn accepted(&mut self) -> UnixStream {
+    pub(super) fn accepted(&mut self) -> UnixStream {
+        self.accepted_with(None)
+    }
+
+    /// The same of a client with a certificate that was verified outside.
+    pub(super) fn accepted_with(&mut self, certificate: Option<Arc<Certificate>>) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let socket = Socket::from(OwnedFd::from(ours));
-        assert!(self.local.gate(0).enter());
-        self.register(Connection::new(socket, Peer::Local, 0, 0))
-            .unwrap();
+        self.open(socket, Peer::Local, 0, certificate);
         theirs
     }
 
-    fn ready_sockets(&mut self) -> Events {
+    pub(super) fn ready_sockets(&mut self) -> Events {
         let mut events = Events::with_capacity(16);
         self.poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
         events
     }
 
     /// The first half of a turn.
-    fn takes_in(&mut self) {
+    pub(super) fn takes_in(&mut self) {
         let events = self.ready_sockets();
-        self.take_in(&events, &mut Vec::new(), &mut Vec::new());
+        self.take_in(&events);
     }
 
-    fn takes_a_turn(&mut self) {
+    pub(super) fn takes_a_turn(&mut self) {
         self.takes_in();
         self.hand_out();
     }
 }
 
 /// Turns of both workers until nothing more can happen.
-fn settle(workers: &mut [Worker; 2]) {
+pub(super) fn settle(workers: &mut [Worker; 2]) {
     for _ in 0..4 {
         workers.iter_mut().for_each(Worker::takes_a_turn);
     }
 }
 
-fn bytes(packet: &Packet<'_>) -> Vec<u8> {
+pub(super) fn bytes(packet: &Packet<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(packet, VERSION, &mut bytes).unwrap();
     bytes
 }
 
-fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
+pub(super) fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     bytes(&Packet::Connect(Connect {
         version: VERSION,
         is_bridge: false,
@@ -117,7 +152,7 @@ fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     }))
 }
 
-fn publish(payload: &[u8]) -> Vec<u8> {
+pub(super) fn publish(payload: &[u8]) -> Vec<u8> {
     bytes(&Packet::Publish(Publish {
         dup: false,
         qos: QoS::AtMostOnce,
@@ -129,7 +164,7 @@ fn publish(payload: &[u8]) -> Vec<u8> {
     }))
 }
 
-fn subscribe() -> Vec<u8> {
+pub(super) fn subscribe() -> Vec<u8> {
     let requests = [SubscriptionRequest {
         filter: TopicFilter::parse("t").unwrap(),
         options: SubscriptionOptions::default(),
@@ -142,7 +177,7 @@ fn subscribe() -> Vec<u8> {
 }
 
 /// Payloads of the messages that have reached a client.
-fn messages(client: &mut UnixStream) -> Vec<Vec<u8>> {
+pub(super) fn messages(client: &mut UnixStream) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     let end = client.read_to_end(&mut bytes).unwrap_err();
     assert_eq!(end.kind(), ErrorKind::WouldBlock);
@@ -159,7 +194,7 @@ fn messages(client: &mut UnixStream) -> Vec<Vec<u8>> {
 }
 
 /// A client of a worker that is subscribed to the topic of these tests.
-fn subscriber(workers: &mut [Worker; 2], number: usize) -> UnixStream {
+pub(super) fn subscriber(workers: &mut [Worker; 2], number: usize) -> UnixStream {
     let mut subscriber = workers[number].accepted();
     subscriber.write_all(&connect("subscriber", None)).unwrap();
     subscriber.write_all(&subscribe()).unwrap();
@@ -233,7 +268,7 @@ fn a_client_that_comes_back_within_the_turn_keeps_its_worker() {
 
 // [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
 #[test]
-fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_same_turn() {
+fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_next_turn_which_comes_at_once() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let will = Will {
@@ -250,8 +285,10 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_same_turn() {
     let events = workers[0].ready_sockets();
     // Gone before the SUBACK, and after the worker has learned which sockets are ready.
     drop(leaving);
-    workers[0].take_in(&events, &mut Vec::new(), &mut Vec::new());
+    workers[0].take_in(&events);
     workers[0].hand_out();
+    assert_eq!(workers[0].wait(), Some(Duration::ZERO));
+    workers[0].takes_a_turn();
     workers[1].takes_a_turn();
     assert_eq!(messages(&mut subscriber), [b"will"]);
 }
@@ -299,11 +336,24 @@ fn who_waits_for_the_gatekeeper_is_not_silent() {
     let id = worker.local.clients[slot as usize].session.id();
     let key = worker.local.clients[slot as usize].connection;
     let mut wait = |is_deciding| {
-        worker.local.connections[key as usize].is_deciding = is_deciding;
+        let reading = &mut worker.local.connections[key as usize].reading;
+        if is_deciding {
+            reading.close(PauseReason::Decision);
+        } else {
+            reading.open(PauseReason::Decision);
+        }
         worker.local.now = worker.local.now.plus(Duration::from_secs(100));
         worker.local.clients[slot as usize].armed = worker.local.now;
         worker.session_timer(slot, id);
         worker.is_connected(slot, id)
     };
     assert_eq!([wait(true), wait(true), wait(false)], [true, true, false]);
+}
+
+#[test]
+fn the_connect_rate_is_of_the_node_however_many_workers_it_has() {
+    let [mut first, mut second] = two_workers_with(|parts| parts.config.limits.connect_rate = 1);
+    assert!(first.may_accept() && second.may_accept());
+    first.charge_connect(0);
+    assert!(!first.may_accept() && !second.may_accept());
 }

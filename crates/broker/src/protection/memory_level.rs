@@ -1,0 +1,114 @@
+//! How short memory is: from the resident memory of the process and `limits.memory` to what that means for whom.
+//!
+//! | level | from, in hundredths of the limit | what changes |
+//! |---|---|---|
+//! | [`MemoryLevel::Low`] | 80 | publishers whose messages have to wait are read less |
+//! | [`MemoryLevel::Short`] | 90 | long queues take no more messages; no new session that outlives its connection begins |
+//! | [`MemoryLevel::Full`] | 100 | no queue takes more; clients with many filters get no more; nothing more is retained |
+//! | [`MemoryLevel::Exhausted`] | 110 | only clients that have a session come in |
+//!
+//! What passes through to connected clients, and who comes to take what waits, is served at every level.
+
+/// How short memory is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum MemoryLevel {
+    /// There is enough, or no limit.
+    #[default]
+    Ample,
+    /// Whoever fills queues is slowed.
+    Low,
+    /// Long queues are full.
+    Short,
+    /// Nothing more is kept.
+    Full,
+    /// New clients are refused.
+    Exhausted,
+}
+
+/// Where each level begins, in hundredths of the limit.
+const BEGINS: [(MemoryLevel, u64); 4] = [
+    (MemoryLevel::Exhausted, 110),
+    (MemoryLevel::Full, 100),
+    (MemoryLevel::Short, 90),
+    (MemoryLevel::Low, 80),
+];
+/// A level ends so many hundredths below where it began, so that it does not come and go with each message.
+const CALM: u64 = 5;
+
+impl MemoryLevel {
+    /// All of them, in order.
+    pub const ALL: [Self; 5] = [
+        Self::Ample,
+        Self::Low,
+        Self::Short,
+        Self::Full,
+        Self::Exhausted,
+    ];
+
+    /// The level that follows this one when so much memory is in use. A limit of 0 is off.
+    #[must_use]
+    pub fn next(self, resident_bytes: u64, limit: u64) -> Self {
+        if limit == 0 {
+            return Self::Ample;
+        }
+        let hundredths = u128::from(resident_bytes) * 100 / u128::from(limit);
+        let hundredths = u64::try_from(hundredths).unwrap_or(u64::MAX);
+        let is_reached = |(level, begins): &(Self, u64)| {
+            let calm = if *level <= self { CALM } else { 0 };
+            hundredths.saturating_add(calm) >= *begins
+        };
+        let reached = BEGINS.into_iter().find(is_reached);
+        reached.map_or(Self::Ample, |(level, _)| level)
+    }
+
+    /// What it means, for the log.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Ample => "memory is below limits.memory again",
+            Self::Low => {
+                "memory is at 80 % of limits.memory: publishers whose messages have to wait for their receivers are read less"
+            }
+            Self::Short => {
+                "memory is at 90 % of limits.memory: messages for long queues and new sessions that outlive their \
+                 connection are refused"
+            }
+            Self::Full => {
+                "memory is at limits.memory: messages that have to wait, and messages to be retained, are refused"
+            }
+            Self::Exhausted => {
+                "memory is over limits.memory: only clients that have a session come in"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryLevel::{Ample, Exhausted, Full, Low, Short};
+    use super::*;
+
+    #[test]
+    fn a_level_begins_at_its_share_of_the_limit_and_ends_below_it() {
+        let mut level = Ample;
+        let seen = [
+            79, 80, 90, 100, 110, 106, 105, 104, 95, 94, 84, 75, 74, 1000,
+        ]
+        .map(|bytes| {
+            level = level.next(bytes * 10, 1000);
+            level
+        });
+        let expected = [
+            Ample, Low, Short, Full, Exhausted, Exhausted, Exhausted, Full, Full, Short, Low, Low,
+            Ample, Exhausted,
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn without_a_limit_there_is_always_enough() {
+        for level in MemoryLevel::ALL {
+            assert_eq!(level.next(u64::MAX, 0), Ample);
+        }
+    }
+}

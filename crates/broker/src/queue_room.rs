@@ -1,0 +1,310 @@
+//! The room in the queue of one session, as the other workers see it.
+//!
+//! Most sessions have none: it is made for members of shared groups, and for sessions whose queue fills up. While the
+//! queue is not nearly full nothing is written here, and a publisher reads one flag. From then on the owner shows how
+//! much waits, and whoever has a message for it takes a [`Promise`] of room before its publisher is answered.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thrum_protocol::Limits;
+use thrum_protocol::limits::QueuePolicy;
+use thrum_protocol::server::{GroupId, Session};
+
+use crate::interest::SessionRef;
+use crate::node::WorkerId;
+
+/// A queue with fewer free places than this is nearly full whatever its limit: what others have under way to it without
+/// a promise fits in.
+const FREE_MESSAGES_MIN: usize = 256;
+
+/// Memory that a queued message takes beside its topic and payload, with some identifiers.
+const ENTRY_BYTES: usize = 256;
+
+/// What a held PUBLISH waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shortage {
+    /// Any connected member of the group has room.
+    Group(GroupId),
+    /// The session of that number has room.
+    Session(u64),
+}
+
+/// A worker whose publishers wait.
+pub(crate) type Waiter = (WorkerId, Shortage);
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct QueueRoom {
+    pub(crate) session: SessionRef,
+    is_nearly_full: AtomicBool,
+    is_connected: AtomicBool,
+    /// Its client is connected, and publishers wait for it.
+    holds: AtomicBool,
+    /// Shared groups that it is a member of.
+    groups: AtomicUsize,
+    /// It is counted among those that may hold publishers.
+    is_counted: AtomicBool,
+    messages: AtomicUsize,
+    bytes: AtomicUsize,
+    promised_messages: AtomicUsize,
+    promised_bytes: AtomicUsize,
+    messages_max: AtomicUsize,
+    bytes_max: AtomicUsize,
+    /// Messages refused by other workers that the owner has not counted.
+    refused: AtomicUsize,
+    /// Whether the list has anybody, for the owner to look at after each change.
+    has_waiters: AtomicBool,
+    /// Guards the list only: pushed to when a publisher begins to wait, taken when there is room.
+    waiters: Mutex<Vec<Waiter>>,
+}
+
+/// What the owner's message to the others changed.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// It became nearly full, or is no longer.
+    pub(crate) is_turned: bool,
+    /// Who waited for the room that there is now.
+    pub(crate) waiters: Vec<Waiter>,
+}
+
+impl QueueRoom {
+    pub(crate) fn new(session: SessionRef) -> Self {
+        Self {
+            session,
+            is_nearly_full: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
+            holds: AtomicBool::new(false),
+            groups: AtomicUsize::new(0),
+            is_counted: AtomicBool::new(false),
+            messages: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            promised_messages: AtomicUsize::new(0),
+            promised_bytes: AtomicUsize::new(0),
+            messages_max: AtomicUsize::new(0),
+            bytes_max: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+            has_waiters: AtomicBool::new(false),
+            waiters: Mutex::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.is_nearly_full.load(Ordering::Relaxed)
+    }
+
+    /// Publishers wait for it while it is full.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds.load(Ordering::Relaxed) && self.is_nearly_full()
+    }
+
+    /// Whether a message of that size is certain to be taken.
+    #[inline]
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        !self.is_nearly_full() || self.has_free_place(bytes)
+    }
+
+    fn has_free_place(&self, bytes: usize) -> bool {
+        let all = |shown: &AtomicUsize, promised: &AtomicUsize| {
+            shown.load(Ordering::SeqCst) + promised.load(Ordering::SeqCst)
+        };
+        let messages = all(&self.messages, &self.promised_messages) + 1;
+        let bytes = all(&self.bytes, &self.promised_bytes) + bytes + ENTRY_BYTES;
+        messages <= self.messages_max.load(Ordering::Relaxed)
+            && bytes <= self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Room for one message, if there is some.
+    pub(crate) fn try_promise(self: &Arc<Self>, bytes: usize) -> Option<Promise> {
+        let bytes = bytes + ENTRY_BYTES;
+        let shown = self.messages.load(Ordering::SeqCst);
+        let max = self.messages_max.load(Ordering::Relaxed);
+        let is_free = !self.is_nearly_full();
+        let one_more = |promised| (is_free || shown + promised < max).then_some(promised + 1);
+        let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
+        self.promised_messages
+            .fetch_update(set, fetch, one_more)
+            .ok()?;
+        let promised = self.promised_bytes.fetch_add(bytes, Ordering::SeqCst);
+        let promise = Promise {
+            room: Arc::clone(self),
+            bytes,
+        };
+        let all = self.bytes.load(Ordering::SeqCst) + promised + bytes;
+        (is_free || all <= self.bytes_max.load(Ordering::Relaxed)).then_some(promise)
+    }
+
+    /// Room for one message beyond the limits, if need be.
+    pub(crate) fn promise(self: &Arc<Self>, bytes: usize) -> Promise {
+        let bytes = bytes + ENTRY_BYTES;
+        self.promised_messages.fetch_add(1, Ordering::SeqCst);
+        self.promised_bytes.fetch_add(bytes, Ordering::SeqCst);
+        Promise {
+            room: Arc::clone(self),
+            bytes,
+        }
+    }
+
+    /// One more message was refused on behalf of the session; true if its worker has to be told.
+    pub(crate) fn refuse(&self) -> bool {
+        self.refused.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// Messages that others refused since the last call; for the owner.
+    pub(crate) fn take_refused(&self) -> usize {
+        self.refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// A publisher of that worker waits; true if it is the first one to do so.
+    pub(crate) fn wait(&self, waiter: Waiter) -> bool {
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiters.contains(&waiter) {
+            return false;
+        }
+        waiters.push(waiter);
+        // The owner shows first and looks at this then; the waiter looks at what is shown after this.
+        self.has_waiters.store(true, Ordering::SeqCst);
+        true
+    }
+
+    /// Everybody who waits.
+    pub(crate) fn take_waiters(&self) -> Vec<Waiter> {
+        if !self.has_waiters.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_waiters.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *waiters)
+    }
+
+    /// Shows the queue as it is; for the owner. `holding` counts the sessions that may hold publishers.
+    pub(crate) fn show(
+        &self,
+        session: &Session,
+        is_connected: bool,
+        holding: &AtomicUsize,
+    ) -> Shown {
+        let limits = session.limits();
+        let was_nearly_full = self.is_nearly_full();
+        let is_nearly_full = is_nearly_full(session, was_nearly_full);
+        if !is_nearly_full && !was_nearly_full {
+            return Shown::default();
+        }
+        let (messages, bytes) = session.lasting_backlog();
+        self.messages_max
+            .store(limits.queue_messages_max as usize, Ordering::Relaxed);
+        self.bytes_max
+            .store(limits.queue_bytes_max as usize, Ordering::Relaxed);
+        let has_shrunk = messages < self.messages.swap(messages, Ordering::SeqCst);
+        let has_shrunk = bytes < self.bytes.swap(bytes, Ordering::SeqCst) || has_shrunk;
+        self.is_nearly_full.store(is_nearly_full, Ordering::SeqCst);
+        let holds = is_connected && limits.queue_policy == QueuePolicy::Hold;
+        self.holds.store(holds, Ordering::Relaxed);
+        self.count(holding);
+        // Nobody waits for a client that has gone, if it is not one of several.
+        let has_left = self.is_connected.swap(is_connected, Ordering::Relaxed) && !is_connected;
+        // Whoever waits has looked at what was shown before.
+        let may_go_on = has_left || !is_nearly_full || (has_shrunk && self.has_room(0));
+        Shown {
+            is_turned: is_nearly_full != was_nearly_full,
+            waiters: if may_go_on {
+                self.take_waiters()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// The session ends: nobody waits for it any more.
+    pub(crate) fn close(&self, holding: &AtomicUsize) -> Vec<Waiter> {
+        self.is_nearly_full.store(false, Ordering::SeqCst);
+        self.count(holding);
+        self.take_waiters()
+    }
+
+    /// The session is a member of so many groups; for the owner.
+    pub(crate) fn set_groups(&self, groups: usize, holding: &AtomicUsize) {
+        self.groups.store(groups, Ordering::Relaxed);
+        self.count(holding);
+    }
+
+    fn count(&self, holding: &AtomicUsize) {
+        let counts =
+            self.holds() || (self.is_nearly_full() && self.groups.load(Ordering::Relaxed) > 0);
+        match (self.is_counted.swap(counts, Ordering::Relaxed), counts) {
+            (false, true) => {
+                holding.fetch_add(1, Ordering::Relaxed);
+            }
+            (true, false) => {
+                holding.fetch_sub(1, Ordering::Relaxed);
+            }
+            (true, true) | (false, false) => {}
+        }
+    }
+}
+
+/// A place in the queue of a session for one message that is on its way; given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    room: Arc<QueueRoom>,
+    bytes: usize,
+}
+
+impl Promise {
+    /// Number of the session.
+    pub(crate) fn session(&self) -> u64 {
+        self.room.session.id
+    }
+
+    /// The message has come, or is not for the session any more; who waited for room that there is now.
+    pub(crate) fn end(self) -> Vec<Waiter> {
+        let room = Arc::clone(&self.room);
+        drop(self);
+        if room.has_room(0) {
+            room.take_waiters()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The worker of the session.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.room.session.worker
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.room.promised_messages.fetch_sub(1, Ordering::SeqCst);
+        self.room
+            .promised_bytes
+            .fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+/// Half of the queue is used up, or nearly all of a short one. One that was nearly full is so down to a quarter, so
+/// that it does not change back and forth. One that drops its oldest message always has room.
+pub(crate) fn is_nearly_full(session: &Session, was_nearly_full: bool) -> bool {
+    let limits = session.limits();
+    if limits.queue_policy == QueuePolicy::DropOldest {
+        return false;
+    }
+    let (messages, bytes) = session.lasting_backlog();
+    let (messages_max, bytes_max) = (
+        limits.queue_messages_max as usize,
+        limits.queue_bytes_max as usize,
+    );
+    let part = if was_nearly_full { 4 } else { 2 };
+    messages > messages_max / part
+        || bytes > bytes_max / part
+        || messages_max.saturating_sub(messages) < FREE_MESSAGES_MIN
+        || bytes_max.saturating_sub(bytes) < limits.packet_bytes_max as usize
+}
+
+/// Whether the queue of a session is so short that it is nearly full while it is empty.
+pub(crate) fn is_short(limits: &Limits) -> bool {
+    limits.queue_policy != QueuePolicy::DropOldest
+        && ((limits.queue_messages_max as usize) < FREE_MESSAGES_MIN
+            || limits.queue_bytes_max < limits.packet_bytes_max)
+}

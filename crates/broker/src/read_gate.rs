@@ -1,0 +1,225 @@
+//! Whether a connection is read: every reason why it is not, and what waits until it is read again.
+
+/// Why a connection is not read for now. Each one ends on its own; the connection is read when none is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum PauseReason {
+    /// What it publishes goes to a worker whose mailbox is full.
+    Mailbox = 1,
+    /// It publishes, and memory is short or turns take too long.
+    Overload = 1 << 1,
+    /// It publishes, and the storage thread has no room.
+    Storage = 1 << 2,
+    /// It does not read our answers.
+    Output = 1 << 3,
+    /// The gatekeeper has to decide about its next packet.
+    Decision = 1 << 4,
+    /// It has sent all that a rate lets it.
+    Rate = 1 << 5,
+    /// What it publishes is for a queue that is full, and much stands behind it.
+    Room = 1 << 6,
+    /// Its next packet stands behind mail.
+    Mail = 1 << 7,
+}
+
+/// The reasons why one connection is not read, and what it has for us when it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadGate(u16);
+
+impl ReadGate {
+    const REASONS: u16 = 0xFF;
+    /// The socket may have something; the poll does not say so again.
+    const READABLE: u16 = 1 << 8;
+    /// The end of the stream is in sight: the socket is read until it says so.
+    const ENDING: u16 = 1 << 9;
+    /// Whole packets have been read and not handled.
+    const PACKETS: u16 = 1 << 10;
+    /// It is in the list of connections that the next turn reads.
+    const LISTED: u16 = 1 << 11;
+    /// The packet at hand has stood behind the mail that there was.
+    const BEHIND_MAIL: u16 = 1 << 12;
+    /// A PUBLISH is held back: of what follows it only answers are handled.
+    const HELD: u16 = 1 << 13;
+
+    /// One more reason; false if it was one already.
+    pub(crate) fn close(&mut self, reason: PauseReason) -> bool {
+        let was_closed = self.has(reason);
+        self.0 |= reason as u16;
+        !was_closed
+    }
+
+    /// A reason is over; false if it was none.
+    pub(crate) fn open(&mut self, reason: PauseReason) -> bool {
+        let was_closed = self.has(reason);
+        self.0 &= !(reason as u16);
+        was_closed
+    }
+
+    /// The connection ends: nothing keeps us from reading what is left.
+    pub(crate) fn open_wide(&mut self) {
+        self.0 &= !Self::REASONS;
+    }
+
+    pub(crate) fn has(self, reason: PauseReason) -> bool {
+        self.0 & reason as u16 != 0
+    }
+
+    /// There is no reason against reading.
+    #[inline]
+    pub(crate) fn is_open(self) -> bool {
+        self.0 & Self::REASONS == 0
+    }
+
+    /// The client cannot show that it is alive, because of us: it is not read yet, or what it sent is not handled.
+    pub(crate) fn keeps_client_waiting(self) -> bool {
+        let ours = Self::REASONS & !(PauseReason::Output as u16)
+            | Self::PACKETS
+            | Self::LISTED
+            | Self::HELD;
+        self.0 & ours != 0
+    }
+
+    /// The poll said that there is something.
+    #[inline]
+    pub(crate) fn note_readable(&mut self, is_ending: bool) {
+        self.0 |= Self::READABLE;
+        if is_ending {
+            self.0 |= Self::ENDING;
+        }
+    }
+
+    /// A short read: the socket has no more for now, unless its end is still to be read.
+    #[inline]
+    pub(crate) fn note_drained(&mut self) {
+        if !self.is_ending() {
+            self.0 &= !Self::READABLE;
+        }
+    }
+
+    /// The end of the stream has been signalled.
+    #[inline]
+    pub(crate) fn is_ending(self) -> bool {
+        self.0 & Self::ENDING != 0
+    }
+
+    /// A PUBLISH is held back.
+    pub(crate) fn hold(&mut self) {
+        self.0 |= Self::HELD;
+    }
+
+    #[inline]
+    pub(crate) fn is_held(self) -> bool {
+        self.0 & Self::HELD != 0
+    }
+
+    /// What was held back is handled now.
+    pub(crate) fn let_go(&mut self) {
+        self.0 &= !Self::HELD;
+        self.open(PauseReason::Room);
+        self.leave_packets();
+    }
+
+    /// The packet at hand stands behind the mail that there is.
+    pub(crate) fn stand_behind_mail(&mut self) {
+        self.0 |= Self::BEHIND_MAIL;
+        self.close(PauseReason::Mail);
+    }
+
+    /// Whether the packet at hand has stood behind mail; another one may have to.
+    pub(crate) fn has_stood_behind_mail(&mut self) -> bool {
+        let has_stood = self.0 & Self::BEHIND_MAIL != 0;
+        self.0 &= !Self::BEHIND_MAIL;
+        has_stood
+    }
+
+    /// The end of the stream has been read: nothing more comes.
+    pub(crate) fn forget_input(&mut self) {
+        self.0 &= !(Self::READABLE | Self::ENDING | Self::PACKETS);
+    }
+
+    /// Packets are left in the connection.
+    pub(crate) fn leave_packets(&mut self) {
+        self.0 |= Self::PACKETS;
+    }
+
+    /// Whether packets were left; they are handled or thrown away now.
+    #[inline]
+    pub(crate) fn take_packets(&mut self) -> bool {
+        let had_packets = self.0 & Self::PACKETS != 0;
+        self.0 &= !Self::PACKETS;
+        had_packets
+    }
+
+    pub(crate) fn has_packets(self) -> bool {
+        self.0 & Self::PACKETS != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_readable(self) -> bool {
+        self.0 & Self::READABLE != 0
+    }
+
+    /// There is something to handle.
+    #[inline]
+    pub(crate) fn has_input(self) -> bool {
+        self.0 & (Self::READABLE | Self::PACKETS) != 0
+    }
+
+    /// It comes into the list of the next turn; false if it is there.
+    pub(crate) fn enlist(&mut self) -> bool {
+        let was_listed = self.is_listed();
+        self.0 |= Self::LISTED;
+        !was_listed
+    }
+
+    /// It leaves the list; false if it was not in it.
+    pub(crate) fn unlist(&mut self) -> bool {
+        let was_listed = self.is_listed();
+        self.0 &= !Self::LISTED;
+        was_listed
+    }
+
+    #[inline]
+    pub(crate) fn is_listed(self) -> bool {
+        self.0 & Self::LISTED != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_opens_when_the_last_reason_ends() {
+        let mut gate = ReadGate::default();
+        assert!(gate.is_open());
+        assert!(gate.close(PauseReason::Mailbox) && gate.close(PauseReason::Output));
+        assert!(!gate.close(PauseReason::Output), "it was closed for that");
+        assert!(gate.open(PauseReason::Mailbox) && !gate.is_open());
+        assert!(!gate.open(PauseReason::Mailbox), "that was over");
+        assert!(gate.open(PauseReason::Output) && gate.is_open());
+    }
+
+    #[test]
+    fn what_waits_is_known_while_the_gate_is_closed() {
+        let mut gate = ReadGate::default();
+        gate.close(PauseReason::Rate);
+        gate.note_readable(false);
+        gate.leave_packets();
+        gate.note_drained();
+        assert!(!gate.is_readable() && gate.has_input() && gate.keeps_client_waiting());
+        assert!(gate.take_packets() && !gate.has_input());
+        gate.note_readable(true);
+        gate.note_drained();
+        assert!(gate.is_readable(), "the end itself is still to be read");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_keeps_itself_waiting() {
+        let mut gate = ReadGate::default();
+        gate.close(PauseReason::Output);
+        assert!(!gate.keeps_client_waiting());
+        gate.close(PauseReason::Decision);
+        assert!(gate.keeps_client_waiting());
+    }
+}

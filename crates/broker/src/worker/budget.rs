@@ -1,0 +1,127 @@
+//! How much of one thing a turn does, so that everybody else of the worker does not wait for it.
+//!
+//! What a turn does is counted in units: a packet, a delivery, a piece of mail or a timer is one, what costs more counts
+//! as many. A unit takes some hundred nanoseconds. Each connection has a portion of a turn, and so have the mail, the
+//! timers and what is done with every session in rounds; all connections together have a share of it. What is not done
+//! by then is done in the next turn, in the same order. As units differ in cost, the clock decides too; it is looked at
+//! after some units only, so that a turn with little to do never does.
+
+use std::time::Duration;
+
+use super::Worker;
+
+/// Units after which the clock is looked at: about 50 µs.
+const LOOK_UNITS: u64 = 256;
+/// Longest time for one connection, the mail, the timers or the rounds in a turn. Some of them together stay below 20 ms.
+const PORTION_TIME: Duration = Duration::from_millis(4);
+/// Longest time in which a turn reads connections.
+const READING_TIME: Duration = Duration::from_millis(8);
+
+/// Units of a filter that is subscribed or given up, or checked against other rules.
+pub(crate) const FILTER_UNITS: u64 = 32;
+/// Units of a topic whose route is not remembered.
+pub(crate) const ROUTE_UNITS: u64 = 16;
+/// Units of what arrives during a TLS handshake: half a millisecond of cryptography.
+pub(super) const HANDSHAKE_UNITS: u64 = 4096;
+/// Units of the end of a connection, most of which are the system's.
+pub(super) const CLOSING_UNITS: u64 = 64;
+
+/// The limits of a turn. Tests make them small.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnLimits {
+    /// Units of one connection, the mail, the timers or the rounds. Default 32,768: by then the clock has mostly decided.
+    pub(super) portion_units: u64,
+    /// Units of all connections. Default 65,536.
+    pub(super) reading_units: u64,
+    /// Connections that are written. Default 1024, as sockets are looked at: the system takes some microseconds for each.
+    pub(super) writes: usize,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            portion_units: 32_768,
+            reading_units: 65_536,
+            writes: 1024,
+        }
+    }
+}
+
+/// What a part of a turn has left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    units_end: u64,
+    /// Known from the first look at the clock on.
+    time_end: Option<Duration>,
+    is_over: bool,
+}
+
+impl Share {
+    const fn until(units_end: u64) -> Self {
+        Self {
+            units_end,
+            time_end: None,
+            is_over: false,
+        }
+    }
+
+    fn look(&mut self, work: u64, now: Duration, time: Duration) {
+        let time_end = *self.time_end.get_or_insert(now + time);
+        self.is_over |= work >= self.units_end || now >= time_end;
+    }
+}
+
+/// The budget of the turn at hand.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    pub(super) limits: TurnLimits,
+    /// Work at which the clock is looked at next.
+    look_at: u64,
+    portion: Share,
+    reading: Share,
+}
+
+impl Worker {
+    /// A turn begins.
+    pub(super) fn begin_budget(&mut self) {
+        let work = self.local.work;
+        self.budget.look_at = work + LOOK_UNITS;
+        self.budget.reading = Share::until(work + self.budget.limits.reading_units);
+    }
+
+    /// A connection, or another part of the turn, begins its portion.
+    #[inline]
+    pub(super) fn begin_portion(&mut self) {
+        let budget = &mut self.budget;
+        let end = self.local.work + budget.limits.portion_units;
+        budget.portion = Share::until(end);
+        budget.look_at = budget.look_at.min(end);
+    }
+
+    /// The portion is used up: what is left waits for the next turn.
+    #[inline]
+    pub(super) fn is_portion_over(&mut self) -> bool {
+        self.local.work >= self.budget.look_at && self.look_at_clock()
+    }
+
+    /// No more connections are read in this turn.
+    #[inline]
+    pub(super) fn is_reading_over(&self) -> bool {
+        self.budget.reading.is_over || self.local.work >= self.budget.reading.units_end
+    }
+
+    #[cold]
+    fn look_at_clock(&mut self) -> bool {
+        let (now, work) = (self.node.clock.elapsed(), self.local.work);
+        let budget = &mut self.budget;
+        budget.portion.look(work, now, PORTION_TIME);
+        budget.reading.look(work, now, READING_TIME);
+        let next = work + LOOK_UNITS;
+        budget.look_at = if budget.portion.is_over {
+            work
+        } else {
+            next.min(budget.portion.units_end)
+        };
+        budget.portion.is_over
+    }
+}

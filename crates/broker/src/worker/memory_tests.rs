@@ -1,0 +1,255 @@
+//! What becomes of clients while memory is short: who is slowed, who is refused, and who is served.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use thrum_codec::packet::{
+    Connect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
+    SubscriptionRequests,
+};
+use thrum_codec::properties::{ConnectProperties, PublishProperties, SubscribeProperties};
+use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+
+use super::tests::{settle, two_workers};
+use super::{PRESSURE_CHECK, Worker};
+use crate::metrics::Counter;
+use crate::protection::MemoryLevel;
+
+const QOS1: QoS = QoS::AtLeastOnce;
+/// More than a short queue takes.
+static LARGE: [u8; 70_000] = [b'x'; 70_000];
+
+fn encoded(packet: &Packet<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(packet, Version::V5, &mut bytes).unwrap();
+    bytes
+}
+
+fn connect(client_id: &str, session_expiry: u32) -> Vec<u8> {
+    encoded(&Packet::Connect(Connect {
+        version: Version::V5,
+        is_bridge: false,
+        clean_start: false,
+        keep_alive: 0,
+        client_id,
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties {
+            session_expiry: Some(session_expiry),
+            ..ConnectProperties::default()
+        },
+    }))
+}
+
+fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
+    encoded(&Packet::Publish(Publish {
+        dup: false,
+        qos: QOS1,
+        retain: false,
+        topic,
+        packet_id: PacketId::new(7),
+        properties: PublishProperties::default(),
+        payload,
+    }))
+}
+
+fn subscribe(filter: &str) -> Vec<u8> {
+    let requests = [SubscriptionRequest {
+        filter: TopicFilter::parse(filter).unwrap(),
+        options: SubscriptionOptions {
+            qos: QOS1,
+            ..SubscriptionOptions::default()
+        },
+    }];
+    encoded(&Packet::Subscribe(Subscribe {
+        packet_id: PacketId::new(1).unwrap(),
+        properties: SubscribeProperties::default(),
+        requests: SubscriptionRequests::Listed(&requests),
+    }))
+}
+
+/// What a test looks at in a packet of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Welcome(ReasonCode, bool),
+    Acknowledged(ReasonCode),
+    Granted(ReasonCode),
+    Message(usize),
+}
+
+fn seen(stream: &mut UnixStream) -> Vec<Seen> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(frame) = frame::split(&bytes[at..], u32::MAX).unwrap() {
+        at += frame.len;
+        found.push(match decode(frame, Version::V5).unwrap() {
+            Packet::ConnAck(ack) => Seen::Welcome(ack.reason, ack.session_present),
+            Packet::PubAck(ack) => Seen::Acknowledged(ack.reason),
+            Packet::SubAck(ack) => Seen::Granted(ack.codes.iter().next().unwrap()),
+            Packet::Publish(publish) => Seen::Message(publish.payload.len()),
+            other => panic!("{other:?}"),
+        });
+    }
+    found
+}
+
+/// A connection to one of the workers, and what its CONNECT is answered.
+fn come(
+    workers: &mut [Worker; 2],
+    worker: usize,
+    client_id: &str,
+    expiry: u32,
+) -> (UnixStream, Seen) {
+    let mut stream = workers[worker].accepted();
+    stream.write_all(&connect(client_id, expiry)).unwrap();
+    settle(workers);
+    let answer = seen(&mut stream)[0];
+    (stream, answer)
+}
+
+/// Sends something that is answered at once.
+fn ask(workers: &mut [Worker; 2], stream: &mut UnixStream, packet: &[u8]) -> Vec<Seen> {
+    stream.write_all(packet).unwrap();
+    settle(workers);
+    seen(stream)
+}
+
+/// A session on the first worker that waits for its client, subscribed to a topic of its name.
+fn absent(workers: &mut [Worker; 2], client_id: &str) {
+    let (mut stream, _) = come(workers, 0, client_id, 300);
+    let granted = ask(workers, &mut stream, &subscribe(client_id));
+    assert_eq!(granted, [Seen::Granted(ReasonCode::GrantedQoS1)]);
+    drop(stream);
+    settle(workers);
+}
+
+fn queued(workers: &[Worker; 2], client_id: &str) -> usize {
+    let slot = workers[0].local.find(client_id).unwrap();
+    workers[0].local.clients[slot as usize].session.backlog().0
+}
+
+fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {
+    let memory = &workers[0].node.memory;
+    memory.observe(0, 100);
+    assert_eq!(memory.observe(hundredths, 100).0, expected);
+}
+
+#[test]
+fn a_publisher_whose_messages_wait_is_slowed_while_memory_is_low_and_nobody_else() {
+    let mut workers = two_workers();
+    absent(&mut workers, "away");
+    let (mut filler, _) = come(&mut workers, 0, "filler", 0);
+    let (mut talker, _) = come(&mut workers, 0, "talker", 0);
+    let (mut listener, _) = come(&mut workers, 0, "listener", 0);
+    ask(&mut workers, &mut listener, &subscribe("talk"));
+    set_level(&workers, 85, MemoryLevel::Low);
+    filler.write_all(&publish("away", b"x").repeat(50)).unwrap();
+    talker.write_all(&publish("talk", b"x").repeat(50)).unwrap();
+    for _ in 0..100 {
+        workers[0].takes_a_turn();
+    }
+    assert_eq!(queued(&workers, "away"), 1);
+    assert_eq!(seen(&mut listener), [Seen::Message(1); 50]);
+    let wait = workers[0].wait().unwrap();
+    assert!(!wait.is_zero() && wait <= PRESSURE_CHECK, "{wait:?}");
+    // Enough again.
+    set_level(&workers, 0, MemoryLevel::Ample);
+    for _ in 0..4 {
+        workers[0].takes_a_turn();
+    }
+    assert_eq!(queued(&workers, "away"), 50);
+}
+
+#[test]
+fn short_memory_refuses_what_would_wait_in_a_long_queue_and_full_memory_all_that_would_wait() {
+    let refused = [Seen::Acknowledged(ReasonCode::QuotaExceeded)];
+    let taken = [Seen::Acknowledged(ReasonCode::Success)];
+    let mut workers = two_workers();
+    absent(&mut workers, "long");
+    absent(&mut workers, "brief");
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    assert_eq!(
+        ask(&mut workers, &mut publisher, &publish("long", &LARGE)),
+        taken
+    );
+    set_level(&workers, 95, MemoryLevel::Short);
+    assert_eq!(
+        ask(&mut workers, &mut publisher, &publish("long", b"x")),
+        refused
+    );
+    assert_eq!(
+        ask(&mut workers, &mut publisher, &publish("brief", b"x")),
+        taken
+    );
+    set_level(&workers, 105, MemoryLevel::Full);
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    assert_eq!(
+        ask(&mut workers, &mut publisher, &publish("brief", b"x")),
+        refused
+    );
+    assert_eq!(
+        (queued(&workers, "long"), queued(&workers, "brief")),
+        (1, 1)
+    );
+    let row = &workers[0].node.metrics;
+    assert_eq!(row.total(Counter::DroppedMemoryShort), 2);
+    // A client that takes its messages gets them.
+    let (mut listener, _) = come(&mut workers, 0, "listener", 0);
+    ask(&mut workers, &mut listener, &subscribe("talk"));
+    assert_eq!(
+        ask(&mut workers, &mut publisher, &publish("talk", b"x")),
+        taken
+    );
+    assert_eq!(seen(&mut listener), [Seen::Message(1)]);
+}
+
+#[test]
+fn a_client_with_a_session_is_let_in_and_served_however_short_memory_is() {
+    let full = ReasonCode::QuotaExceeded;
+    let mut workers = two_workers();
+    absent(&mut workers, "owner");
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    ask(&mut workers, &mut publisher, &publish("owner", b"x"));
+    set_level(&workers, 95, MemoryLevel::Short);
+    assert_eq!(
+        come(&mut workers, 0, "new", 300).1,
+        Seen::Welcome(full, false)
+    );
+    let (clean, answer) = come(&mut workers, 0, "clean", 0);
+    assert_eq!(answer, Seen::Welcome(ReasonCode::Success, false));
+    drop(clean);
+    settle(&mut workers);
+    set_level(&workers, 200, MemoryLevel::Exhausted);
+    assert_eq!(
+        come(&mut workers, 0, "clean", 0).1,
+        Seen::Welcome(full, false)
+    );
+    let mut owner = workers[0].accepted();
+    owner.write_all(&connect("owner", 300)).unwrap();
+    settle(&mut workers);
+    let welcome = Seen::Welcome(ReasonCode::Success, true);
+    assert_eq!(seen(&mut owner), [welcome, Seen::Message(1)]);
+    assert_eq!(
+        workers[0].node.metrics.total(Counter::LimitMemorySessions),
+        2
+    );
+}
+
+#[test]
+fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
+    let mut workers = two_workers();
+    absent(&mut workers, "long");
+    let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+    ask(&mut workers, &mut publisher, &publish("long", &LARGE));
+    set_level(&workers, 95, MemoryLevel::Short);
+    // The first one cannot know.
+    ask(&mut workers, &mut publisher, &publish("long", b"x"));
+    let answer = ask(&mut workers, &mut publisher, &publish("long", b"x"));
+    assert_eq!(answer, [Seen::Acknowledged(ReasonCode::QuotaExceeded)]);
+}

@@ -1,0 +1,682 @@
+//! Full queues, over one worker and several: who is told, who waits, who goes on.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mio::Poll;
+use thrum_codec::packet::{
+    Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
+    SubscriptionRequests, TopicFilters, Unsubscribe,
+};
+use thrum_codec::properties::{
+    AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
+    UserProperties,
+};
+use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+use thrum_transport::Acceptor;
+
+use super::Worker;
+use crate::clock::Clock;
+use crate::config::{CertificateName, Config, QueuePolicy};
+use crate::listener::Gate;
+use crate::mailbox::Capacity;
+use crate::metrics::Counter;
+use crate::node::{Node, WorkerId};
+use crate::settings::Settings;
+
+/// Workers of one node that take their turns by hand, in a time of their own.
+struct Workers {
+    workers: Vec<Worker>,
+    millis: Arc<AtomicU64>,
+}
+
+/// Queues of two messages behind a window of one.
+fn short(config: &mut Config) {
+    config.limits.client.queue = 2;
+    config.limits.client.inflight = 1;
+}
+
+impl Workers {
+    fn new(count: u16, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        change(&mut config);
+        let settings = Arc::new(Settings::new(&config, &Arc::default()));
+        let mut node = Node::new(usize::from(count), &settings, config.shared.strategy);
+        let millis = Arc::new(AtomicU64::new(1_000_000));
+        node.clock = Clock::manual(&millis, 0);
+        let acceptor = Acceptor::new(None, None).unwrap();
+        let parts = (&config.listeners["mqtt"], acceptor, CertificateName::None);
+        node.gates
+            .add(Arc::new(Gate::new("mqtt", parts, None)))
+            .unwrap();
+        let node = Arc::new(node);
+        let capacity = Capacity {
+            messages: 1000,
+            bytes: 1 << 20,
+        };
+        let worker = |number| {
+            let id = WorkerId::new(number);
+            let poll = Poll::new().unwrap();
+            node.open_mailbox(id, &poll, capacity).unwrap();
+            Worker::new(id, Arc::clone(&node), &settings, poll)
+        };
+        Self {
+            workers: (0..count).map(worker).collect(),
+            millis,
+        }
+    }
+
+    /// Turns of all workers until nothing more can happen.
+    fn settle(&mut self) {
+        for _ in 0..6 {
+            self.workers.iter_mut().for_each(Worker::takes_a_turn);
+        }
+    }
+
+    /// Time passes in small steps, as timers are due.
+    fn pass(&mut self, time: Duration) {
+        for _ in 0..time.as_millis().div_ceil(50) {
+            self.millis.fetch_add(50, Ordering::Relaxed);
+            self.settle();
+        }
+    }
+
+    fn client(&mut self, worker: usize, client_id: &str) -> Client {
+        let mut client = Client {
+            stream: self.workers[worker].accepted(),
+            last_id: 0,
+        };
+        client.write(&Packet::Connect(Connect {
+            version: Version::V5,
+            is_bridge: false,
+            clean_start: false,
+            keep_alive: 0,
+            client_id,
+            will: None,
+            username: None,
+            password: None,
+            properties: ConnectProperties {
+                session_expiry: Some(1000),
+                ..ConnectProperties::default()
+            },
+        }));
+        self.settle();
+        client
+    }
+
+    fn count(&self, counter: Counter) -> u64 {
+        self.workers[0].node.metrics.total(counter)
+    }
+}
+
+struct Client {
+    stream: UnixStream,
+    last_id: u16,
+}
+
+/// What came, as far as these tests look at it.
+#[derive(Debug, Default)]
+struct Came {
+    /// Outcomes of PUBACK and PUBREC with their identifiers.
+    answers: Vec<(u16, ReasonCode)>,
+    /// Payloads with their identifiers.
+    messages: Vec<(u16, u8)>,
+    pongs: usize,
+}
+
+impl Came {
+    fn payloads(&self) -> Vec<u8> {
+        self.messages.iter().map(|(_, payload)| *payload).collect()
+    }
+
+    fn outcomes(&self) -> Vec<ReasonCode> {
+        self.answers.iter().map(|(_, outcome)| *outcome).collect()
+    }
+}
+
+impl Client {
+    fn write(&mut self, packet: &Packet<'_>) {
+        let mut bytes = Vec::new();
+        encode(packet, Version::V5, &mut bytes).unwrap();
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    fn next_id(&mut self) -> PacketId {
+        self.last_id += 1;
+        PacketId::new(self.last_id).unwrap()
+    }
+
+    fn publish(&mut self, payload: u8) {
+        self.publish_with(QoS::AtLeastOnce, payload);
+    }
+
+    fn publish_with(&mut self, qos: QoS, payload: u8) {
+        self.publish_to("t", qos, payload);
+    }
+
+    fn publish_to(&mut self, topic: &str, qos: QoS, payload: u8) {
+        let packet_id = (qos != QoS::AtMostOnce).then(|| self.next_id());
+        self.write(&Packet::Publish(Publish {
+            dup: false,
+            qos,
+            retain: false,
+            topic,
+            packet_id,
+            properties: PublishProperties::default(),
+            payload: &[payload],
+        }));
+    }
+
+    fn subscribe(&mut self, filter: &str) {
+        let options = SubscriptionOptions {
+            qos: QoS::AtLeastOnce,
+            ..SubscriptionOptions::default()
+        };
+        let requests = [SubscriptionRequest {
+            filter: TopicFilter::parse(filter).unwrap(),
+            options,
+        }];
+        let packet_id = self.next_id();
+        self.write(&Packet::Subscribe(Subscribe {
+            packet_id,
+            properties: SubscribeProperties::default(),
+            requests: SubscriptionRequests::Listed(&requests),
+        }));
+    }
+
+    fn unsubscribe(&mut self, filter: &str) {
+        let filters = [TopicFilter::parse(filter).unwrap()];
+        let packet_id = self.next_id();
+        self.write(&Packet::Unsubscribe(Unsubscribe {
+            packet_id,
+            user: UserProperties::default(),
+            filters: TopicFilters::Listed(&filters),
+        }));
+    }
+
+    fn acknowledge(&mut self, packet_id: u16) {
+        self.write(&Packet::PubAck(Ack {
+            packet_id: PacketId::new(packet_id).unwrap(),
+            reason: ReasonCode::Success,
+            properties: AckProperties::default(),
+        }));
+    }
+
+    /// Everything that has reached the client since the last call.
+    fn came(&mut self) -> Came {
+        let mut bytes = Vec::new();
+        let end = self.stream.read_to_end(&mut bytes).unwrap_err();
+        assert_eq!(end.kind(), ErrorKind::WouldBlock);
+        let mut came = Came::default();
+        let mut at = 0;
+        while let Some(frame) = frame::split(&bytes[at..], u32::MAX).unwrap() {
+            at += frame.len;
+            match decode(frame, Version::V5).unwrap() {
+                Packet::PubAck(ack) | Packet::PubRec(ack) => {
+                    came.answers.push((ack.packet_id.as_u16(), ack.reason));
+                }
+                Packet::Publish(publish) => {
+                    let packet_id = publish.packet_id.map_or(0, PacketId::as_u16);
+                    came.messages.push((packet_id, publish.payload[0]));
+                }
+                Packet::PingResp => came.pongs += 1,
+                _ => {}
+            }
+        }
+        came
+    }
+
+    /// Takes and acknowledges what comes until nothing more does.
+    fn drain(&mut self, workers: &mut Workers) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            workers.settle();
+            let came = self.came();
+            if came.messages.is_empty() {
+                return all;
+            }
+            for (packet_id, payload) in came.messages {
+                all.push(payload);
+                self.acknowledge(packet_id);
+            }
+        }
+    }
+}
+
+const TAKEN: ReasonCode = ReasonCode::Success;
+const REFUSED: ReasonCode = ReasonCode::QuotaExceeded;
+
+// [MQTT-4.6.0-2] [MQTT-4.6.0-3]
+#[test]
+fn a_full_queue_is_told_whatever_worker_it_is_on() {
+    for (subscriber_at, qos) in [
+        (0, QoS::AtLeastOnce),
+        (1, QoS::AtLeastOnce),
+        (1, QoS::ExactlyOnce),
+    ] {
+        let mut workers = Workers::new(2, |config| config.limits.client.queue = 5);
+        let mut away = workers.client(subscriber_at, "away");
+        away.subscribe("t");
+        workers.settle();
+        drop(away);
+        workers.settle();
+        let mut publisher = workers.client(0, "publisher");
+        for payload in 0..20 {
+            publisher.publish_with(qos, payload);
+        }
+        workers.settle();
+        let came = publisher.came();
+        let expected: Vec<_> = (1..=20)
+            .map(|id| (id, if id <= 5 { TAKEN } else { REFUSED }))
+            .collect();
+        assert_eq!(came.answers, expected, "{subscriber_at} {qos:?}");
+        assert_eq!(workers.count(Counter::DroppedQueueFull), 15);
+        let mut back = workers.client(0, "away");
+        workers.settle();
+        assert_eq!(back.came().payloads(), [0, 1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn publishers_of_several_workers_are_not_promised_the_same_room() {
+    let mut workers = Workers::new(3, |config| config.limits.client.queue = 5);
+    let mut away = workers.client(2, "away");
+    away.subscribe("t");
+    workers.settle();
+    drop(away);
+    workers.settle();
+    let mut publishers = [0, 1, 2].map(|at| workers.client(at, &format!("p{at}")));
+    let mut taken = 0;
+    for payload in 0..10 {
+        for publisher in &mut publishers {
+            publisher.publish(payload);
+        }
+        workers.settle();
+        let outcomes = publishers
+            .each_mut()
+            .map(|publisher| publisher.came().outcomes());
+        taken += outcomes
+            .concat()
+            .iter()
+            .filter(|one| **one == TAKEN)
+            .count();
+    }
+    let mut back = workers.client(0, "away");
+    workers.settle();
+    let kept = back.came().payloads().len();
+    assert_eq!(taken, kept, "what was acknowledged is there");
+    assert!((5..=6).contains(&kept), "{kept} of 5");
+}
+
+#[test]
+fn a_message_that_somebody_else_takes_is_acknowledged_and_not_forced_on_a_full_queue() {
+    let mut workers = Workers::new(2, |config| config.limits.client.queue = 2);
+    for (at, client_id) in [(1, "full"), (0, "empty")] {
+        let mut away = workers.client(at, client_id);
+        away.subscribe("t");
+        workers.settle();
+        drop(away);
+        workers.settle();
+        let mut publisher = workers.client(0, "publisher");
+        publisher.publish(1);
+        publisher.publish(2);
+        workers.settle();
+        assert_eq!(publisher.came().outcomes(), [TAKEN; 2]);
+    }
+    let mut back = workers.client(0, "full");
+    workers.settle();
+    assert_eq!(back.came().payloads(), [1, 2]);
+}
+
+#[test]
+fn a_queue_with_a_long_limit_refuses_past_it_on_another_worker_too() {
+    let mut workers = Workers::new(2, |config| config.limits.client.queue = 600);
+    let mut away = workers.client(1, "away");
+    away.subscribe("t");
+    workers.settle();
+    drop(away);
+    workers.settle();
+    let mut publisher = workers.client(0, "publisher");
+    let mut outcomes = Vec::new();
+    for _ in 0..14 {
+        for _ in 0..50 {
+            publisher.publish(0);
+        }
+        workers.settle();
+        outcomes.extend(publisher.came().outcomes());
+    }
+    let taken = outcomes.iter().filter(|one| **one == TAKEN).count();
+    assert_eq!((outcomes.len(), taken), (700, 600));
+    assert!(outcomes[600..].iter().all(|one| *one == REFUSED));
+}
+
+/// A group with so many members that take nothing, each on its worker, and all that they have room for.
+fn full_group(workers: &mut Workers, at: &[usize]) -> (Vec<Client>, Client) {
+    let members = at.iter().enumerate().map(|(number, at)| {
+        let mut member = workers.client(*at, &format!("m{number}"));
+        member.subscribe("$share/g/t");
+        workers.settle();
+        member
+    });
+    let members: Vec<Client> = members.collect();
+    let mut publisher = workers.client(0, "publisher");
+    for _ in 0..3 * members.len() {
+        publisher.publish(0);
+        workers.settle();
+        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    }
+    (members, publisher)
+}
+
+#[test]
+fn a_publisher_waits_until_a_member_of_a_full_group_has_room() {
+    for at in [&[0][..], &[1], &[0, 1], &[1, 1]] {
+        let mut workers = Workers::new(2, short);
+        let (mut members, mut publisher) = full_group(&mut workers, at);
+        publisher.publish(7);
+        publisher.publish(8);
+        workers.settle();
+        assert_eq!(publisher.came().answers, [], "it waits: {at:?}");
+        assert_eq!(workers.count(Counter::PublishersHeld), 1, "{at:?}");
+        let member = members.last_mut().unwrap();
+        let first = member.came().messages[0].0;
+        member.acknowledge(first);
+        workers.settle();
+        assert_eq!(publisher.came().outcomes(), [TAKEN], "one place: {at:?}");
+        let rest: Vec<u8> = members
+            .iter_mut()
+            .flat_map(|member| member.drain(&mut workers))
+            .collect();
+        assert_eq!(publisher.came().outcomes(), [TAKEN], "{at:?}");
+        assert_eq!(
+            rest.iter().filter(|payload| **payload >= 7).count(),
+            2,
+            "{rest:?}"
+        );
+        assert_eq!(workers.count(Counter::PublishersHeld), 0, "{at:?}");
+        assert_eq!(workers.count(Counter::BytesHeld), 0, "{at:?}");
+        assert_eq!(workers.count(Counter::DroppedNoSharedMember), 0, "{at:?}");
+    }
+}
+
+// [MQTT-4.6.0-2] [MQTT-4.6.0-3] [MQTT-4.6.0-6]
+#[test]
+fn held_publishers_go_on_in_the_order_in_which_they_came() {
+    for member_at in [0, 1] {
+        let mut workers = Workers::new(2, short);
+        let (mut members, _publisher) = full_group(&mut workers, &[member_at]);
+        let mut publishers = [1, 2, 3].map(|number| {
+            let mut publisher = workers.client(0, &format!("p{number}"));
+            publisher.publish(10 * number);
+            workers.settle();
+            publisher.publish(10 * number + 1);
+            workers.settle();
+            publisher
+        });
+        let member = &mut members[0];
+        let taken = member.drain(&mut workers);
+        assert_eq!(taken, [0, 0, 0, 10, 20, 30, 11, 21, 31], "{member_at}");
+        for publisher in &mut publishers {
+            assert_eq!(publisher.came().answers, [(1, TAKEN), (2, TAKEN)]);
+        }
+    }
+}
+
+#[test]
+fn who_comes_when_there_is_room_again_stands_behind_those_who_wait() {
+    let mut workers = Workers::new(2, short);
+    let (mut members, mut publisher) = full_group(&mut workers, &[1]);
+    publisher.publish(7);
+    workers.settle();
+    let mut late = workers.client(0, "late");
+    let first = members[0].came().messages[0].0;
+    members[0].acknowledge(first);
+    workers.workers[1].takes_a_turn();
+    // The other worker learns of the room behind this.
+    late.publish(8);
+    workers.settle();
+    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert_eq!(late.came().answers, []);
+    assert_eq!(members[0].drain(&mut workers), [0, 0, 7, 8]);
+}
+
+#[test]
+fn a_publisher_waits_no_longer_than_is_set_and_then_is_refused() {
+    for at in [0, 1] {
+        let mut workers = Workers::new(2, |config| {
+            short(config);
+            config.limits.client.queue_hold = Duration::from_secs(3);
+        });
+        let (mut members, mut publisher) = full_group(&mut workers, &[at]);
+        publisher.publish_with(QoS::ExactlyOnce, 7);
+        publisher.publish(8);
+        workers.pass(Duration::from_millis(2800));
+        assert_eq!(publisher.came().answers, []);
+        workers.pass(Duration::from_millis(400));
+        assert_eq!(publisher.came().answers, [(4, REFUSED)]);
+        workers.pass(Duration::from_millis(3200));
+        assert_eq!(publisher.came().answers, [(5, REFUSED)]);
+        assert_eq!(workers.count(Counter::LimitQueueHold), 2);
+        assert_eq!(members[0].drain(&mut workers), [0, 0, 0]);
+    }
+}
+
+#[test]
+fn a_member_that_stopped_does_not_hold_publishers_while_another_goes_on() {
+    for at in [[0, 0], [0, 1], [1, 0]] {
+        let mut workers = Workers::new(2, short);
+        let (mut members, mut publisher) = full_group(&mut workers, &at);
+        members[1].drain(&mut workers);
+        for payload in 1..20 {
+            publisher.publish(payload);
+            workers.settle();
+            assert_eq!(publisher.came().outcomes(), [TAKEN], "{payload} {at:?}");
+            assert_eq!(members[1].drain(&mut workers), [payload], "{at:?}");
+        }
+        assert_eq!(workers.count(Counter::PublishesHeld), 0);
+    }
+}
+
+#[test]
+fn what_a_member_leaves_behind_goes_to_members_that_are_full() {
+    for at in [[0, 0], [0, 1], [1, 0]] {
+        let mut workers = Workers::new(2, short);
+        let (mut members, mut publisher) = full_group(&mut workers, &at);
+        publisher.publish(7);
+        workers.settle();
+        drop(members.remove(0));
+        workers.settle();
+        let taken = members[0].drain(&mut workers);
+        assert_eq!(taken.len(), 7, "{taken:?} {at:?}");
+        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        assert_eq!(workers.count(Counter::DroppedNoSharedMember), 0, "{at:?}");
+    }
+}
+
+#[test]
+fn a_member_that_comes_frees_the_publishers_that_wait() {
+    let mut workers = Workers::new(2, short);
+    let (_members, mut publisher) = full_group(&mut workers, &[1]);
+    publisher.publish(7);
+    workers.settle();
+    assert_eq!(publisher.came().answers, []);
+    let mut other = workers.client(1, "other");
+    other.subscribe("$share/g/t");
+    workers.pass(Duration::from_millis(200));
+    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert_eq!(other.came().payloads(), [7]);
+}
+
+#[test]
+fn a_publisher_that_leaves_while_it_waits_has_published_nothing() {
+    let mut workers = Workers::new(2, short);
+    let (mut members, mut publisher) = full_group(&mut workers, &[1]);
+    publisher.publish_with(QoS::ExactlyOnce, 7);
+    workers.settle();
+    let mut publisher = workers.client(0, "publisher");
+    publisher.last_id = 3;
+    publisher.publish_with(QoS::ExactlyOnce, 7);
+    workers.settle();
+    assert_eq!(publisher.came().answers, []);
+    assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7]);
+    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    workers.pass(Duration::from_millis(200));
+    assert_eq!(workers.count(Counter::PublishersHeld), 0);
+}
+
+#[test]
+fn a_subscriber_with_the_policy_for_it_holds_its_publishers_while_it_is_connected() {
+    for at in [0, 1] {
+        let mut workers = Workers::new(2, |config| {
+            short(config);
+            config.limits.client.queue_policy = QueuePolicy::Hold;
+        });
+        let mut subscriber = workers.client(at, "subscriber");
+        subscriber.subscribe("t");
+        workers.settle();
+        let mut publisher = workers.client(0, "publisher");
+        for payload in 1..=5 {
+            publisher.publish(payload);
+        }
+        workers.settle();
+        assert_eq!(publisher.came().outcomes(), [TAKEN; 3], "{at}");
+        assert_eq!(subscriber.drain(&mut workers), [1, 2, 3, 4, 5], "{at}");
+        assert_eq!(publisher.came().outcomes(), [TAKEN; 2], "{at}");
+        for payload in 6..=9 {
+            publisher.publish(payload);
+        }
+        workers.settle();
+        assert_eq!(publisher.came().outcomes(), [TAKEN; 3], "{at}");
+        drop(subscriber);
+        workers.settle();
+        assert_eq!(
+            publisher.came().outcomes(),
+            [REFUSED],
+            "nobody takes some: {at}"
+        );
+    }
+}
+
+#[test]
+fn a_subscriber_without_the_policy_holds_nobody() {
+    let mut workers = Workers::new(2, short);
+    let mut subscriber = workers.client(1, "subscriber");
+    subscriber.subscribe("t");
+    workers.settle();
+    let mut publisher = workers.client(0, "publisher");
+    for payload in 1..=5 {
+        publisher.publish(payload);
+    }
+    workers.settle();
+    let outcomes = publisher.came().outcomes();
+    assert_eq!(outcomes.len(), 5);
+    let taken = outcomes.iter().filter(|one| **one == TAKEN).count();
+    assert_eq!(subscriber.drain(&mut workers).len(), taken);
+}
+
+#[test]
+fn others_are_read_on_while_a_publisher_waits() {
+    let mut workers = Workers::new(1, short);
+    let (_members, mut publisher) = full_group(&mut workers, &[0]);
+    publisher.publish(7);
+    let mut other = workers.client(0, "other");
+    other.subscribe("t");
+    workers.settle();
+    let mut third = workers.client(0, "third");
+    third.publish_with(QoS::AtLeastOnce, 8);
+    workers.settle();
+    assert_eq!(third.came().answers, [], "it is for the group as well");
+    assert_eq!(publisher.came().answers, []);
+    other.unsubscribe("t");
+    workers.settle();
+    assert!(other.came().messages.is_empty());
+}
+
+#[test]
+fn clients_that_publish_to_each_other_do_not_wait_for_each_other() {
+    for at in [[0, 0], [0, 1]] {
+        let mut workers = Workers::new(2, |config| {
+            short(config);
+            config.limits.client.queue_policy = QueuePolicy::Hold;
+        });
+        let mut clients = [0, 1].map(|number| {
+            let mut client = workers.client(at[number], &format!("c{number}"));
+            client.subscribe(&format!("to/{number}"));
+            client
+        });
+        workers.settle();
+        for payload in 0..8 {
+            for (number, client) in clients.iter_mut().enumerate() {
+                client.publish_to(&format!("to/{}", 1 - number), QoS::AtLeastOnce, payload);
+            }
+        }
+        workers.settle();
+        assert_eq!(workers.count(Counter::PublishersHeld), 2, "{at:?}");
+        let mut taken = [0, 0];
+        let mut answered = [0, 0];
+        for _ in 0..20 {
+            for (number, client) in clients.iter_mut().enumerate() {
+                let came = client.came();
+                answered[number] += came.outcomes().len();
+                taken[number] += came.messages.len();
+                let ids = came.messages.iter().map(|(packet_id, _)| *packet_id);
+                ids.for_each(|packet_id| client.acknowledge(packet_id));
+            }
+            workers.settle();
+        }
+        assert_eq!((taken, answered), ([8, 8], [8, 8]), "{at:?}");
+    }
+}
+
+// [MQTT-3.12.4-1]
+#[test]
+fn a_publisher_that_waits_gets_answers_to_its_pings_and_may_leave() {
+    let mut workers = Workers::new(1, short);
+    let (mut members, mut publisher) = full_group(&mut workers, &[0]);
+    publisher.publish(7);
+    publisher.write(&Packet::PingReq);
+    workers.settle();
+    publisher.write(&Packet::PingReq);
+    workers.settle();
+    let came = publisher.came();
+    assert_eq!((came.pongs, came.answers.len()), (2, 0));
+    publisher.publish(8);
+    publisher.write(&Packet::Disconnect(Disconnect {
+        reason: ReasonCode::Success,
+        properties: DisconnectProperties::default(),
+    }));
+    workers.settle();
+    assert_eq!(workers.count(Counter::ClientsConnected), 1);
+    workers.pass(Duration::from_millis(200));
+    assert_eq!(workers.count(Counter::PublishersHeld), 0);
+    assert_eq!(members[0].drain(&mut workers), [0, 0, 0]);
+}
+
+// [MQTT-3.10.4-3]
+#[test]
+fn what_was_acknowledged_before_an_unsubscribe_reaches_the_subscriber_on_any_worker() {
+    for publisher_at in [0, 1] {
+        let mut workers = Workers::new(2, |_| {});
+        let mut subscriber = workers.client(1, "subscriber");
+        subscriber.subscribe("t");
+        workers.settle();
+        let mut publisher = workers.client(publisher_at, "publisher");
+        publisher.publish(1);
+        // The publisher's worker alone takes its turn: it has answered, and the other one has mail.
+        workers.workers[publisher_at].takes_a_turn();
+        assert_eq!(publisher.came().outcomes(), [TAKEN]);
+        subscriber.unsubscribe("t");
+        workers.settle();
+        assert_eq!(subscriber.came().payloads(), [1], "{publisher_at}");
+        publisher.publish(2);
+        workers.settle();
+        assert_eq!(
+            publisher.came().outcomes(),
+            [ReasonCode::NoMatchingSubscribers]
+        );
+        assert!(subscriber.came().messages.is_empty());
+    }
+}

@@ -1,0 +1,318 @@
+//! Which connections are read when: one portion for each and turn, and none while there is a reason against it.
+//!
+//! A connection that is not read has its reasons in its gate. Whoever closes it for one calls [`Worker::pause`], and
+//! [`Worker::resume`] when that reason ends; the next turn then handles the packets that were left and reads on.
+
+use std::collections::VecDeque;
+use std::io;
+
+use mio::event::Event;
+use thrum_protocol::Time;
+
+use super::input::Next;
+use super::lifecycle::Ending;
+use super::{PRESSURE_CHECK, Worker};
+use crate::connection::{ConnectionRef, ReadOutcome};
+use crate::metrics::Counter;
+use crate::node::WorkerId;
+use crate::protection::MemoryLevel;
+use crate::read_gate::PauseReason;
+
+/// A publisher that is not read until none of these mailboxes is more than half full.
+#[derive(Clone, Copy, Debug)]
+struct MailboxWait {
+    connection: ConnectionRef,
+    workers: u64,
+}
+
+/// Connections by when they are read.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    /// In the next turn. Each once, as its gate says that it is listed.
+    listed: VecDeque<u32>,
+    at_mailboxes: Vec<MailboxWait>,
+    at_storage: Vec<ConnectionRef>,
+    /// Each may send one portion then.
+    overloading: Vec<ConnectionRef>,
+    overloading_until: Time,
+}
+
+impl Readers {
+    /// Somebody is read in the next turn, which should come at once.
+    pub(super) fn is_listed(&self) -> bool {
+        !self.listed.is_empty()
+    }
+
+    /// Somebody waits for other threads, which do not tell when they have room.
+    pub(super) fn waits_for_others(&self) -> bool {
+        !self.at_mailboxes.is_empty() || !self.at_storage.is_empty()
+    }
+
+    /// When those are read who publish under overload.
+    pub(super) fn overload_pause_end(&self) -> Option<Time> {
+        (!self.overloading.is_empty()).then_some(self.overloading_until)
+    }
+}
+
+impl Worker {
+    /// A connection is not read until that reason ends. It is remembered what it has for us.
+    pub(super) fn pause(&mut self, key: u32, reason: PauseReason) -> bool {
+        self.local.connections[key as usize].reading.close(reason)
+    }
+
+    /// A reason is over: if it was the last one, what waits is handled in the next turn.
+    pub(super) fn resume(&mut self, key: u32, reason: PauseReason) {
+        let connection = self.local.connections.get_mut(key as usize);
+        if connection.is_some_and(|connection| connection.reading.open(reason)) {
+            self.list_reader(key);
+        }
+    }
+
+    fn resume_all(&mut self, connections: Vec<ConnectionRef>, reason: PauseReason) {
+        for ConnectionRef { key, serial } in connections {
+            let connection = self.local.connections.get(key as usize);
+            if connection.is_some_and(|connection| connection.serial == serial) {
+                self.resume(key, reason);
+            }
+        }
+    }
+
+    /// The connection is read in the next turn, if it may be and has something.
+    pub(super) fn list_reader(&mut self, key: u32) {
+        if let Some(connection) = self.local.connections.get_mut(key as usize)
+            && connection.reading.has_input()
+            && !connection.is_unread()
+            && connection.reading.enlist()
+        {
+            self.readers.listed.push_back(key);
+        }
+    }
+
+    /// A connection has published: it is not read on while there is nowhere to go with what it publishes.
+    #[inline]
+    pub(super) fn pause_publisher(&mut self, key: u32) -> Next {
+        let full = std::mem::take(&mut self.full_targets);
+        let fills_memory = std::mem::take(&mut self.local.memory.has_queued);
+        let is_slowed = fills_memory || self.overload.slows_publishers();
+        if full == 0 && !is_slowed && !self.is_stuck() {
+            return Next::Frame;
+        }
+        self.pause_publisher_for(key, full, is_slowed);
+        Next::Later
+    }
+
+    #[cold]
+    fn pause_publisher_for(&mut self, key: u32, full: u64, is_slowed: bool) {
+        let serial = self.local.connections[key as usize].serial;
+        let connection = ConnectionRef { key, serial };
+        if full != 0 && self.pause(key, PauseReason::Mailbox) {
+            self.readers.at_mailboxes.push(MailboxWait {
+                connection,
+                workers: full,
+            });
+        }
+        if self.is_stuck() && self.pause(key, PauseReason::Storage) {
+            self.readers.at_storage.push(connection);
+        }
+        if is_slowed && self.pause(key, PauseReason::Overload) {
+            if self.readers.overloading.is_empty() {
+                self.readers.overloading_until = self.local.now.plus(PRESSURE_CHECK);
+            }
+            self.readers.overloading.push(connection);
+            self.local.row().add(Counter::OverloadPaused, 1);
+        }
+        self.local.row().add(Counter::PublishersPaused, 1);
+    }
+
+    /// Ends the pauses whose reason is over.
+    pub(super) fn end_pauses(&mut self) {
+        if !self.readers.at_mailboxes.is_empty() {
+            self.end_mailbox_pauses();
+        }
+        if !self.readers.at_storage.is_empty() && !self.is_stuck() {
+            let connections = std::mem::take(&mut self.readers.at_storage);
+            self.resume_all(connections, PauseReason::Storage);
+        }
+        let end = self.readers.overload_pause_end();
+        let is_slow =
+            self.overload.slows_publishers() || self.local.memory.level >= MemoryLevel::Low;
+        if end.is_some_and(|end| self.local.now >= end || !is_slow) {
+            let connections = std::mem::take(&mut self.readers.overloading);
+            self.resume_all(connections, PauseReason::Overload);
+        }
+    }
+
+    /// Mailboxes that are at most half full take more again: not at the first free place, as each pause and resumption
+    /// costs something.
+    fn end_mailbox_pauses(&mut self) {
+        let waits = self.readers.at_mailboxes.iter();
+        let awaited = waits.fold(0, |all, wait| all | wait.workers);
+        let mut crowded = 0;
+        for number in 0..self.node.workers() {
+            let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            if awaited & worker.bit() != 0 && self.node.mailbox(worker).is_crowded() {
+                crowded |= worker.bit();
+            }
+        }
+        if crowded == awaited {
+            return;
+        }
+        let waits = self.readers.at_mailboxes.iter();
+        let over = waits.filter(|wait| wait.workers & crowded == 0);
+        let connections = over.map(|wait| wait.connection).collect();
+        let still_waits = |wait: &MailboxWait| wait.workers & crowded != 0;
+        self.readers.at_mailboxes.retain(still_waits);
+        self.resume_all(connections, PauseReason::Mailbox);
+    }
+
+    /// A socket has something: input, room for output, or its end.
+    pub(super) fn socket_ready(&mut self, token: usize, event: &Event) {
+        let Ok(key) = u32::try_from(token) else {
+            return;
+        };
+        let Some(connection) = self.local.connections.get_mut(token) else {
+            return;
+        };
+        if event.is_writable() && connection.blocked {
+            connection.blocked = false;
+            if !connection.dirty {
+                connection.dirty = true;
+                self.local.dirty.push(key);
+            }
+        }
+        let is_ending = event.is_read_closed() || event.is_error();
+        if event.is_readable() || is_ending {
+            connection.reading.note_readable(is_ending);
+            // One that is listed has its portion in its turn.
+            if connection.reading.is_listed() {
+                return;
+            }
+            if self.is_reading_over() {
+                self.list_reader(key);
+            } else {
+                self.read(key);
+            }
+        }
+    }
+
+    /// Who has waited long enough is read in this turn; how many are listed for it.
+    pub(super) fn begin_reading(&mut self) -> usize {
+        self.end_pauses();
+        self.readers.listed.len()
+    }
+
+    /// Connections that had more than one portion, and those that may be read again, first come first served. They come
+    /// after those that have just become ready, which mostly have little, and one at least has its portion.
+    pub(super) fn read_listed(&mut self, count: usize) {
+        for number in 0..count {
+            if number > 0 && self.is_reading_over() {
+                self.local.row().add(Counter::ReadersPutOff, 1);
+                return;
+            }
+            let Some(key) = self.readers.listed.pop_front() else {
+                return;
+            };
+            let connection = self.local.connections.get_mut(key as usize);
+            if connection.is_some_and(|connection| connection.reading.unlist()) {
+                self.read(key);
+            }
+        }
+    }
+
+    /// A connection's portion of a turn: the packets that were left, then what the socket has, up to one buffer. Of
+    /// one whose end is in sight that is the end too, if it is that near.
+    pub(super) fn read(&mut self, key: u32) {
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
+        if connection.is_unread() {
+            return;
+        }
+        let has_packets = connection.reading.has_packets();
+        self.begin_portion();
+        if has_packets {
+            self.metered(key, |worker| worker.input(key, &[]));
+        }
+        self.read_socket(key);
+    }
+
+    /// The second half of a portion.
+    pub(super) fn read_socket(&mut self, key: u32) {
+        debug_assert!(!self.read_buffer.is_empty(), "one read at a time");
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        let mut room = buffer.len();
+        while let Some(len) = self.read_once(key, &mut buffer[..room]) {
+            room -= len.min(room);
+            let connection = self.local.connections.get(key as usize);
+            if room == 0 || !connection.is_some_and(|connection| connection.reading.is_ending()) {
+                break;
+            }
+        }
+        self.read_buffer = buffer;
+        self.list_reader(key);
+    }
+
+    /// One read of the socket; none if there is nothing to read, or the connection may not be read.
+    fn read_once(&mut self, key: u32, buffer: &mut [u8]) -> Option<usize> {
+        let connection = self.local.connections.get_mut(key as usize)?;
+        let reading = connection.reading;
+        if !reading.is_readable() || reading.has_packets() || connection.is_unread() {
+            return None;
+        }
+        if connection.meter.is_some() {
+            return self.read_metered(key, buffer);
+        }
+        let outcome = connection.read(buffer);
+        self.take_read(key, buffer, outcome)
+    }
+
+    /// The client sends nothing more. One that has said that it goes may still wait for our answers.
+    fn input_ended(&mut self, key: u32) {
+        let connection = &mut self.local.connections[key as usize];
+        if connection.is_draining() && !connection.is_written_out() {
+            connection.reading.forget_input();
+            return;
+        }
+        self.lost(key, Ending::ClosedByPeer);
+    }
+
+    /// What one read brought; its length.
+    #[inline]
+    pub(super) fn take_read(
+        &mut self,
+        key: u32,
+        buffer: &mut [u8],
+        outcome: io::Result<ReadOutcome>,
+    ) -> Option<usize> {
+        self.local.row().add(Counter::Reads, 1);
+        match outcome {
+            Ok(ReadOutcome::Drained(0)) => {
+                let reading = &mut self.local.connections[key as usize].reading;
+                reading.note_drained();
+                // A connection that failed has nothing more to say.
+                if reading.is_ending() {
+                    self.lost(key, Ending::ClosedByPeer);
+                }
+                None
+            }
+            Ok(ReadOutcome::Drained(len)) => {
+                self.local.connections[key as usize].reading.note_drained();
+                self.arrived(key, &mut buffer[..len]);
+                Some(len)
+            }
+            Ok(ReadOutcome::Full(len)) => {
+                self.arrived(key, &mut buffer[..len]);
+                Some(len)
+            }
+            Ok(ReadOutcome::Closed) => {
+                self.input_ended(key);
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%error, "connection failed");
+                self.lost(key, Ending::ClosedByPeer);
+                None
+            }
+        }
+    }
+}

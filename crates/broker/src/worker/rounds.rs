@@ -1,0 +1,174 @@
+//! What is done with every connection or session of a worker, a portion in each turn: bans, listeners that were removed,
+//! and the wills of a stop.
+
+use std::sync::mpsc::SyncSender;
+
+use thrum_codec::ReasonCode;
+
+use super::Worker;
+use super::lifecycle::Ending;
+use crate::control::settled;
+use crate::metrics::Counter;
+use crate::node::WorkerId;
+
+/// What a round is for.
+#[derive(Debug)]
+pub(super) enum Errand {
+    /// Who came through one of these gates has to go.
+    Part(Vec<u16>),
+    /// Who is banned has to go.
+    Bans,
+    /// The wills of those who are connected are published.
+    Wills,
+}
+
+/// One look at every slot of a slab.
+#[derive(Debug)]
+struct Round {
+    next: usize,
+    /// Who comes later is judged by what holds then.
+    end: usize,
+    errand: Errand,
+}
+
+/// The rounds under way, and who waits for their end.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    under_way: Vec<Round>,
+    settling: Vec<SyncSender<WorkerId>>,
+    /// Stop when they are done.
+    is_stopping: bool,
+}
+
+impl Rounds {
+    pub(super) fn are_done(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Nobody is left who came through these gates, and others get their numbers.
+    pub(super) fn forget_gates(&mut self, numbers: &[u16]) {
+        for round in &mut self.under_way {
+            if let Errand::Part(gates) = &mut round.errand {
+                gates.retain(|number| !numbers.contains(number));
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Begins a round; its first portion is done at once.
+    pub(super) fn go_round(&mut self, errand: Errand) {
+        let end = match errand {
+            Errand::Part(_) | Errand::Bans => self.local.connections.capacity(),
+            Errand::Wills => self.local.clients.capacity(),
+        };
+        let next = 0;
+        self.rounds.under_way.push(Round { next, end, errand });
+    }
+
+    /// The next portion of the rounds, one after the other.
+    pub(super) fn go_on_with_rounds(&mut self) {
+        if self.rounds.are_done() {
+            return;
+        }
+        self.begin_portion();
+        let mut under_way = std::mem::take(&mut self.rounds.under_way);
+        while let Some(round) = under_way.first_mut() {
+            if round.next >= round.end {
+                under_way.remove(0);
+                continue;
+            }
+            if self.is_portion_over() {
+                break;
+            }
+            self.local.work += 1;
+            self.visit(round.next, &round.errand);
+            self.local.end_unit();
+            round.next += 1;
+        }
+        self.rounds.under_way = under_way;
+        if self.rounds.are_done() && self.rounds.is_stopping {
+            self.stop();
+        }
+    }
+
+    fn visit(&mut self, slot: usize, errand: &Errand) {
+        let Ok(number) = u32::try_from(slot) else {
+            return;
+        };
+        match errand {
+            Errand::Part(gates) => self.part_one(number, gates),
+            Errand::Bans => self.disconnect_banned(number),
+            Errand::Wills => self.publish_will_of(number),
+        }
+    }
+
+    /// Who came through one of these gates is told and disconnected.
+    fn part_one(&mut self, key: u32, gates: &[u16]) {
+        let connection = self.local.connections.get(key as usize);
+        let has_to_go = connection.is_some_and(|connection| {
+            !connection.is_draining() && gates.contains(&connection.gate)
+        });
+        if has_to_go {
+            let reason = ReasonCode::AdministrativeAction;
+            let what =
+                "the listener of this connection was removed from the broker's configuration";
+            self.disconnect(key, reason, what, Ending::ClosedByServer);
+        }
+    }
+
+    pub(super) fn disconnect_banned(&mut self, key: u32) {
+        let list = self.node.protection.bans().list();
+        let seconds = self.node.clock.wall_seconds(self.local.now);
+        if self.is_banned(key, &list, seconds) {
+            self.local.row().add(Counter::BannedDisconnected, 1);
+            let what = "banned by the administrator of the broker";
+            self.disconnect(
+                key,
+                ReasonCode::AdministrativeAction,
+                what,
+                Ending::ClosedByServer,
+            );
+        }
+    }
+
+    /// The will of a connected client, while its subscribers are connected too.
+    fn publish_will_of(&mut self, slot: u32) {
+        let now = self.local.now;
+        let Some(client) = self.local.clients.get_mut(slot as usize) else {
+            return;
+        };
+        if client.connection_slot().is_none() {
+            return;
+        }
+        if let Some(will) = client.session.take_will_at(now) {
+            self.will_taken(slot);
+            if let Some(will) = self.permitted(slot, will) {
+                self.publish_will(will);
+            }
+        }
+    }
+
+    /// Somebody wants to know when what came before is in force.
+    pub(super) fn settles_for(&mut self, sender: SyncSender<WorkerId>) {
+        self.rounds.settling.push(sender);
+    }
+
+    /// The mail of the turn has left: what came before is in force, if no round is under way.
+    pub(super) fn tell_settled(&mut self) {
+        if self.rounds.are_done() {
+            for sender in self.rounds.settling.drain(..) {
+                settled(self.local.id, &sender);
+            }
+        }
+    }
+
+    /// Stops when what came before is done.
+    pub(super) fn stop_after_rounds(&mut self) {
+        if self.rounds.are_done() {
+            self.stop();
+        } else {
+            self.rounds.is_stopping = true;
+        }
+    }
+}

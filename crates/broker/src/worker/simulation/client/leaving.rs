@@ -1,0 +1,110 @@
+//! Connections that their clients do not use any more, and read to their end all the same: whatever still comes there has
+//! to be whole packets, and an acknowledgement counts until the client is back.
+
+use thrum_codec::packet::Packet;
+use thrum_codec::{PacketId, QoS, ReasonCode, Version};
+
+use super::packets::is_padding;
+use super::{Client, Phase};
+use crate::worker::simulation::history::{ClientNumber, Event};
+use crate::worker::simulation::link::{Carried, Link};
+use crate::worker::simulation::world::Failure;
+
+/// A connection that is only read.
+#[derive(Debug)]
+pub(in super::super) struct Leaving {
+    pub(in super::super) client: ClientNumber,
+    /// The client's how manieth connection.
+    pub(in super::super) connection: u32,
+    pub(in super::super) has_ended: bool,
+    version: Version,
+    link: Link,
+}
+
+/// PUBACK or PUBREC on such a connection.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Answered {
+    pub(in super::super) client: ClientNumber,
+    pub(in super::super) connection: u32,
+    pub(in super::super) packet_id: PacketId,
+    pub(in super::super) outcome: ReasonCode,
+}
+
+impl Client {
+    /// The client does not use this connection any more.
+    pub(in super::super) fn leaving(&self, link: Link) -> Leaving {
+        Leaving {
+            client: self.number,
+            connection: self.connections,
+            has_ended: false,
+            version: self.version,
+            link,
+        }
+    }
+
+    /// A message was answered after the goodbye, and is not sent again.
+    pub(in super::super) fn answered_late(
+        &mut self,
+        connection: u32,
+        packet_id: PacketId,
+        outcome: ReasonCode,
+    ) -> Option<Event> {
+        if self.phase != Phase::Away || self.connections != connection {
+            return None;
+        }
+        let mut flights = self.outgoing.iter();
+        let at = flights.position(|flight| flight.packet_id == packet_id && !flight.is_released)?;
+        let message = self.outgoing[at].message;
+        if message.qos == QoS::ExactlyOnce && !outcome.is_error() {
+            self.outgoing[at].is_released = true;
+        } else {
+            self.outgoing.remove(at);
+        }
+        Some(Event::Accepted {
+            client: self.number,
+            number: message.number,
+            outcome,
+        })
+    }
+}
+
+impl Leaving {
+    /// Moves so many bytes towards the client at most, and looks at what has arrived.
+    pub(in super::super) fn carry_down(
+        &mut self,
+        bytes_max: usize,
+        answers: &mut Vec<Answered>,
+    ) -> Result<Carried, Failure> {
+        let carried = self.link.carry_down(bytes_max);
+        self.has_ended |= carried == Carried::End;
+        let (client, connection) = (self.client, self.connection);
+        let handled = self.link.packets(self.version, |packet, _| match packet {
+            Packet::PubAck(ack) | Packet::PubRec(ack) => {
+                answers.push(Answered {
+                    client,
+                    connection,
+                    packet_id: ack.packet_id,
+                    outcome: ack.reason,
+                });
+                Ok(())
+            }
+            Packet::Publish(publish) => is_undamaged(publish.topic, publish.payload),
+            _ => Ok(()),
+        });
+        handled
+            .map_err(|what| format!("client {client}, on a connection that it has left: {what}"))?;
+        Ok(carried)
+    }
+}
+
+fn is_undamaged(topic: &str, payload: &[u8]) -> Result<(), Failure> {
+    let Some((number, padding)) = payload.split_first_chunk() else {
+        return Ok(());
+    };
+    let number = u32::from_be_bytes(*number);
+    // Wills have no padding, and behind a topic alias the topic is not known.
+    if is_padding(number, padding) || padding.is_empty() || topic.starts_with("w/") {
+        return Ok(());
+    }
+    Err(format!("the payload of message {number} is damaged"))
+}

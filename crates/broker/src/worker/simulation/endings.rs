@@ -1,0 +1,157 @@
+//! What leaves on connections that end: played by hand, where a run would need luck.
+
+use thrum_codec::packet::Packet;
+use thrum_codec::{QoS, ReasonCode, Version};
+
+use super::client::Wish;
+use super::history::{Ending, Message};
+use super::link::{Carried, Link};
+use super::plan::{EXPIRY_SECS_MAX, Plan};
+use super::random::Random;
+use super::seat::Seat;
+use super::world::World;
+use crate::worker::budget::TurnLimits;
+
+/// Numbers of messages with a large payload are multiples of this.
+const LARGE: u32 = 7;
+/// More than a small socket takes.
+const MANY: u32 = 12;
+const PUBLISHER: usize = 0;
+const SUBSCRIBER: usize = 1;
+
+/// A node with one worker, and a durable subscriber beside the publisher.
+fn world(has_disk: bool) -> World {
+    let mut random = Random::new(3);
+    let mut plan = Plan::new(&mut random);
+    plan.workers = 1;
+    plan.versions = vec![Version::V5; 2];
+    plan.has_disk = has_disk;
+    plan.has_short_queue = false;
+    plan.has_users = false;
+    plan.has_web_sockets = false;
+    plan.has_small_sockets = true;
+    // All that is sent in a step is handled in the turns that follow it.
+    plan.turn_limits = TurnLimits::default();
+    plan.mailbox_messages = 1000;
+    plan.config.limits.output_bytes = 65_536;
+    plan.config.limits.client.inflight = 20;
+    let mut world = World::with_plan(random, plan);
+    for client in [PUBLISHER, SUBSCRIBER] {
+        world.connect(client, Wish::lasting(EXPIRY_SECS_MAX));
+    }
+    world.settle().unwrap();
+    world
+}
+
+fn message(number: u32, topic: &'static str, qos: QoS) -> Message {
+    Message {
+        number,
+        topic,
+        qos,
+        retain: false,
+        is_empty: false,
+        expiry_secs: None,
+    }
+}
+
+/// Turns without anything of the disk.
+fn turns(world: &mut World) {
+    for _ in 0..4 {
+        world.machine.seats.iter_mut().for_each(|seat| {
+            Seat::takes_a_turn(seat);
+        });
+    }
+}
+
+/// What comes on a connection, up to its end or until nothing more comes; its packets in words.
+fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
+    let mut packets = Vec::new();
+    for _ in 0..200 {
+        let carried = link.carry_down(usize::MAX);
+        let handled = link.packets(Version::V5, |packet, _| {
+            packets.push(match packet {
+                Packet::Publish(publish) => format!("PUBLISH {} bytes", publish.payload.len()),
+                Packet::PubAck(_) => "PUBACK".to_owned(),
+                Packet::Disconnect(disconnect) => format!("DISCONNECT {:?}", disconnect.reason),
+                other => format!("{other:?}"),
+            });
+            Ok(())
+        });
+        handled.expect("whole packets");
+        if carried == Carried::End {
+            assert!(link.has_whole_packets(), "it ends within a packet");
+            return (packets, true);
+        }
+        turns(world);
+    }
+    (packets, false)
+}
+
+#[test]
+fn what_is_published_right_before_a_disconnect_is_acknowledged_when_it_is_on_the_disk() {
+    let mut world = world(true);
+    let subscribed = world.clients[SUBSCRIBER].subscribe("t/0", QoS::AtLeastOnce);
+    world.note_all(subscribed);
+    world.settle().unwrap();
+    let sent = world.clients[PUBLISHER].publish(message(1, "t/0", QoS::AtLeastOnce));
+    world.note_all(sent);
+    world.clients[PUBLISHER].goodbye(false, None);
+    world.carry_all_up(PUBLISHER);
+    let how = Ending::Goodbye {
+        with_will: false,
+        expiry_secs: None,
+    };
+    let mut link = world.end(PUBLISHER, how).unwrap();
+    assert_eq!(read(&mut world, &mut link), (vec![], false));
+    while world.machine.commit() {}
+    assert_eq!(
+        read(&mut world, &mut link),
+        (vec!["PUBACK".to_owned()], true)
+    );
+}
+
+/// What a client reads that did not for a while, and whose identifier another connection takes over: while an answer to
+/// it waits for the disk, if there is one.
+fn read_after_takeover(has_disk: bool) -> Vec<String> {
+    let mut world = world(has_disk);
+    for (filter, qos) in [("t/0", QoS::AtMostOnce), ("t/1", QoS::AtLeastOnce)] {
+        let subscribed = world.clients[SUBSCRIBER].subscribe(filter, qos);
+        world.note_all(subscribed);
+    }
+    world.settle().unwrap();
+    for number in 1..=MANY {
+        let sent =
+            world.clients[PUBLISHER].publish(message(number * LARGE, "t/0", QoS::AtMostOnce));
+        world.note_all(sent);
+    }
+    world.carry_all_up(PUBLISHER);
+    turns(&mut world);
+    let sent = world.clients[SUBSCRIBER].publish(message(1, "t/1", QoS::AtLeastOnce));
+    world.note_all(sent);
+    world.carry_all_up(SUBSCRIBER);
+    turns(&mut world);
+    let mut old = world.end(SUBSCRIBER, Ending::Cut).unwrap();
+    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
+    world.carry_all_up(SUBSCRIBER);
+    turns(&mut world);
+    let (packets, has_ended) = read(&mut world, &mut old);
+    assert!(has_ended, "{packets:?}");
+    packets
+}
+
+#[test]
+fn a_disconnect_comes_behind_whole_packets_while_output_waits_for_the_disk() {
+    let packets = read_after_takeover(true);
+    let (last, before) = packets.split_last().unwrap();
+    let taken_over = ReasonCode::SessionTakenOver;
+    assert_eq!(*last, format!("DISCONNECT {taken_over:?}"));
+    assert_eq!(before, vec!["PUBLISH 3004 bytes"; MANY as usize]);
+}
+
+#[test]
+fn a_client_that_read_slowly_still_learns_why_its_connection_ended() {
+    let packets = read_after_takeover(false);
+    let taken_over = ReasonCode::SessionTakenOver;
+    let last = format!("DISCONNECT {taken_over:?}");
+    assert_eq!(packets.last(), Some(&last), "{packets:?}");
+}

@@ -1,0 +1,81 @@
+//! Who logs in, by users or certificates, and whether the node takes each client for itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thrum_access::{
+    Admission, Answer, Certificate, Exchange, Gatekeeper, Identity, Login, Question, Reply,
+};
+
+use super::history::ClientNumber;
+use super::world::Failure;
+
+/// Lets everybody in, and remembers the first client that was taken for another one.
+#[derive(Debug, Default)]
+pub(super) struct Doorkeeper(Mutex<Option<Failure>>);
+
+/// Every second client has a certificate; the others name their user.
+pub(super) fn has_certificate(client: ClientNumber) -> bool {
+    client.is_multiple_of(2)
+}
+
+/// The user of a client, who has its identifier.
+pub(super) fn user(client: ClientNumber) -> String {
+    format!("c{client}")
+}
+
+/// A certificate as a proxy or QUIC verified it before the connection came in.
+pub(super) fn certificate(client: ClientNumber) -> Option<Arc<Certificate>> {
+    has_certificate(client).then(|| {
+        Arc::new(Certificate {
+            common_name: Some(user(client).into()),
+            ..Certificate::default()
+        })
+    })
+}
+
+impl Doorkeeper {
+    /// No client was taken for another one.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        let fault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.clone().map_or(Ok(()), Err)
+    }
+
+    fn look_at(&self, identity: &Identity) {
+        let name = identity.certificate.as_deref();
+        let name = name.and_then(|certificate| certificate.common_name.as_deref());
+        let number = identity.client_id.strip_prefix('c');
+        let number = number.and_then(|number| number.parse().ok());
+        let shows = number.is_some_and(has_certificate);
+        let is_itself = identity.username.as_deref() == Some(&*identity.client_id)
+            && name == shows.then_some(&*identity.client_id);
+        if !is_itself {
+            let fault = format!("a client is taken for another one: {identity:?}");
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(fault);
+        }
+    }
+}
+
+impl Gatekeeper for Doorkeeper {
+    fn login(&self, login: Login, reply: Reply<Answer>) {
+        self.look_at(&login.identity);
+        reply(Answer::Admit(Box::new(Admission {
+            identity: login.identity,
+            ..Admission::default()
+        })));
+    }
+
+    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
+
+    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
+        reply(Answer::Unchanged);
+    }
+
+    fn has_authorizers(&self) -> bool {
+        false
+    }
+
+    fn authorize(&self, _: Question, reply: Reply<Option<bool>>) {
+        reply(None);
+    }
+}

@@ -1,0 +1,365 @@
+//! A directory, opened once: what is in it is reached relative to it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod,
+    fchown, flock, fstat, fstatvfs, ftruncate, mkdirat, openat, readlinkat, renameat,
+    renameat_with, stat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+/// The owner reads and writes, nobody else does anything.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The same of a directory.
+const FOLDER_MODE: Mode = Mode::RWXU;
+/// Nothing is followed, waited for, or inherited by other programs.
+const CAREFULLY: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
+/// Links that lead to one another: more than anybody needs.
+const LINKS_MAX: usize = 8;
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// A directory that files are kept in.
+#[derive(Debug)]
+pub struct Folder {
+    file: File,
+    path: PathBuf,
+    owner: Uid,
+    group: Gid,
+}
+
+impl Folder {
+    /// Opens a directory by a name that the administrator has given: links in it are followed.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        Self::of(openat(CWD, path, FOLDER, Mode::empty())?, path)
+    }
+
+    /// Opens the directory that a file is in.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub fn around(file: &Path) -> io::Result<Self> {
+        Self::open(file.parent().unwrap_or_else(|| Path::new("/")))
+    }
+
+    /// What a file's name leads to, as far as the links belong to whoever runs this and so do their directories: nobody else
+    /// can have laid them. The rest of the way is not gone.
+    pub fn through_own_links(file: &Path) -> PathBuf {
+        let mut path = file.to_owned();
+        for _ in 0..LINKS_MAX {
+            let Some(target) = own_link(&path) else {
+                break;
+            };
+            path = path.with_file_name("").join(target);
+        }
+        path
+    }
+
+    /// Opens a directory in this one; it must not be a link.
+    ///
+    /// # Errors
+    /// There is none, it is a link, or it cannot be opened.
+    pub fn inner(&self, name: &str) -> io::Result<Self> {
+        let path = self.path.join(name);
+        let opened = openat(&self.file, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+        // With both flags a link is said to be no directory.
+        let opened = opened.map_err(|error| match error {
+            Errno::LOOP => is_link(&path),
+            Errno::NOTDIR if self.is_link(name) => is_link(&path),
+            other => other.into(),
+        })?;
+        Self::of(opened, &path)
+    }
+
+    /// Opens a directory in this one, and makes it if there is none; it then belongs to the owner of this one.
+    ///
+    /// # Errors
+    /// As [`Folder::inner`]; it cannot be made.
+    pub fn make(&self, name: &str) -> io::Result<Self> {
+        match mkdirat(&self.file, name, FOLDER_MODE) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return self.inner(name),
+            Err(error) => return Err(error.into()),
+        }
+        let made = self.inner(name)?;
+        fchmod(&made.file, FOLDER_MODE)?;
+        self.give(&made.file)?;
+        self.sync()?;
+        Self::of(made.file.into(), &made.path)
+    }
+
+    fn of(opened: OwnedFd, path: &Path) -> io::Result<Self> {
+        let found = fstat(&opened)?;
+        Ok(Self {
+            file: opened.into(),
+            path: path.to_owned(),
+            owner: Uid::from_raw(found.st_uid),
+            group: Gid::from_raw(found.st_gid),
+        })
+    }
+
+    /// Its name, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until nobody else has the lock of the directory; it ends with this.
+    ///
+    /// # Errors
+    /// The file system has no locks.
+    pub fn lock(&self) -> io::Result<()> {
+        Ok(flock(&self.file, FlockOperation::LockExclusive)?)
+    }
+
+    /// Takes the lock of the directory, which ends with this; false if somebody else has it.
+    ///
+    /// # Errors
+    /// The file system has no locks.
+    pub fn try_lock(&self) -> io::Result<bool> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Looks whether the path still leads to the directory.
+    ///
+    /// # Errors
+    /// It was moved, removed or replaced.
+    pub fn check_place(&self) -> io::Result<()> {
+        let there = stat(&self.path)?;
+        let ours = fstat(&self.file)?;
+        if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(io::Error::other(format!(
+            "{path} is another one than before"
+        )))
+    }
+
+    /// Opens a file to read it.
+    ///
+    /// # Errors
+    /// There is none, it is a link or no file, or it cannot be read.
+    pub fn read(&self, name: &OsStr) -> io::Result<File> {
+        let (file, _) = self.open_file(name, OFlags::RDONLY)?;
+        Ok(file)
+    }
+
+    /// Opens a file to read and change it.
+    ///
+    /// # Errors
+    /// As [`Folder::read`]; it is not the owner's.
+    pub fn change(&self, name: &OsStr) -> io::Result<File> {
+        let (file, found) = self.open_file(name, OFlags::RDWR)?;
+        self.check_owner(name, &found)?;
+        Ok(file)
+    }
+
+    /// Opens a file to change it, and makes it if there is none.
+    ///
+    /// # Errors
+    /// As [`Folder::change`]; it cannot be made.
+    pub fn change_or_create(&self, name: &OsStr) -> io::Result<File> {
+        match self.change(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match self.create_new(name) {
+            Ok(file) => {
+                self.give(&file)?;
+                Ok(file)
+            }
+            // Somebody else was quicker.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.change(name),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes an empty file of the owner's, also of one that is there.
+    ///
+    /// # Errors
+    /// As [`Folder::change_or_create`].
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        let file = self.change_or_create(name)?;
+        ftruncate(&file, 0)?;
+        Ok(file)
+    }
+
+    /// Makes a file that was not there. It belongs to whoever runs this.
+    ///
+    /// # Errors
+    /// It is there, be it as a link; it cannot be made.
+    pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFULLY;
+        let file = File::from(openat(&self.file, name, flags, FILE_MODE)?);
+        // Whatever the umask takes away.
+        fchmod(&file, FILE_MODE)?;
+        Ok(file)
+    }
+
+    /// Gives something that this process has made to the owner of the directory: root works for somebody else.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn give(&self, made: &File) -> io::Result<()> {
+        if geteuid().is_root() && !self.owner.is_root() {
+            fchown(made, Some(self.owner), Some(self.group))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a file another name in the directory, in place of what has that name; a link is replaced and not followed.
+    ///
+    /// # Errors
+    /// There is no such file; the file system refuses.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.file, from, &self.file, to)?)
+    }
+
+    /// Gives two files or directories each the other's name in one step.
+    ///
+    /// # Errors
+    /// One is not there; the file system refuses, or cannot do that.
+    pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
+        Ok(renameat_with(
+            &self.file,
+            one,
+            &self.file,
+            other,
+            RenameFlags::EXCHANGE,
+        )?)
+    }
+
+    /// Removes a file, or a link itself.
+    ///
+    /// # Errors
+    /// There is none; the file system refuses.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.file, name, AtFlags::empty())?)
+    }
+
+    /// Names of the files in it; links and directories are left out, and so is what is no text.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn file_names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.file)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            let is_file = match entry.file_type() {
+                // Some file systems do not tell.
+                FileType::Unknown => self.read(name.as_ref()).is_ok(),
+                kind => kind == FileType::RegularFile,
+            };
+            if is_file {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Makes the names in it safe.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Bytes that are free on its file system.
+    ///
+    /// # Errors
+    /// The file system does not tell.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let space = fstatvfs(&self.file)?;
+        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
+    fn open_file(&self, name: &OsStr, flags: OFlags) -> io::Result<(File, Stat)> {
+        let opened = openat(&self.file, name, flags | CAREFULLY, Mode::empty());
+        let opened = opened.map_err(|error| match error {
+            Errno::LOOP => is_link(&self.path.join(name)),
+            other => other.into(),
+        })?;
+        let found = fstat(&opened)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            let what = format!("{} is no file", self.path.join(name).display());
+            return Err(io::Error::new(ErrorKind::InvalidInput, what));
+        }
+        Ok((opened.into(), found))
+    }
+
+    /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root can do no more to it
+    /// than before.
+    fn check_owner(&self, name: &OsStr, found: &Stat) -> io::Result<()> {
+        let owner = Uid::from_raw(found.st_uid);
+        let user = geteuid();
+        if owner == self.owner || (owner == user && !user.is_root()) {
+            return Ok(());
+        }
+        let shown = self.path.join(name);
+        let shown = shown.display();
+        let (own, directory) = (owner.as_raw(), self.owner.as_raw());
+        let what = format!(
+            "{shown} belongs to user {own} and its directory to user {directory}: if it is in its place, \
+             give it to that user with chown --no-dereference {directory} {shown}"
+        );
+        Err(io::Error::new(ErrorKind::PermissionDenied, what))
+    }
+
+    fn is_link(&self, name: &str) -> bool {
+        let found = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+    }
+}
+
+/// What a link leads to, if it is one and nobody else can have laid it.
+fn own_link(path: &Path) -> Option<PathBuf> {
+    let folder = Folder::around(path).ok()?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let link = openat(&folder.file, path.file_name()?, flags, Mode::empty()).ok()?;
+    let found = fstat(&link).ok()?;
+    let user = geteuid();
+    let is_own = folder.owner == user && Uid::from_raw(found.st_uid) == user;
+    if !is_own || FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+        return None;
+    }
+    let target = readlinkat(&link, "", Vec::new()).ok()?;
+    Some(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+fn is_link(path: &Path) -> io::Error {
+    let what = format!(
+        "{} is a symbolic link, which is not followed here; name what it leads to",
+        path.display()
+    );
+    io::Error::new(ErrorKind::InvalidInput, what)
+}
+
+/// Whether everybody on the machine may read or write a file; false if it cannot be looked at.
+pub fn is_open_to_others(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o006 != 0)
+}

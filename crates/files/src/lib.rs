@@ -1,0 +1,12 @@
+//! Files in a directory that may belong to somebody else: root changes them for the broker, whose user could lay a link
+//! in the way.
+//!
+//! Invariant: nothing is opened for writing, replaced, given away or removed but what stands in the opened directory
+//! itself and belongs to its owner; no link is followed, and whatever is made is its owner's alone.
+
+mod folder;
+mod replace;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{Folder, is_open_to_others};

@@ -1,0 +1,69 @@
+//! Files that are replaced as a whole.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+
+use rustix::fs::{Mode, fchmod, fstat};
+
+use crate::Folder;
+
+impl Folder {
+    /// Replaces a file, or makes it; a reader sees the old one or the new one, and it is on the disk when this returns.
+    /// What is written stands in a file with `.new` behind its name until then. The new file belongs to the owner of the
+    /// directory and has the mode of the old one. To be called by one at a time: who takes a lock sees to that.
+    ///
+    /// # Errors
+    /// The name is that of a link or of a file of somebody else; what `write` says; the disk refuses. The old file is
+    /// still there then.
+    pub fn replace(
+        &self,
+        name: &OsStr,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mode = match self.change(name) {
+            Ok(old) => Some(fstat(&old)?.st_mode),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let beside = with_ending(name, "new");
+        // Of a process that ended while it wrote; nobody else writes now.
+        match self.remove(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let file = self.create_new(&beside)?;
+        let written = self.fill(file, mode, write);
+        let replaced = written.and_then(|()| self.rename(&beside, name));
+        if replaced.is_err() {
+            // The error that matters is the first one.
+            drop(self.remove(&beside));
+        }
+        replaced?;
+        self.sync()
+    }
+
+    fn fill(
+        &self,
+        file: File,
+        mode: Option<u32>,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.give(&file)?;
+        let mut to = BufWriter::new(file);
+        write(&mut to)?;
+        to.flush()?;
+        if let Some(mode) = mode {
+            fchmod(to.get_ref(), Mode::from_raw_mode(mode))?;
+        }
+        to.get_ref().sync_all()
+    }
+}
+
+/// A name with a dot and an ending behind it.
+fn with_ending(name: &OsStr, ending: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(".");
+    name.push(ending);
+    name
+}

@@ -1,0 +1,202 @@
+//! Links, strangers' files and modes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use super::Folder;
+
+/// A directory of the test's own with a file outside of it, removed at its end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("thrum-files-{name}-{}", std::process::id()));
+        fs::remove_dir_all(&path).ok();
+        fs::create_dir_all(path.join("inside")).unwrap();
+        fs::write(path.join("victim"), "untouched").unwrap();
+        Self(path)
+    }
+
+    fn inside(&self) -> PathBuf {
+        self.0.join("inside")
+    }
+
+    fn victim(&self) -> PathBuf {
+        self.0.join("victim")
+    }
+
+    fn folder(&self) -> Folder {
+        Folder::open(&self.inside()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+const NAME: &str = "users.jsonl";
+/// A user that is not root, who need not exist.
+const OWNER: u32 = 12_345;
+
+fn replace(folder: &Folder, text: &str) -> std::io::Result<()> {
+    folder.replace(NAME.as_ref(), |to| to.write_all(text.as_bytes()))
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+#[test]
+fn no_link_is_followed() {
+    let place = Place::new("link");
+    let folder = place.folder();
+    let name = OsStr::new(NAME);
+    symlink(place.victim(), place.inside().join(NAME)).unwrap();
+    let refused = [
+        folder.read(name).map(drop),
+        folder.change(name).map(drop),
+        folder.change_or_create(name).map(drop),
+        folder.create(name).map(drop),
+        replace(&folder, "overwritten"),
+    ];
+    for outcome in refused {
+        let error = outcome.unwrap_err().to_string();
+        assert!(
+            error.contains("inside/users.jsonl is a symbolic link"),
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read_to_string(place.victim()).unwrap(), "untouched");
+    assert_eq!(folder.file_names().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_link_is_followed_by_whoever_has_laid_it_in_a_directory_of_its_own() {
+    let place = Place::new("own");
+    let link = place.inside().join(NAME);
+    symlink("../other", &link).unwrap();
+    symlink(place.victim(), place.0.join("other")).unwrap();
+    assert_eq!(
+        fs::canonicalize(Folder::through_own_links(&link)).unwrap(),
+        fs::canonicalize(place.victim()).unwrap()
+    );
+    assert_eq!(Folder::through_own_links(&place.victim()), place.victim());
+    if geteuid().is_root() {
+        chown(place.inside(), Some(OWNER), Some(OWNER)).unwrap();
+        assert_eq!(Folder::through_own_links(&link), link);
+    }
+}
+
+#[test]
+fn a_link_where_the_new_file_is_written_is_removed_and_not_followed() {
+    let place = Place::new("beside");
+    let folder = place.folder();
+    symlink(place.victim(), place.inside().join("users.jsonl.new")).unwrap();
+    replace(&folder, "new").unwrap();
+    assert_eq!(fs::read_to_string(place.victim()).unwrap(), "untouched");
+    assert_eq!(
+        fs::read_to_string(place.inside().join(NAME)).unwrap(),
+        "new"
+    );
+    assert_eq!(folder.file_names().unwrap(), [NAME]);
+}
+
+#[test]
+fn a_directory_that_is_a_link_is_not_entered() {
+    let place = Place::new("directory");
+    let outside = place.0.join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, place.inside().join("state")).unwrap();
+    let folder = place.folder();
+    for outcome in [folder.inner("state"), folder.make("state")] {
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("inside/state is a symbolic link"), "{error}");
+    }
+    // What the administrator names may be one.
+    let named = Folder::open(&place.inside().join("state")).unwrap();
+    named.create_new(OsStr::new("made")).unwrap();
+    assert!(outside.join("made").exists());
+}
+
+#[test]
+fn what_is_made_is_its_owners_alone_and_what_is_replaced_keeps_its_mode() {
+    let place = Place::new("mode");
+    let folder = place.folder();
+    replace(&folder, "one").unwrap();
+    let path = place.inside().join(NAME);
+    assert_eq!(mode(&path), 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    replace(&folder, "two").unwrap();
+    assert_eq!(mode(&path), 0o640);
+    folder.create(OsStr::new("log")).unwrap();
+    assert_eq!(mode(&place.inside().join("log")), 0o600);
+    folder.make("state").unwrap();
+    assert_eq!(mode(&place.inside().join("state")), 0o700);
+}
+
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let place = Place::new("pipe");
+    let folder = place.folder();
+    let pipe = place.inside().join(NAME);
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // It would wait for somebody who writes.
+    let error = folder.read(OsStr::new(NAME)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_wholly_leaves_the_old_one() {
+    let place = Place::new("half");
+    let folder = place.folder();
+    replace(&folder, "old").unwrap();
+    let error = folder
+        .replace(NAME.as_ref(), |to| {
+            to.write_all(b"half")?;
+            Err(std::io::Error::other("the end"))
+        })
+        .unwrap_err();
+    assert_eq!(error.to_string(), "the end");
+    assert_eq!(
+        fs::read_to_string(place.inside().join(NAME)).unwrap(),
+        "old"
+    );
+    assert_eq!(folder.file_names().unwrap(), [NAME]);
+}
+
+/// Only root can make files of others; who is not root is refused by the system itself.
+#[test]
+fn root_touches_nothing_that_is_not_the_owners() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let place = Place::new("owner");
+    chown(place.inside(), Some(OWNER), Some(OWNER)).unwrap();
+    let folder = place.folder();
+    replace(&folder, "new").unwrap();
+    let path = place.inside().join(NAME);
+    let found = fs::metadata(&path).unwrap();
+    assert_eq!((found.uid(), found.gid()), (OWNER, OWNER));
+    // A hard link to a file of root.
+    fs::remove_file(&path).unwrap();
+    fs::hard_link(place.victim(), &path).unwrap();
+    for outcome in [
+        folder.change_or_create(OsStr::new(NAME)).map(drop),
+        folder.create(OsStr::new(NAME)).map(drop),
+        replace(&folder, "new"),
+    ] {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("belongs to user 0"), "{error}");
+    }
+    let victim = fs::metadata(place.victim()).unwrap();
+    assert_eq!((victim.uid(), victim.len()), (0, 9));
+}

@@ -1,0 +1,108 @@
+//! Root works in a data directory whose owner has laid links in it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+
+use crate::folder::Folder;
+
+/// A user that is not root, who need not exist.
+const OWNER: u32 = 12_345;
+
+/// A data directory, of somebody else if this is root, with a file outside that nobody may touch.
+fn laid(name: &str) -> Folder {
+    let folder = Folder::empty(name);
+    fs::create_dir(folder.path("data")).unwrap();
+    fs::write(folder.path("victim"), "").unwrap();
+    fs::write(folder.path("password"), "secret\n").unwrap();
+    if is_root(&folder) {
+        chown(folder.path("data"), Some(OWNER), Some(OWNER)).unwrap();
+    }
+    folder
+}
+
+fn is_root(folder: &Folder) -> bool {
+    fs::metadata(folder.path("password")).unwrap().uid() == 0
+}
+
+fn lay(folder: &Folder, name: &str) {
+    symlink(folder.path("victim"), folder.path("data").join(name)).unwrap();
+}
+
+/// The line fails, or does not touch the victim.
+fn check(folder: &Folder, line: &str, is_refused: bool) {
+    let before = fs::metadata(folder.path("victim")).unwrap();
+    let output = folder.thrum(line);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.success(), !is_refused, "{line}: {said}");
+    if is_refused {
+        assert!(said.contains("is a symbolic link"), "{line}: {said}");
+    }
+    let after = fs::metadata(folder.path("victim")).unwrap();
+    assert_eq!((after.uid(), after.len()), (before.uid(), 0), "{line}");
+}
+
+const ADD: &str = "users add jo --data-dir data --password-file password";
+
+#[test]
+fn users_are_not_written_through_a_link() {
+    for (link, is_refused) in [
+        ("users.jsonl.lock", true),
+        ("users.jsonl", true),
+        ("users.jsonl.new", false),
+    ] {
+        let folder = laid("links-users");
+        lay(&folder, link);
+        check(&folder, ADD, is_refused);
+    }
+}
+
+#[test]
+fn bans_are_not_written_through_a_link() {
+    for (link, is_refused) in [("bans.jsonl", true), ("bans.jsonl.new", false)] {
+        let folder = laid("links-bans");
+        lay(&folder, link);
+        check(&folder, "bans add --user jo --data-dir data", is_refused);
+    }
+}
+
+#[test]
+fn a_state_that_is_a_link_is_not_entered() {
+    let folder = Folder::filled("links-state");
+    folder.printed("backup create b.tar --data-dir data");
+    fs::create_dir(folder.path("other")).unwrap();
+    symlink(folder.path("data/state"), folder.path("other/state")).unwrap();
+    let output = folder.thrum("sessions purge -y --all --data-dir other");
+    assert!(!output.status.success());
+    for line in [
+        "sessions ls --data-dir other",
+        "backup restore b.tar --force --data-dir other",
+    ] {
+        let output = folder.thrum(line);
+        assert!(!output.status.success(), "{line}");
+    }
+    assert!(!folder.json("sessions ls --data-dir data --json").is_empty());
+}
+
+#[test]
+fn what_root_makes_belongs_to_the_owner_of_the_directory_alone() {
+    let folder = laid("links-owner");
+    folder.printed(ADD);
+    folder.printed("bans add --user jo --data-dir data");
+    let source = Folder::filled("links-owner-source");
+    source.printed("backup create b.tar --data-dir data");
+    fs::copy(source.path("b.tar"), folder.path("b.tar")).unwrap();
+    folder.printed("backup restore b.tar --data-dir data");
+    let owner = fs::metadata(folder.path("data")).unwrap().uid();
+    for (name, mode) in [
+        ("users.jsonl", 0o600),
+        ("users.jsonl.lock", 0o600),
+        ("bans.jsonl", 0o600),
+        ("state", 0o700),
+        ("state/lock", 0o600),
+    ] {
+        let found = fs::metadata(folder.path("data").join(name)).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o777), (owner, mode), "{name}");
+    }
+    let segment = fs::metadata(folder.segment("data")).unwrap();
+    assert_eq!((segment.uid(), segment.mode() & 0o777), (owner, 0o600));
+}
