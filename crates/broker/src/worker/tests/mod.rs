@@ -2,6 +2,7 @@
 
 mod certificates;
 mod groups;
+mod rights;
 mod stop;
 
 use std::io::{ErrorKind, Read, Write};
