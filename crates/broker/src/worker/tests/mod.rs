@@ -2,8 +2,11 @@
 
 mod certificates;
 mod groups;
+mod late_answers;
+mod layers;
 mod rights;
 mod stop;
+mod timers;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
