@@ -233,8 +233,7 @@ impl Worker {
             Some(_) | None => self.has_room(),
         };
         // Nobody gets what waits for another user.
-        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
-        let own = existing.filter(|_| !is_others);
+        let own = existing.filter(|slot| !self.is_of_another(*slot, access.as_deref()));
         let may_be = has_room
             .and(may_stay)
             .and_then(|()| self.may_keep(&handshake, existing.is_some()))
@@ -250,7 +249,7 @@ impl Worker {
             }
             return Next::Stop;
         }
-        let clean_start = handshake.clean_start() || is_others;
+        let clean_start = handshake.clean_start() || own != existing;
         let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);
