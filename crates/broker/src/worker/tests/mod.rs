@@ -3,7 +3,10 @@
 mod certificates;
 mod full_disk;
 mod groups;
+mod late_answers;
+mod layers;
 mod stop;
+mod timers;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
