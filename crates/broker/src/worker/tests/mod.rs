@@ -2,7 +2,10 @@
 
 mod certificates;
 mod groups;
+mod late_answers;
+mod layers;
 mod stop;
+mod timers;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
