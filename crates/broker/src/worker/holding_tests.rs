@@ -232,6 +232,7 @@ fn limit_turns(workers: &mut Workers) {
             portion_units: 5,
             reading_units: 10,
             writes: 1000,
+            ..TurnLimits::default()
         };
     }
 }
