@@ -339,7 +339,9 @@ impl Worker {
     fn retain(&mut self, outgoing: &mut Outgoing<'_>, can_be_told: bool) -> bool {
         let publication = outgoing.publication();
         let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
-        let is_full = is_more && self.local.memory.level >= MemoryLevel::Full;
+        let is_full = is_more
+            && self.local.memory.level >= MemoryLevel::Full
+            && self.node.retained.would_grow(outgoing.message());
         if !is_full && self.retain_message(outgoing.message()) {
             return true;
         }
@@ -423,7 +425,7 @@ impl Worker {
             let identifiers = if found.identifier == 0 { &[][..] } else { &one };
             reach.add(
                 self.local
-                    .deliver(found.slot, outgoing, found.options(identifiers)),
+                    .offer(found.slot, outgoing, found.options(identifiers)),
             );
         }
     }
@@ -477,16 +479,13 @@ impl Worker {
         if identifiers.len() <= identifiers_max {
             reach.add(
                 self.local
-                    .deliver(found.slot, outgoing, found.options(identifiers)),
+                    .offer(found.slot, outgoing, found.options(identifiers)),
             );
             return;
         }
         self.local.row().add(Counter::LimitMessageIdentifiers, 1);
         for some in identifiers.chunks(identifiers_max) {
-            reach.add(
-                self.local
-                    .deliver(found.slot, outgoing, found.options(some)),
-            );
+            reach.add(self.local.offer(found.slot, outgoing, found.options(some)));
         }
     }
 

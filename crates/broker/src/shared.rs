@@ -31,13 +31,12 @@ struct Chosen<'a> {
     has_room: bool,
 }
 
-/// The member that gets a message.
+/// A member that gets a message, and what that rests on.
 #[derive(Clone, Copy, Debug)]
 struct Receiver<'a> {
     group: GroupId,
-    member: &'a Member,
-    /// It takes the message whatever its limits are.
-    must_take: bool,
+    chosen: Chosen<'a>,
+    clearance: Clearance,
 }
 
 impl Worker {
@@ -65,8 +64,8 @@ impl Worker {
             }
             let receiver = Receiver {
                 group: to.group,
-                member: chosen.member,
-                must_take: clearance == Clearance::Acknowledged || !chosen.has_room,
+                chosen,
+                clearance,
             };
             let delivered = self.deliver_member(receiver, outgoing, from);
             if !matches!(delivered, Delivered::Dropped(_)) {
@@ -148,7 +147,9 @@ impl Worker {
         outgoing: &mut Outgoing<'_>,
         from: Option<Origin>,
     ) -> Delivered {
-        let Receiver { group, member, .. } = receiver;
+        let Receiver { group, chosen, .. } = receiver;
+        let member = chosen.member;
+        let is_acknowledged = receiver.clearance == Clearance::Acknowledged;
         let published = outgoing.publication();
         let is_answered = published.qos != QoS::AtMostOnce;
         // [MQTT-4.8.2-3]
@@ -166,9 +167,13 @@ impl Worker {
                 retain,
                 identifiers,
                 group: Some(group),
-                is_acknowledged: is_answered && receiver.must_take,
+                is_acknowledged: is_answered && (is_acknowledged || !chosen.has_room),
             };
-            let delivered = self.local.deliver(slot, outgoing, options);
+            let delivered = if is_acknowledged {
+                self.local.deliver(slot, outgoing, options)
+            } else {
+                self.local.offer(slot, outgoing, options)
+            };
             if !matches!(delivered, Delivered::Dropped(_)) {
                 self.moved(from);
             }
@@ -209,7 +214,12 @@ impl Worker {
                 group: Some(delivery.group),
                 is_acknowledged: message.qos() != QoS::AtMostOnce,
             };
-            self.local.deliver(delivery.to.slot, &mut outgoing, options);
+            let slot = delivery.to.slot;
+            if options.is_acknowledged {
+                self.local.deliver(slot, &mut outgoing, options);
+            } else {
+                self.local.offer(slot, &mut outgoing, options);
+            }
             self.moved(delivery.origin);
         } else {
             self.redispatch_one(delivery.group, &mut outgoing, delivery.origin);

@@ -245,11 +245,13 @@ impl Worker {
             Some(slot) if self.has_connection(slot) => Ok(()),
             Some(_) | None => self.has_room(),
         };
+        // Nobody gets what waits for another user.
+        let own = existing.filter(|slot| !self.is_of_another(*slot, access.as_deref()));
         let may_be = has_room
             .and(may_stay)
             .and_then(|()| self.may_keep(&handshake, existing.is_some()))
             .and_then(|()| self.belongs_to_user(key, existing, access.as_deref()))
-            .and_then(|()| self.may_begin_session(&handshake, existing, standing.holder))
+            .and_then(|()| self.may_begin_session(&handshake, own, standing.holder))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
             let out = &mut self.local.connections[key as usize].out;
@@ -260,9 +262,7 @@ impl Worker {
             }
             return Next::Stop;
         }
-        // Nobody gets what waits for another user.
-        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
-        let clean_start = handshake.clean_start() || is_others;
+        let clean_start = handshake.clean_start() || own != existing;
         let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);

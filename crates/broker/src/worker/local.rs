@@ -384,7 +384,23 @@ impl Local {
         }
     }
 
-    /// One message to one session.
+    /// One message to one session, if there is memory for it.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        slot: u32,
+        outgoing: &mut Outgoing<'_>,
+        options: DeliveryOptions<'_>,
+    ) -> Delivered {
+        if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
+            self.work += 1;
+            self.dropped(slot, DropReason::MemoryShort, 1);
+            return Delivered::Dropped(DropReason::MemoryShort);
+        }
+        self.deliver(slot, outgoing, options)
+    }
+
+    /// One message to one session, however short memory is.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
@@ -398,10 +414,6 @@ impl Local {
             && !self.is_missing(slot, only, outgoing)
         {
             return Delivered::Queued;
-        }
-        if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
-            self.dropped(slot, DropReason::MemoryShort, 1);
-            return Delivered::Dropped(DropReason::MemoryShort);
         }
         self.lend(slot);
         let (client, out) = self.client_and_output(slot);
