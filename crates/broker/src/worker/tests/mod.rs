@@ -2,6 +2,7 @@
 
 mod certificates;
 mod groups;
+mod recheck;
 mod stop;
 
 use std::io::{ErrorKind, Read, Write};
