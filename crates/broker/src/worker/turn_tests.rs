@@ -7,17 +7,17 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use thrum_codec::packet::{
-    Connect, Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+    Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
     TopicFilters, Unsubscribe, Will,
 };
-use thrum_codec::properties::{
-    ConnectProperties, SubscribeProperties, UserProperties, WillProperties,
-};
+use thrum_codec::properties::{SubscribeProperties, UserProperties, WillProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
 
 use super::budget::CLOSING_UNITS;
 use super::rounds::Errand;
-use super::tests::{bytes, connect, messages, publish, settle, subscribe, subscriber, two_workers};
+use super::tests::{
+    bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
+};
 use super::{PAUSE_CHECK, READ_BYTES, Worker};
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
@@ -209,17 +209,7 @@ fn codes_for(version: Version, filters: usize) -> [Option<Vec<u8>>; 2] {
         _ => bytes(packet),
     };
     let connect = match version {
-        Version::V5 => v5(&Packet::Connect(Connect {
-            version,
-            is_bridge: false,
-            clean_start: true,
-            keep_alive: 60,
-            client_id: "client",
-            will: None,
-            username: None,
-            password: None,
-            properties: ConnectProperties::default(),
-        })),
+        Version::V5 => connect_v5("client", 0),
         _ => connect("client", None),
     };
     client.write_all(&connect).unwrap();

@@ -153,6 +153,27 @@ pub(super) fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
     }))
 }
 
+/// CONNECT of 5.0; with an expiry it goes on with the session that is there.
+pub(super) fn connect_v5(client_id: &str, session_expiry: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let packet = Packet::Connect(Connect {
+        version: Version::V5,
+        is_bridge: false,
+        clean_start: session_expiry == 0,
+        keep_alive: 0,
+        client_id,
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties {
+            session_expiry: Some(session_expiry),
+            ..ConnectProperties::default()
+        },
+    });
+    encode(&packet, Version::V5, &mut bytes).unwrap();
+    bytes
+}
+
 pub(super) fn publish(payload: &[u8]) -> Vec<u8> {
     bytes(&Packet::Publish(Publish {
         dup: false,
