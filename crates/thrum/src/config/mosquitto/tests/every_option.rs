@@ -6,7 +6,7 @@ use super::value::Form;
 use super::*;
 
 /// Values that ask for something, where the first one of its form does not.
-const VALUES: [(&str, &str); 15] = [
+const VALUES: [(&str, &str); 17] = [
     ("accept_protocol_versions", "4,5"),
     ("allow_zero_length_clientid", "false"),
     ("bind_address", "192.0.2.1"),
