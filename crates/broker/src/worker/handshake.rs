@@ -41,6 +41,8 @@ struct Standing {
     generation: u64,
     /// Whom a session is counted for.
     holder: Holder,
+    /// The client may do what it might when its session was last looked at.
+    may_do_the_same: bool,
 }
 
 impl Worker {
@@ -111,17 +113,28 @@ impl Worker {
         let mut connection = Connection::new(handover.socket, handover.peer, handover.gate, serial);
         connection.version = handover.handshake.version();
         connection.layered = handover.layered;
+        if connection
+            .layered
+            .as_ref()
+            .is_some_and(|layered| layered.is_over())
+        {
+            connection.reading.note_over();
+        }
         let Some(key) = self.register(connection) else {
+            self.local.row().add(Counter::ConnectionsClosed, 1);
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
         let next = self.attach(key, handover.handshake, *handover.admitted);
         self.local.end_unit();
-        if next == Next::Frame && !handover.unread.is_empty() {
+        if next != Next::Frame {
+            return;
+        }
+        if !handover.unread.is_empty() {
             self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
-            self.list_reader(key);
         }
+        self.list_reader(key);
     }
 
     pub(super) fn owner(&self, client_id: &str) -> crate::node::WorkerId {
@@ -135,9 +148,10 @@ impl Worker {
     /// last session, on another worker, and what the client publishes must not overtake them: the connection goes
     /// through our own mailbox and stands behind them. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
     pub(super) fn has_older_mail(&self, client_id: &str) -> bool {
+        // What has been opened counts as waiting until the end of its portion.
         self.node.workers() > 1
             && self.local.find(client_id).is_none()
-            && self.node.mailbox(self.local.id).has_mail()
+            && self.node.mailbox(self.local.id).waiting().0 > self.mail_opened
     }
 
     pub(super) fn hand_connection_over(
@@ -147,10 +161,11 @@ impl Worker {
         (handshake, admitted): (Handshake, Box<Admitted>),
         unread: Vec<u8>,
     ) {
-        let mut connection = self.local.connections.remove(key as usize);
+        let mut connection = self.take_out(key);
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
             self.local.leave_gate(connection.gate);
+            self.local.row().add(Counter::ConnectionsClosed, 1);
             self.ended.push(handshake.client_id().into());
             return;
         }
@@ -218,12 +233,13 @@ impl Worker {
     pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admitted: Admitted) -> Next {
         let existing = self.local.find(handshake.client_id());
         let admission = &admitted.admission;
-        let standing = Standing {
+        let mut standing = Standing {
             expires_at: admission.expires_at,
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
             generation: admitted.generation,
             holder: self.holder(key, &admission.identity),
+            may_do_the_same: false,
         };
         self.measure(key, &admission.identity);
         self.local.connections[key as usize].is_unverified = admitted.is_unverified;
@@ -240,11 +256,13 @@ impl Worker {
             Some(slot) if self.has_connection(slot) => Ok(()),
             Some(_) | None => self.has_room(),
         };
+        // Nobody gets what waits for another user.
+        let own = existing.filter(|slot| !self.is_of_another(*slot, access.as_deref()));
         let may_be = has_room
             .and(may_stay)
             .and_then(|()| self.may_keep(&handshake, existing.is_some()))
             .and_then(|()| self.belongs_to_user(key, existing, access.as_deref()))
-            .and_then(|()| self.may_begin_session(&handshake, existing, standing.holder))
+            .and_then(|()| self.may_begin_session(&handshake, own, standing.holder))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
             let user = access
@@ -256,9 +274,7 @@ impl Worker {
             }
             return Next::Stop;
         }
-        // Nobody gets what waits for another user.
-        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
-        let clean_start = handshake.clean_start() || is_others;
+        let clean_start = handshake.clean_start() || own != existing;
         let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);
@@ -271,10 +287,7 @@ impl Worker {
             session: slot,
             exchange: None,
         };
-        let client = &mut self.local.clients[slot as usize];
-        client.connection = key;
-        client.access = access;
-        client.forget_owner();
+        standing.may_do_the_same = self.local.clients[slot as usize].comes_with(key, access);
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
@@ -302,7 +315,7 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if session_present && self.needs_check(slot) {
+        if session_present && !standing.may_do_the_same && self.needs_check(slot) {
             self.withhold(slot);
         }
         let (client, out) = self.local.client_and_output(slot);

@@ -471,6 +471,75 @@ fn connections_are_written_in_portions() {
     }
 }
 
+/// Clients of the first worker that are subscribed.
+fn subscribers<const COUNT: usize>(workers: &mut [Worker; 2]) -> [UnixStream; COUNT] {
+    std::array::from_fn(|number| {
+        let mut client = client(workers, &format!("s{number}"));
+        client.write_all(&subscribe()).unwrap();
+        settle(workers);
+        assert!(messages(&mut client).is_empty());
+        client
+    })
+}
+
+#[test]
+fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others() {
+    const PAYLOAD_BYTES: usize = 10_000;
+    let mut workers = two_workers();
+    let mut subscribers = subscribers::<9>(&mut workers);
+    let mut publisher = client(&mut workers, "publisher");
+    let mut other = client(&mut workers, "other");
+    let mut remote = workers[1].accepted();
+    remote.write_all(&connect("remote", None)).unwrap();
+    settle(&mut workers);
+    workers[0].budget.limits.write_bytes = 3 * PAYLOAD_BYTES;
+    let large = publish(&[7; PAYLOAD_BYTES]);
+    publisher.write_all(&large).unwrap();
+    let mut received = Vec::new();
+    for turn in 0..4 {
+        workers[0].takes_a_turn();
+        let brought = subscribers.iter_mut().map(|client| messages(client).len());
+        received.push(brought.sum::<usize>());
+        if turn > 0 {
+            let mut pong = [0; 2];
+            other
+                .read_exact(&mut pong)
+                .expect("in the turn of its PINGREQ");
+        }
+        other.write_all(&bytes(&Packet::PingReq)).unwrap();
+        if turn == 0 {
+            // More that waits until that is written: of this worker and of the other one.
+            publisher.write_all(&large.repeat(3)).unwrap();
+            remote.write_all(&large.repeat(3)).unwrap();
+            workers[1].takes_a_turn();
+        }
+    }
+    assert_eq!(received[0], 3);
+    assert!(
+        received.iter().all(|count| (1..=5).contains(count)),
+        "{received:?}"
+    );
+    for _ in 0..100 {
+        settle(&mut workers);
+        let brought = subscribers.iter_mut().map(|client| messages(client).len());
+        received.push(brought.sum());
+    }
+    assert_eq!(received.iter().sum::<usize>(), 7 * subscribers.len());
+    assert!(!workers[0].has_dirty());
+}
+
+#[test]
+fn large_packets_that_come_in_count_by_their_bytes() {
+    let mut workers = two_workers();
+    let mut publisher = client(&mut workers, "publisher");
+    let large = publish(&vec![7; 1_000_000]);
+    publisher.write_all(&large[..READ_BYTES]).unwrap();
+    let before = workers[0].local.work;
+    workers[0].takes_a_turn();
+    let work = workers[0].local.work - before;
+    assert!((250..300).contains(&work), "{work}");
+}
+
 #[test]
 fn newcomers_trickle_in_while_turns_take_long() {
     let mut workers = two_workers();
