@@ -49,6 +49,8 @@ pub(super) struct World {
     pub(super) disk: Option<SimStorage>,
     pub(super) machine: Machine,
     connectors: Connectors,
+    /// Messages that members of groups left to others while earlier nodes ran.
+    pub(super) redispatched: usize,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
     /// Connections of which only the node does not know that they are dead. They are read once the client has another one.
@@ -85,6 +87,7 @@ impl World {
             disk,
             machine,
             connectors: Connectors::default(),
+            redispatched: 0,
             clients: Vec::new(),
             silent: Vec::new(),
             leaving: Vec::new(),
