@@ -494,9 +494,9 @@ fn what_a_member_leaves_behind_goes_to_members_that_are_full() {
 
 #[test]
 fn what_a_member_leaves_behind_asks_the_others_for_room_once() {
-    const MEMBERS: u64 = 640;
+    const MEMBERS: usize = 640;
     let mut workers = Workers::new(1, short);
-    let (mut members, _publisher) = full_group(&mut workers, &[0; MEMBERS as usize]);
+    let (mut members, _publisher) = full_group(&mut workers, &[0; MEMBERS]);
     let before = workers.workers[0].local.work;
     drop(members.remove(0));
     workers.settle();
