@@ -40,12 +40,18 @@ impl Worker {
         from: Option<Origin>,
         clearance: Clearance,
     ) -> Delivered {
+        // For members that are away nobody waits: that others had room says nothing of them.
+        let may_exceed = match clearance {
+            Clearance::NotAsked => false,
+            Clearance::Given => to.members.online_count() > 0,
+            Clearance::Acknowledged => true,
+        };
         let mut exclude = None;
         for _ in 0..2 {
             let Some(chosen) = self.choose(to, outgoing, exclude) else {
                 break;
             };
-            if !chosen.has_room && clearance == Clearance::NotAsked {
+            if !chosen.has_room && !may_exceed {
                 break;
             }
             let delivered = self.deliver_member(to.group, chosen, outgoing, (from, clearance));
@@ -127,7 +133,7 @@ impl Worker {
         (from, clearance): (Option<Origin>, Clearance),
     ) -> Delivered {
         let Chosen { member, has_room } = chosen;
-        let published = outgoing.publication();
+        let published = *outgoing.publication();
         // [MQTT-4.8.2-3]
         let qos = self.local.delivered_qos(published.qos, member.options.qos);
         let retain = published.retain && member.options.retain_as_published;
@@ -161,6 +167,8 @@ impl Worker {
         let message = Arc::clone(outgoing.message());
         let is_promised = qos != QoS::AtMostOnce && member.room.is_nearly_full();
         let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
+        let heard = self.heard_by(published.publisher);
+        self.heed(heard.as_ref(), worker.bit());
         let delivery = SharedDelivery {
             to: member.session,
             group,
@@ -170,6 +178,7 @@ impl Worker {
             identifier: member.identifier,
             origin,
             promise,
+            heard,
         };
         self.send(worker.index(), Mail::Shared(delivery));
         Delivered::Queued
@@ -190,7 +199,11 @@ impl Worker {
                 group: Some(delivery.group),
                 is_acknowledged: true,
             };
+            self.local.memory.has_queued = false;
             self.local.deliver(delivery.to.slot, &mut outgoing, options);
+            if let Some(heard) = &delivery.heard {
+                heard.tell(self.local.id, self.local.memory.has_queued);
+            }
             self.moved(delivery.origin);
         } else {
             self.redispatch_one(delivery.group, &mut outgoing, delivery.origin);

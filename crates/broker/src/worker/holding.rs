@@ -22,6 +22,7 @@ use crate::connection::ConnectionRef;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
+use crate::protection::MemoryLevel;
 use crate::publish::{Clearance, is_reserved};
 use crate::queue_room::{QueueRoom, Shortage};
 use crate::read_gate::PauseReason;
@@ -90,7 +91,8 @@ impl Worker {
         match packet {
             Packet::Publish(publish)
                 if publish.qos != QoS::AtMostOnce
-                    && self.node.holding.load(Ordering::Relaxed) > 0 =>
+                    && (self.node.holding.load(Ordering::Relaxed) > 0
+                        || self.local.memory.level >= MemoryLevel::Short) =>
             {
                 self.clear(key, slot, publish)
             }

@@ -149,6 +149,9 @@ impl Worker {
                 if self.stands_behind_mail(key, &packet) {
                     return Next::Wait;
                 }
+                if self.has_to_inquire(key, session, &packet) {
+                    return Next::Wait;
+                }
                 match self.clearance(key, session, &packet) {
                     Some(clearance) => self.packet(key, session, packet, clearance),
                     None => Next::Wait,
