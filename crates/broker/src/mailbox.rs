@@ -23,7 +23,7 @@ use crate::listener::Change;
 use crate::node::WorkerId;
 use crate::peer::Peer;
 use crate::protection::Changes;
-use crate::queue_room::{Promise, Shortage};
+use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::worker::{Admitted, Answered, Decided, Heard, Inquiry};
@@ -36,7 +36,7 @@ pub(crate) enum Mail {
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
     /// There is room that publishers of the receiver wait for.
-    Room(Shortage),
+    Room(Shortage, Arc<QueueRoom>),
     /// Somebody found the queue of this session full.
     Full(SessionRef),
     /// Say whether there is memory for a message.
@@ -137,7 +137,7 @@ impl Mail {
             Self::Publish(delivery) => delivery.message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Room(_)
+            Self::Room(..)
             | Self::Full(_)
             | Self::Inquiry(_)
             | Self::Heard(_)

@@ -16,6 +16,8 @@ mod enhanced;
 mod guard;
 mod handshake;
 mod holding;
+#[cfg(test)]
+mod holding_tests;
 mod input;
 mod judging;
 mod lifecycle;
@@ -31,6 +33,7 @@ mod output;
 mod overload;
 #[cfg(test)]
 mod queue_tests;
+mod read_ahead;
 mod reading;
 mod reauthentication;
 mod recheck;
@@ -197,8 +200,8 @@ pub(crate) struct Worker {
     handshakes: Handshakes,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
-    /// The next session to look at, since rules have changed.
-    recheck: Option<usize>,
+    /// Sessions that are to be looked at, since rules have changed.
+    recheck: recheck::Round,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     readers: Readers,
@@ -263,7 +266,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: None,
+            recheck: recheck::Round::default(),
             rates_changed: false,
             readers: Readers::default(),
             has_waited: false,
@@ -354,6 +357,9 @@ impl Worker {
         self.handle_mail();
         self.handle_timers();
         self.pass_room_news_on();
+        if self.held.is_listed() {
+            self.go_on_with_held();
+        }
     }
 
     /// Mail in the order in which it came, as far as the portion goes.
@@ -438,6 +444,7 @@ impl Worker {
             || self.replays.is_waiting()
             || self.is_rechecking()
             || !self.local.room_news.is_empty()
+            || self.held.is_listed()
         {
             return Some(Duration::ZERO);
         }
@@ -457,7 +464,7 @@ impl Worker {
         match mail {
             Mail::Publish(delivery) => self.publish_from_worker(delivery),
             Mail::Shared(delivery) => self.shared_from_worker(delivery),
-            Mail::Room(shortage) => self.go_on_with_held(shortage),
+            Mail::Room(shortage, room) => self.note_room(shortage, &room),
             Mail::Full(session) => self.found_full(session),
             Mail::Inquiry(inquiry) => self.answer_inquiry(&inquiry),
             Mail::Heard(connection) => self.go_on_informed(connection),

@@ -18,7 +18,7 @@ use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::protection::MemoryLevel;
 use crate::publish::Source;
-use crate::queue_room::{Promise, QueueRoom, Waiter, is_nearly_full, is_short};
+use crate::queue_room::{Promise, QueueRoom, Told, is_nearly_full, is_short};
 
 /// What others are told at the end of the turn.
 #[derive(Debug, Default)]
@@ -26,12 +26,12 @@ pub(crate) struct RoomNews {
     /// Slots of sessions that became nearly full, or are no longer.
     turned: Vec<u32>,
     /// Workers that wait for room which there is now.
-    pub(super) waiters: Vec<Waiter>,
+    pub(super) told: Vec<Told>,
 }
 
 impl RoomNews {
     pub(super) fn is_empty(&self) -> bool {
-        self.turned.is_empty() && self.waiters.is_empty()
+        self.turned.is_empty() && self.told.is_empty()
     }
 }
 
@@ -129,7 +129,7 @@ impl Local {
         if let Some(room) = client.room() {
             room.set_groups(client.groups().len(), &self.node.holding);
             // Those who wait for the group look at who is left.
-            self.room_news.waiters.extend(room.take_waiters());
+            self.room_news.told.extend(room.take_waiters());
             self.show_room(slot);
             self.drop_unused_room(slot);
         }
@@ -173,11 +173,11 @@ impl Local {
             MemoryLevel::Short
         };
         if room.show_memory(takes_until) {
-            self.room_news.waiters.extend(room.take_waiters());
+            self.room_news.told.extend(room.take_waiters());
         }
         let is_connected = client.connection != AWAY;
         let shown = room.show(&client.session, is_connected, &self.node.holding);
-        self.room_news.waiters.extend(shown.waiters);
+        self.room_news.told.extend(shown.told);
         if shown.is_turned {
             self.room_news.turned.push(slot);
         }
@@ -294,8 +294,8 @@ impl Worker {
         if self.local.clients[slot as usize].is_announced() {
             self.retract(slot);
         }
-        let waiters = room.close(&self.node.holding);
-        self.local.room_news.waiters.extend(waiters);
+        let told = room.close(&self.node.holding);
+        self.local.room_news.told.extend(told);
     }
 
     /// Somebody found the queue of a session full, and maybe refused messages on its behalf.
@@ -319,7 +319,7 @@ impl Worker {
     /// What came with promises has its place.
     pub(crate) fn end_promises(&mut self, promises: impl IntoIterator<Item = Promise>) {
         for promise in promises {
-            self.local.room_news.waiters.extend(promise.end());
+            self.local.room_news.told.extend(promise.end());
         }
     }
 
@@ -331,14 +331,15 @@ impl Worker {
         for slot in std::mem::take(&mut self.local.room_news.turned) {
             self.turned(slot);
         }
-        let mut waiters = std::mem::take(&mut self.local.room_news.waiters);
-        waiters.sort_unstable();
-        waiters.dedup();
-        for (worker, shortage) in waiters {
+        let mut told = std::mem::take(&mut self.local.room_news.told);
+        told.sort_by_key(|told| told.waiter);
+        told.dedup_by_key(|told| told.waiter);
+        for Told { waiter, room } in told {
+            let (worker, shortage) = waiter;
             if worker == self.local.id {
-                self.go_on_with_held(shortage);
+                self.note_room(shortage, &room);
             } else {
-                self.send(worker.index(), Mail::Room(shortage));
+                self.send(worker.index(), Mail::Room(shortage, room));
             }
         }
     }

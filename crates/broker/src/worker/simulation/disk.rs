@@ -54,6 +54,11 @@ impl World {
             _ => faults.crash_at = Some(1 + random.below(CALLS_MAX) as u64),
         }
         disk.set_faults(faults);
+        if may_refuse && self.random.percent(40) {
+            // The node notices, and has to say so to those who come.
+            self.machine.commit();
+            self.storm();
+        }
     }
 
     /// The node begins again if its machine has lost the power.
@@ -86,7 +91,7 @@ impl World {
         }
     }
 
-    fn restart(&mut self, end: impl Fn(&SimStorage)) -> Result<(), Failure> {
+    pub(super) fn restart(&mut self, end: impl Fn(&SimStorage)) -> Result<(), Failure> {
         let Some(disk) = self.disk.clone() else {
             return Ok(());
         };
@@ -108,6 +113,7 @@ impl World {
         self.pass(Duration::from_millis(down))?;
         let identity = self.random.next();
         let clock = Clock::manual(&self.millis, self.wall_ahead);
+        self.redispatched += self.machine.redispatched();
         self.machine = Machine::start(&self.plan, clock, identity, Some(&disk));
         let (is, really_is) = (self.machine.node.clock.now().as_millis(), self.now());
         if is != really_is {

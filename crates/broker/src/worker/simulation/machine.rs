@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
+use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
 use crate::settings::Settings;
 
@@ -105,6 +106,12 @@ impl Machine {
         }
     }
 
+    /// Messages that members of groups left to others.
+    pub(super) fn redispatched(&self) -> usize {
+        let count = self.node.metrics.total(Counter::SharedRedispatched);
+        usize::try_from(count).unwrap()
+    }
+
     /// Does what the storage thread would do now; true if it had something to do and could.
     pub(super) fn commit(&mut self) -> bool {
         let stepper = self.storage.as_mut().map(|(_, stepper)| stepper);
@@ -145,5 +152,8 @@ fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {
     };
     let (store, recovered, report) = Store::open(disk.open().unwrap(), options).unwrap();
     assert!(!report.is_damaged(), "{report:?}");
+    let orphans = &recovered.orphans;
+    let is_whole = orphans.sessions + orphans.deliveries + orphans.retained == 0;
+    assert!(is_whole, "the log refers to what is not in it: {orphans:?}");
     (store, recovered)
 }
