@@ -60,9 +60,6 @@ impl Worker {
                 break;
             };
             if !chosen.has_room && !may_exceed {
-                if !chosen.member.room.has_memory() {
-                    self.tell_of_full(chosen.member.session);
-                }
                 break;
             }
             let receiver = Receiver {
@@ -112,6 +109,10 @@ impl Worker {
         let other = candidates
             .take(MEMBERS_SEEN_MAX)
             .find(|other| Some(other.session.id) != exclude && has_room(other));
+        if other.is_none() && !member.room.has_memory() {
+            // Maybe nobody has looked since memory is short.
+            self.tell_of_full(member.session);
+        }
         Some(Chosen {
             member: other.unwrap_or(member),
             has_room: other.is_some(),
