@@ -13,6 +13,9 @@ use crate::extension::{Access, Policy, RuleSource};
 pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
 
+/// Rules that are compared with a filter in the time of a unit of work.
+const RULES_OF_UNIT: u64 = 8;
+
 /// May the client do it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -124,11 +127,17 @@ impl ClientAccess {
         }
     }
 
-    /// Other rules of its own, or another identity.
-    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) {
+    /// Other rules of its own, or another identity; false if all that was granted is granted as before.
+    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
+        let before = (
+            self.generation,
+            std::mem::take(&mut self.front),
+            self.behind.take(),
+        );
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
+        (before.0, &before.1, &before.2) != (self.generation, &self.front, &self.behind)
     }
 
     /// Whether it was made from what is in force now.
@@ -341,14 +350,29 @@ impl ClientAccess {
         self.remembered.insert(asked, said, until);
     }
 
-    /// Where to go on with the filters of the packet at hand; none if no more of them are asked about.
-    pub(crate) fn goes_on_at(&self) -> Option<usize> {
-        self.remembered.goes_on_at()
+    /// Whether the gatekeeper may be asked once more about the packet at hand.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.remembered.may_ask()
     }
 
-    /// A filter of the packet at hand is asked about.
-    pub(crate) fn asks_about(&mut self, place: usize) {
-        self.remembered.asks_about(place);
+    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is handled.
+    pub(crate) fn grants(&mut self) -> &mut Vec<Grant> {
+        self.remembered.grants()
+    }
+
+    /// Units of work to look a filter up: each rule is compared with it.
+    pub(crate) fn filter_units(&self) -> u64 {
+        let behind = self.behind.as_deref().map_or(0, Resolved::len);
+        (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
+    }
+
+    /// Whether the same holds for a client that comes in with this as for the one that left with the other: what was
+    /// granted to one is granted to the other.
+    pub(crate) fn grants_as(&self, other: &Self) -> bool {
+        self.generation == other.generation
+            && self.mount == other.mount
+            && self.front == other.front
+            && self.behind == other.behind
     }
 
     /// The packet at hand is another one.

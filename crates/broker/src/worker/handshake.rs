@@ -33,6 +33,8 @@ struct Standing {
     generation: u64,
     /// Whom a session is counted for.
     holder: Holder,
+    /// A session that goes on was granted all it has by the same rules.
+    is_as_before: bool,
 }
 
 impl Worker {
@@ -210,12 +212,13 @@ impl Worker {
     pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admitted: Admitted) -> Next {
         let existing = self.local.find(handshake.client_id());
         let admission = &admitted.admission;
-        let standing = Standing {
+        let mut standing = Standing {
             expires_at: admission.expires_at,
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
             generation: admitted.generation,
             holder: self.holder(key, &admission.identity),
+            is_as_before: false,
         };
         self.measure(key, &admission.identity);
         self.local.connections[key as usize].is_unverified = admitted.is_unverified;
@@ -264,8 +267,12 @@ impl Worker {
         };
         let client = &mut self.local.clients[slot as usize];
         client.connection = key;
-        client.access = access;
+        let before = std::mem::replace(&mut client.access, access);
+        let is_as_before = before
+            .zip(client.access.as_deref())
+            .is_some_and(|(before, now)| now.grants_as(&before));
         client.forget_owner();
+        standing.is_as_before = is_as_before;
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
@@ -293,8 +300,8 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if session_present && self.needs_check(slot) {
-            self.withhold(slot);
+        if session_present {
+            self.withhold(slot, standing.is_as_before);
         }
         let (client, out) = self.local.client_and_output(slot);
         let was_persistent = client.session.was_persistent_at_connect();

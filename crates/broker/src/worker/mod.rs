@@ -35,6 +35,7 @@ mod reauthentication;
 mod recheck;
 mod records;
 mod restore;
+mod review;
 mod rooms;
 mod rounds;
 mod session_limits;
@@ -86,6 +87,7 @@ use holding::HeldPublishers;
 use listening::Listeners;
 use outbox::Outbox;
 use reading::Readers;
+use recheck::Recheck;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
@@ -184,8 +186,8 @@ pub(crate) struct Worker {
     handshakes: Handshakes,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
-    /// The next session to look at, since rules have changed.
-    recheck: Option<usize>,
+    /// Sessions that are looked at again, since rules have changed.
+    recheck: Option<Recheck>,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     readers: Readers,

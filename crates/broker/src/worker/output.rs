@@ -3,6 +3,7 @@
 use mio::{Interest, Token};
 
 use super::Worker;
+use super::budget::{WRITE_UNITS, WRITTEN_BYTES_OF_UNIT};
 use super::lifecycle::Ending;
 use crate::connection::{Closing, Phase};
 use crate::metrics::Counter;
@@ -14,17 +15,27 @@ const ROUNDS_PER_TURN: usize = 4;
 impl Worker {
     /// Writes what the turn produced; a session that was held up by its full output goes on with its queue.
     pub(super) fn write_dirty(&mut self) {
+        if self.local.dirty.is_empty() {
+            return;
+        }
+        self.begin_portion();
         let mut left = self.budget.limits.writes;
         for _ in 0..ROUNDS_PER_TURN {
             if self.local.dirty.is_empty() {
                 return;
             }
             let mut dirty = std::mem::take(&mut self.local.dirty);
-            let count = dirty.len().min(left);
-            left -= count;
-            for key in dirty.drain(..count) {
+            let mut written = 0;
+            for &key in dirty.iter().take(left) {
                 self.write_and_refill(key);
+                written += 1;
+                if self.is_portion_over() {
+                    left = written;
+                    break;
+                }
             }
+            left -= written;
+            dirty.drain(..written);
             // Who is left comes first in the next turn. Keeps the memory of the list, too.
             dirty.append(&mut self.local.dirty);
             self.local.dirty = dirty;
@@ -60,6 +71,7 @@ impl Worker {
         let is_draining = connection.is_draining();
         match connection.write(&mut self.wire_buffer) {
             Ok(len) => {
+                self.local.work += WRITE_UNITS + (len / WRITTEN_BYTES_OF_UNIT) as u64;
                 if connection.out.is_empty() {
                     let buffer = std::mem::take(&mut connection.out);
                     self.local.recycle(buffer);

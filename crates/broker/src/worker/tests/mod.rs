@@ -2,6 +2,7 @@
 
 mod certificates;
 mod groups;
+mod rules;
 mod stop;
 
 use std::io::{ErrorKind, Read, Write};
