@@ -7,6 +7,7 @@
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
+use mio::Token;
 use rustix::io::Errno;
 use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
@@ -63,6 +64,24 @@ pub(crate) enum Closing {
 pub(crate) struct ConnectionRef {
     pub(crate) key: u32,
     pub(crate) serial: u32,
+}
+
+/// Bits of a serial number in the token of its connection: with all of them it could be that of a listener.
+const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
+
+impl ConnectionRef {
+    /// What the poll calls it: the slot, and in the upper half the serial number, so that no event of an earlier
+    /// connection is taken for one of this.
+    #[inline]
+    pub(crate) const fn token(self) -> Token {
+        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key as usize)
+    }
+
+    /// The slot in a token.
+    #[inline]
+    pub(crate) fn key_of(token: Token) -> u32 {
+        u32::try_from(token.0 & u32::MAX as usize).unwrap_or(u32::MAX)
+    }
 }
 
 /// What a read brought.
@@ -321,14 +340,9 @@ impl Connection {
         self.left = 0;
     }
 
-    /// Everything that was written for the client has been sent. The end of the layers comes behind it: false if that
-    /// has to be sent now.
-    pub(crate) fn is_written_out(&mut self) -> bool {
-        if self.depends || self.waiting() > 0 {
-            return false;
-        }
-        self.finish_layers();
-        self.waiting() == 0
+    /// Everything that was written for the client has been sent. The end of the layers may come behind it.
+    pub(crate) fn is_written_out(&self) -> bool {
+        !self.depends && self.waiting() == 0
     }
 
     /// What waits is the last that the layers take.

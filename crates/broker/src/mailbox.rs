@@ -233,11 +233,6 @@ impl Mailbox {
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether anything waits, or is being handled. Certain for what was pushed before a lock was given back that the asker has taken since.
-    pub(crate) fn has_mail(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-
     /// What it has left.
     pub(crate) fn room(&self) -> Room {
         let (messages, bytes) = self.waiting();
@@ -258,7 +253,8 @@ impl Mailbox {
         messages > self.capacity.messages / 2 || bytes > self.capacity.bytes / 2
     }
 
-    /// Messages and bytes that wait.
+    /// Messages and bytes that wait, or are being handled. Certain for what was pushed before a lock was given back that
+    /// the asker has taken since.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let messages = self.waiting.load(Ordering::Relaxed);
         (messages, self.waiting_bytes.load(Ordering::Relaxed))

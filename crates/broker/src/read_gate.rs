@@ -20,6 +20,8 @@ pub(crate) enum PauseReason {
     Room = 1 << 6,
     /// Its next packet stands behind mail.
     Mail = 1 << 7,
+    /// It publishes, and more is to be written than one turn writes.
+    Writing = 1 << 15,
 }
 
 /// The reasons why one connection is not read, and what it has for us when it is.
@@ -27,7 +29,7 @@ pub(crate) enum PauseReason {
 pub(crate) struct ReadGate(u16);
 
 impl ReadGate {
-    const REASONS: u16 = 0xFF;
+    const REASONS: u16 = 0xFF | PauseReason::Writing as u16;
     /// The socket may have something; the poll does not say so again.
     const READABLE: u16 = 1 << 8;
     /// The end of the stream is in sight: the socket is read until it says so.
@@ -40,6 +42,8 @@ impl ReadGate {
     const BEHIND_MAIL: u16 = 1 << 12;
     /// A PUBLISH is held back: of what follows it only answers are handled.
     const HELD: u16 = 1 << 13;
+    /// Its layers are over: it ends behind the packets that were left.
+    const OVER: u16 = 1 << 14;
 
     /// One more reason; false if it was one already.
     pub(crate) fn close(&mut self, reason: PauseReason) -> bool {
@@ -55,9 +59,14 @@ impl ReadGate {
         was_closed
     }
 
-    /// The connection ends: nothing keeps us from reading what is left.
+    /// Nothing keeps us from reading what is left.
     pub(crate) fn open_wide(&mut self) {
         self.0 &= !Self::REASONS;
+    }
+
+    /// The connection ends: what was left of it is thrown away, and what still comes is read.
+    pub(crate) fn drain(&mut self) {
+        self.0 &= !(Self::REASONS | Self::PACKETS | Self::OVER);
     }
 
     pub(crate) fn has(self, reason: PauseReason) -> bool {
@@ -134,7 +143,18 @@ impl ReadGate {
 
     /// The end of the stream has been read: nothing more comes.
     pub(crate) fn forget_input(&mut self) {
-        self.0 &= !(Self::READABLE | Self::ENDING | Self::PACKETS);
+        self.0 &= !(Self::READABLE | Self::ENDING | Self::PACKETS | Self::OVER);
+    }
+
+    /// Nothing more comes out of the layers.
+    pub(crate) fn note_over(&mut self) {
+        self.0 |= Self::OVER;
+    }
+
+    /// The layers are over.
+    #[inline]
+    pub(crate) fn is_over(self) -> bool {
+        self.0 & Self::OVER != 0
     }
 
     /// Packets are left in the connection.
@@ -154,15 +174,10 @@ impl ReadGate {
         self.0 & Self::PACKETS != 0
     }
 
-    #[inline]
-    pub(crate) fn is_readable(self) -> bool {
-        self.0 & Self::READABLE != 0
-    }
-
     /// There is something to handle.
     #[inline]
     pub(crate) fn has_input(self) -> bool {
-        self.0 & (Self::READABLE | Self::PACKETS) != 0
+        self.0 & (Self::READABLE | Self::PACKETS | Self::OVER) != 0
     }
 
     /// It comes into the list of the next turn; false if it is there.
@@ -207,11 +222,22 @@ mod tests {
         gate.note_readable(false);
         gate.leave_packets();
         gate.note_drained();
-        assert!(!gate.is_readable() && gate.has_input() && gate.keeps_client_waiting());
+        assert!(gate.has_input() && gate.keeps_client_waiting());
         assert!(gate.take_packets() && !gate.has_input());
         gate.note_readable(true);
         gate.note_drained();
-        assert!(gate.is_readable(), "the end itself is still to be read");
+        assert!(gate.has_input(), "the end itself is still to be read");
+    }
+
+    #[test]
+    fn the_end_of_the_layers_is_input_until_the_connection_ends() {
+        let mut gate = ReadGate::default();
+        gate.close(PauseReason::Writing);
+        gate.leave_packets();
+        gate.note_over();
+        assert!(gate.take_packets() && gate.has_input());
+        gate.drain();
+        assert!(gate.is_open() && !gate.is_over() && !gate.has_input());
     }
 
     #[test]

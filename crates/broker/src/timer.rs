@@ -50,6 +50,12 @@ impl<T: Copy> TimerWheel<T> {
         self.place(Entry { tick: due, target });
     }
 
+    /// Entries that are armed.
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
     /// Time until the wheel wants [`TimerWheel::advance`], none if it is empty.
     pub(crate) fn next_wait(&self, now: Time) -> Option<Duration> {
         if self.len == 0 {

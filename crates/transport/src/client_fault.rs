@@ -101,9 +101,6 @@ pub enum ClientFault {
     /// The frames are against the rules.
     #[error("the client broke the WebSocket protocol: {0}")]
     Frame(FrameError),
-    /// The socket has ended before the handshakes were done.
-    #[error("the client ended the connection during the {0} handshake")]
-    CutOff(&'static str),
 }
 
 impl ClientFault {

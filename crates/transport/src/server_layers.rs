@@ -55,16 +55,9 @@ impl ServerLayers {
             || websocket.is_some_and(|websocket| websocket.is_closed_by_peer())
     }
 
-    /// What it means if the socket ends now; none once MQTT could flow.
-    pub fn cut_off(&self) -> Option<ClientFault> {
-        let upgraded = self.websocket.as_ref().is_some_and(|it| it.is_upgraded());
-        if self.shared.tls.is_some() && self.tls().is_none() {
-            Some(ClientFault::CutOff("TLS"))
-        } else if self.shared.websocket.is_some() && !upgraded {
-            Some(ClientFault::CutOff("WebSocket"))
-        } else {
-            None
-        }
+    /// The client has broken a protocol: nothing more is taken from it.
+    pub const fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Takes bytes of the wire: MQTT is appended to `plain`; handshakes, pongs and ends to

@@ -22,26 +22,4 @@ impl Handshakes {
     pub const fn open(&self) -> u32 {
         self.open
     }
-
-    /// Whether another connection has to wait in the backlog (`limits.handshakes`); 0 is no limit.
-    pub const fn are_full(&self, handshakes_max: u32) -> bool {
-        handshakes_max > 0 && self.open >= handshakes_max
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn so_many_and_no_more_begin_at_a_time() {
-        let mut handshakes = Handshakes::default();
-        handshakes.begin();
-        assert!(!handshakes.are_full(2));
-        handshakes.begin();
-        assert!(handshakes.are_full(2));
-        assert!(!handshakes.are_full(0));
-        handshakes.end();
-        assert_eq!((handshakes.are_full(2), handshakes.open()), (false, 1));
-    }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mio::{Interest, Token};
+use mio::Interest;
 use thrum_access::Certificate;
 
 use super::{Target, Worker};
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, ConnectionRef, Phase};
 use crate::layered::Layered;
 use crate::mailbox::Arrived;
 use crate::metrics::Counter;
@@ -241,15 +241,18 @@ impl Worker {
 
     /// Puts the connection into the slab and the poll.
     pub(super) fn register(&mut self, connection: Connection) -> Option<u32> {
-        let key = self.local.connections.insert(connection);
-        let socket = &mut self.local.connections[key].socket;
+        let serial = connection.serial;
+        let slot = self.local.connections.insert(connection);
+        let key = u32::try_from(slot).ok()?;
+        let socket = &mut self.local.connections[slot].socket;
+        let token = ConnectionRef { key, serial }.token();
         let readable = Interest::READABLE;
-        if let Err(error) = self.poll.registry().register(socket, Token(key), readable) {
+        if let Err(error) = self.poll.registry().register(socket, token, readable) {
             tracing::warn!(%error, "cannot watch a new connection; it is closed");
-            let connection = self.local.connections.remove(key);
+            let connection = self.local.connections.remove(slot);
             self.local.leave_gate(connection.gate);
             return None;
         }
-        u32::try_from(key).ok()
+        Some(key)
     }
 }

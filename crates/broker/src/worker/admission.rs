@@ -14,6 +14,7 @@ use thrum_protocol::{Time, Violation};
 use super::answers::AnswerTo;
 use super::input::Next;
 use super::judging::{Judge, shows_something};
+use super::lifecycle::Ending;
 use super::{Target, Worker};
 use crate::config::CertificateName;
 use crate::connection::{Connection, Phase};
@@ -226,8 +227,12 @@ impl Worker {
         }
     }
 
-    /// Lets a client in that had to wait, and then handles what came behind its CONNECT.
+    /// Lets a client in that had to wait and is still there, and then handles what came behind its CONNECT.
     pub(super) fn after_wait(&mut self, key: u32, enter: impl FnOnce(&mut Self, &[u8]) -> Next) {
+        if self.has_left(key) {
+            self.lost(key, Ending::ClosedByPeer);
+            return;
+        }
         let partial = self.local.connections[key as usize].partial.take();
         let next = enter(self, &partial);
         self.local.end_unit();

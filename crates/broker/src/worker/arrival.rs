@@ -7,9 +7,9 @@ use thrum_transport::LayerError;
 use thrum_transport::proxy_protocol::{self, Header, ProxyError};
 
 use super::Worker;
-use super::budget::HANDSHAKE_UNITS;
+use super::budget::{HANDSHAKE_UNITS, UNIT_BYTES};
 use super::lifecycle::Ending;
-use crate::connection::Phase;
+use crate::connection::{Phase, ReadOutcome};
 use crate::metrics::Counter;
 use crate::peer::Peer;
 
@@ -20,6 +20,7 @@ impl Worker {
     /// Bytes of one socket.
     #[inline]
     pub(super) fn arrived(&mut self, key: u32, bytes: &mut [u8]) {
+        self.local.work += bytes.len() as u64 / UNIT_BYTES;
         self.local
             .row()
             .add(Counter::BytesReceived, bytes.len() as u64);
@@ -34,27 +35,33 @@ impl Worker {
 
     /// Bytes that come out of the layers are handled like any other.
     fn wire_arrived(&mut self, key: u32, wire: &mut [u8]) {
-        let mut plain = std::mem::take(&mut self.plain_buffer);
-        plain.clear();
         let connection = &mut self.local.connections[key as usize];
         let serial = connection.serial;
         let Some(layered) = &mut connection.layered else {
             return;
         };
-        if connection.is_shaking {
-            self.local.work += HANDSHAKE_UNITS;
-        }
+        let mut plain = std::mem::take(&mut self.plain_buffer);
+        plain.clear();
+        let waiting = layered.waiting();
         let result = layered.receive(wire, &mut plain);
         self.plain_read = plain.len();
-        let is_over = layered.is_closed_by_peer();
-        let is_done = layered.is_open() && connection.is_shaking;
+        // MQTT comes out of them only behind their handshakes, also where they ended at once.
+        let is_done = connection.is_shaking && (layered.is_open() || !plain.is_empty());
+        // A step costs, the bytes of one do not.
+        let is_step = is_done || layered.waiting() > waiting || layered.is_over();
+        if connection.is_shaking && is_step {
+            self.local.work += HANDSHAKE_UNITS;
+        }
         if layered.waiting() > 0 {
             self.local.mark_dirty(key);
         }
         if is_done {
             self.end_handshake(key);
         }
-        if !plain.is_empty() {
+        if plain.is_empty() {
+            // Answers of the layers count like those of MQTT.
+            self.after_input(key);
+        } else {
             self.input(key, &plain);
         }
         if plain.capacity() <= PLAIN_BYTES_KEPT {
@@ -63,12 +70,68 @@ impl Worker {
         let connection = self.local.connections.get(key as usize);
         let is_here = connection
             .is_some_and(|connection| connection.serial == serial && !connection.is_draining());
-        match result {
-            _ if !is_here => {}
-            Err(fault) => self.layers_failed(key, &fault),
-            Ok(()) if is_over => self.lost(key, Ending::EndedByPeer),
-            Ok(()) => {}
+        if is_here {
+            if let Err(fault) = result {
+                self.layers_failed(key, &fault);
+            }
+            self.end_with_layers(key);
         }
+    }
+
+    /// Layers that are over end the connection behind the packets that came out of them.
+    pub(super) fn end_with_layers(&mut self, key: u32) {
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            return;
+        };
+        let Some(layered) = &connection.layered else {
+            return;
+        };
+        if connection.is_draining() || !layered.is_over() {
+            return;
+        }
+        if connection.reading.has_packets() || connection.is_unread() {
+            connection.reading.note_over();
+        } else if layered.is_closed_by_peer() {
+            self.lost(key, Ending::EndedByPeer);
+        } else {
+            // Only the alert or the close frame can still be read.
+            connection.drop_held();
+            self.lost(key, Ending::ClosedByServer);
+        }
+    }
+
+    /// Whether a client that waited to come in has gone, and has nothing to say behind its CONNECT: by now it may have
+    /// another connection, which is not to be ended for this one. What it did say before its end is taken in.
+    pub(super) fn has_left(&mut self, key: u32) -> bool {
+        let connection = &self.local.connections[key as usize];
+        let mut is_over = connection.reading.is_over();
+        if !connection.partial.is_empty() || !(is_over || connection.reading.is_ending()) {
+            return false;
+        }
+        let mut plain = Vec::new();
+        // All that it sent is there.
+        while !is_over && plain.is_empty() {
+            let connection = &mut self.local.connections[key as usize];
+            let outcome = connection.read(&mut self.read_buffer);
+            let Ok(ReadOutcome::Drained(len @ 1..) | ReadOutcome::Full(len)) = outcome else {
+                return true;
+            };
+            let wire = &mut self.read_buffer[..len];
+            let Some(layered) = &mut connection.layered else {
+                plain.extend_from_slice(wire);
+                break;
+            };
+            is_over = layered.receive(wire, &mut plain).is_err() || layered.is_over();
+        }
+        let bytes = plain.len() as u64;
+        self.local.row().add(Counter::BytesReceived, bytes);
+        let connection = &mut self.local.connections[key as usize];
+        if is_over {
+            connection.reading.note_over();
+        }
+        let says_nothing = plain.is_empty();
+        connection.partial.put(plain);
+        says_nothing
     }
 
     /// The client is told by an alert, a close frame or a status, which waits in the layers.
@@ -85,9 +148,6 @@ impl Worker {
             let listener = &*self.local.gate(gate).name;
             tracing::info!(%peer, listener, reason = %fault, "connection closed");
         }
-        // Only the alert or the close frame can still be read.
-        self.local.connections[key as usize].drop_held();
-        self.lost(key, Ending::ClosedByServer);
     }
 
     /// What a trusted proxy says before its client's bytes.

@@ -17,12 +17,18 @@ const LOOK_UNITS: u64 = 256;
 const PORTION_TIME: Duration = Duration::from_millis(4);
 /// Longest time in which a turn reads connections.
 const READING_TIME: Duration = Duration::from_millis(8);
+/// Bytes that a turn writes: about 4 ms of plain output, and 10 ms with TLS.
+const WRITE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Units of a filter that is subscribed or given up, or checked against other rules.
 pub(crate) const FILTER_UNITS: u64 = 32;
 /// Units of a topic whose route is not remembered.
 pub(crate) const ROUTE_UNITS: u64 = 16;
-/// Units of what arrives during a TLS handshake: half a millisecond of cryptography.
+/// Units of a read, which is a system call.
+pub(super) const READ_UNITS: u64 = 4;
+/// Bytes that come in and cost a unit: what takes them out of TLS takes that long.
+pub(super) const UNIT_BYTES: u64 = 256;
+/// Units of a step of a handshake, of TLS for one: half a millisecond of cryptography.
 pub(super) const HANDSHAKE_UNITS: u64 = 4096;
 /// Units of a write, most of which are the system's.
 pub(super) const WRITE_UNITS: u64 = 8;
@@ -41,6 +47,8 @@ pub(super) struct TurnLimits {
     /// Connections that are written, one at least. Default 1024, as sockets are looked at: the system takes some microseconds
     /// for each, and more for those that have much.
     pub(super) writes: usize,
+    /// Bytes that are written, up to the end of the last connection's. Default [`WRITE_BYTES`].
+    pub(super) write_bytes: usize,
 }
 
 impl Default for TurnLimits {
@@ -49,6 +57,7 @@ impl Default for TurnLimits {
             portion_units: 32_768,
             reading_units: 65_536,
             writes: 1024,
+            write_bytes: WRITE_BYTES,
         }
     }
 }

@@ -105,17 +105,28 @@ impl Worker {
         let mut connection = Connection::new(handover.socket, handover.peer, handover.gate, serial);
         connection.version = handover.handshake.version();
         connection.layered = handover.layered;
+        if connection
+            .layered
+            .as_ref()
+            .is_some_and(|layered| layered.is_over())
+        {
+            connection.reading.note_over();
+        }
         let Some(key) = self.register(connection) else {
+            self.local.row().add(Counter::ConnectionsClosed, 1);
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
         let next = self.attach(key, handover.handshake, *handover.admitted);
         self.local.end_unit();
-        if next == Next::Frame && !handover.unread.is_empty() {
+        if next != Next::Frame {
+            return;
+        }
+        if !handover.unread.is_empty() {
             self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
-            self.list_reader(key);
         }
+        self.list_reader(key);
     }
 
     pub(super) fn owner(&self, client_id: &str) -> crate::node::WorkerId {
@@ -129,9 +140,10 @@ impl Worker {
     /// last session, on another worker, and what the client publishes must not overtake them: the connection goes
     /// through our own mailbox and stands behind them. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
     pub(super) fn has_older_mail(&self, client_id: &str) -> bool {
+        // What has been opened counts as waiting until the end of its portion.
         self.node.workers() > 1
             && self.local.find(client_id).is_none()
-            && self.node.mailbox(self.local.id).has_mail()
+            && self.node.mailbox(self.local.id).waiting().0 > self.mail_opened
     }
 
     pub(super) fn hand_connection_over(
@@ -141,10 +153,11 @@ impl Worker {
         (handshake, admitted): (Handshake, Box<Admitted>),
         unread: Vec<u8>,
     ) {
-        let mut connection = self.local.connections.remove(key as usize);
+        let mut connection = self.take_out(key);
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             tracing::warn!(%error, "a connection could not be handed over; it is closed");
             self.local.leave_gate(connection.gate);
+            self.local.row().add(Counter::ConnectionsClosed, 1);
             self.ended.push(handshake.client_id().into());
             return;
         }

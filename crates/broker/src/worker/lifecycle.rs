@@ -10,7 +10,7 @@ use thrum_protocol::{Message, Time, Violation};
 use super::budget::CLOSING_UNITS;
 use super::local::AWAY;
 use super::{Client, Target, Worker};
-use crate::connection::{Closing, Phase};
+use crate::connection::{Closing, Connection, Phase};
 use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
@@ -18,6 +18,9 @@ use crate::read_gate::PauseReason;
 /// How long a connection that ends has to take what was written for it and, if we ended it, is read, so that the peer sees
 /// our last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
+/// Longest time until a timer of a session looks whether its session is still there; then it is armed again. So what
+/// those leave behind that come and go at a rate stays below 20 MB for a thousand in a second.
+pub(super) const TIMER_MAX: Duration = Duration::from_mins(10);
 /// A paused client cannot show signs of life; its keep alive is looked at again after this.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
 /// A client that is not read until it takes our answers has this long to take some more.
@@ -187,8 +190,7 @@ impl Worker {
         // From here on a failing write ends nothing a second time.
         connection.phase = Phase::Draining(closing);
         connection.partial = Partial::default();
-        connection.reading.take_packets();
-        connection.reading.open_wide();
+        connection.reading.drain();
         connection.meter = None;
         let serial = connection.serial;
         self.write(key);
@@ -196,16 +198,20 @@ impl Worker {
         if self.local.connections.contains(key as usize) {
             self.list_reader(key);
             let until = self.local.now.plus(DRAIN);
-            self.timers
-                .insert(until, Target::Connection { key, serial });
+            self.timers.insert(until, Target::Drain { key, serial });
+        }
+    }
+
+    /// Drained for long enough.
+    pub(super) fn drain_timer(&mut self, key: u32, serial: u32) {
+        let connection = self.local.connections.get(key as usize);
+        if connection.is_some_and(|connection| connection.serial == serial) {
+            self.close(key);
         }
     }
 
     pub(super) fn close(&mut self, key: u32) {
-        let connection = self.local.connections.remove(key as usize);
-        if connection.is_shaking {
-            self.handshakes.end();
-        }
+        let connection = self.take_out(key);
         self.local.leave_gate(connection.gate);
         let mut out = connection.out;
         out.clear();
@@ -214,7 +220,16 @@ impl Worker {
         self.crowd_shrank();
     }
 
-    /// Too slow with CONNECT, or drained for long enough.
+    /// A connection leaves this worker, to another one or for good.
+    pub(super) fn take_out(&mut self, key: u32) -> Connection {
+        let connection = self.local.connections.remove(key as usize);
+        if connection.is_shaking {
+            self.handshakes.end();
+        }
+        connection
+    }
+
+    /// Too slow with CONNECT.
     pub(super) fn connection_timer(&mut self, key: u32, serial: u32) {
         let Some(connection) = self.local.connections.get(key as usize) else {
             return;
@@ -223,8 +238,7 @@ impl Worker {
             return;
         }
         match connection.phase {
-            Phase::Established { .. } => {}
-            Phase::Draining(_) => self.close(key),
+            Phase::Established { .. } | Phase::Draining(_) => {}
             Phase::Admission(_) | Phase::Challenged(_) if self.is_in_time(key) => {
                 self.wait_for_admission(key, serial);
             }
@@ -241,13 +255,15 @@ impl Worker {
 
     /// Arms a timer if the session's next deadline is before what is armed.
     pub(super) fn arm(&mut self, slot: u32) {
+        let soon = self.local.now.plus(TIMER_MAX);
         let client = &mut self.local.clients[slot as usize];
         if let Some(deadline) = client.session.next_deadline()
-            && deadline < client.armed
+            && deadline.min(soon) < client.armed
         {
-            client.armed = deadline;
+            client.armed = deadline.min(soon);
             let id = client.session.id();
-            self.timers.insert(deadline, Target::Session { slot, id });
+            self.timers
+                .insert(client.armed, Target::Session { slot, id });
         }
     }
 

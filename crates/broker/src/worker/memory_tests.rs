@@ -4,13 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use thrum_codec::packet::{
-    Connect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
-    SubscriptionRequests,
+    Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
 };
-use thrum_codec::properties::{ConnectProperties, PublishProperties, SubscribeProperties};
+use thrum_codec::properties::{PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 
-use super::tests::{settle, two_workers};
+use super::tests::{connect_v5, settle, two_workers};
 use super::{PRESSURE_CHECK, Worker};
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
@@ -23,23 +22,6 @@ fn encoded(packet: &Packet<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(packet, Version::V5, &mut bytes).unwrap();
     bytes
-}
-
-fn connect(client_id: &str, session_expiry: u32) -> Vec<u8> {
-    encoded(&Packet::Connect(Connect {
-        version: Version::V5,
-        is_bridge: false,
-        clean_start: false,
-        keep_alive: 0,
-        client_id,
-        will: None,
-        username: None,
-        password: None,
-        properties: ConnectProperties {
-            session_expiry: Some(session_expiry),
-            ..ConnectProperties::default()
-        },
-    }))
 }
 
 fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
@@ -107,7 +89,7 @@ fn come(
     expiry: u32,
 ) -> (UnixStream, Seen) {
     let mut stream = workers[worker].accepted();
-    stream.write_all(&connect(client_id, expiry)).unwrap();
+    stream.write_all(&connect_v5(client_id, expiry)).unwrap();
     settle(workers);
     let answer = seen(&mut stream)[0];
     (stream, answer)
@@ -231,7 +213,7 @@ fn a_client_with_a_session_is_let_in_and_served_however_short_memory_is() {
         Seen::Welcome(full, false)
     );
     let mut owner = workers[0].accepted();
-    owner.write_all(&connect("owner", 300)).unwrap();
+    owner.write_all(&connect_v5("owner", 300)).unwrap();
     settle(&mut workers);
     let welcome = Seen::Welcome(ReasonCode::Success, true);
     assert_eq!(seen(&mut owner), [welcome, Seen::Message(1)]);

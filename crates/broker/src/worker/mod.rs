@@ -41,7 +41,7 @@ mod rounds;
 mod session_limits;
 mod shaking;
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -86,6 +86,7 @@ pub(crate) use durable::DurableTurn;
 use holding::HeldPublishers;
 use listening::Listeners;
 use outbox::Outbox;
+use output::Unwritten;
 use reading::Readers;
 use recheck::Recheck;
 use rooms::NearlyFullFilters;
@@ -94,7 +95,7 @@ use rounds::{Errand, Rounds};
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
-/// Listeners count down from here; connections count up from 0.
+/// Listeners count down from here; connections ([`ConnectionRef::token`]) stay in the lower half.
 const FIRST_LISTENER: usize = usize::MAX - 1;
 /// Sockets that one turn handles at most.
 const EVENTS_PER_TURN: usize = 1024;
@@ -114,8 +115,10 @@ const CLIENT_LOGS_PER_SECOND: u32 = 50;
 pub(crate) enum Target {
     /// A session: keep alive, will delay, expiry.
     Session { slot: u32, id: u64 },
-    /// A connection that has to say CONNECT, or that is drained before it is closed.
+    /// A connection that has to say CONNECT.
     Connection { key: u32, serial: u32 },
+    /// A connection that ends and still has something to write, or to read.
+    Drain { key: u32, serial: u32 },
     /// A connection that has used up a rate may be read again.
     Pace { key: u32, serial: u32 },
     /// A connection whose TLS, WebSocket and header of a proxy have to be done.
@@ -164,9 +167,12 @@ pub(crate) struct Worker {
     fired: Vec<Target>,
     budget: Budget,
     rounds: Rounds,
+    unwritten: Unwritten,
     pub(super) durable: DurableTurn,
     /// Pieces of mail since the start.
     mail_handled: u64,
+    /// Of those that count as waiting, the pieces that have been opened since.
+    mail_opened: usize,
     /// Connections that stand behind a piece of mail, by its number.
     behind_mail: VecDeque<(u64, ConnectionRef)>,
     /// Publishers that wait for room in a queue.
@@ -237,8 +243,10 @@ impl Worker {
             fired: Vec::new(),
             budget: Budget::default(),
             rounds: Rounds::default(),
+            unwritten: Unwritten::default(),
             durable: DurableTurn::default(),
             mail_handled: 0,
+            mail_opened: 0,
             behind_mail: VecDeque::new(),
             held: HeldPublishers::default(),
             nearly_full: NearlyFullFilters::new(),
@@ -333,7 +341,7 @@ impl Worker {
                 Token(token) if token > FIRST_LISTENER - self.listeners.count() => {
                     self.accept(FIRST_LISTENER - token);
                 }
-                Token(token) => self.socket_ready(token, event),
+                _ => self.socket_ready(event),
             }
         }
         self.read_listed(listed);
@@ -350,13 +358,13 @@ impl Worker {
             self.node.mailbox(self.local.id).take(&mut taken);
             self.inbox = VecDeque::from(taken);
         }
-        if self.inbox.is_empty() {
+        if self.inbox.is_empty() || self.unwritten.is_long() {
             return;
         }
         self.begin_portion();
-        let (mut messages, mut bytes) = (0, 0);
+        let mut bytes = 0;
         while let Some(piece) = self.inbox.pop_front() {
-            messages += 1;
+            self.mail_opened += 1;
             bytes += piece.bytes_len();
             self.local.work += 1;
             self.open_mail(piece);
@@ -365,6 +373,7 @@ impl Worker {
                 break;
             }
         }
+        let messages = std::mem::take(&mut self.mail_opened);
         self.node.mailbox(self.local.id).handled(messages, bytes);
         self.mail_handled += messages as u64;
         self.go_on_behind_mail();
@@ -491,6 +500,7 @@ impl Worker {
         match target {
             Target::Session { slot, id } => self.session_timer(slot, id),
             Target::Connection { key, serial } => self.connection_timer(key, serial),
+            Target::Drain { key, serial } => self.drain_timer(key, serial),
             Target::Pace { key, serial } => self.pace_over(key, serial),
             Target::Handshake { key, serial } => self.handshake_timer(key, serial),
             Target::Accept => self.accept_deferred_now(),

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use mio::Poll;
 use thrum_codec::packet::{
-    Ack, Connect, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
+    Ack, Disconnect, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest,
     SubscriptionRequests, TopicFilters, Unsubscribe,
 };
 use thrum_codec::properties::{
-    AckProperties, ConnectProperties, DisconnectProperties, PublishProperties, SubscribeProperties,
-    UserProperties,
+    AckProperties, DisconnectProperties, PublishProperties, SubscribeProperties, UserProperties,
 };
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 use thrum_transport::Acceptor;
 
 use super::Worker;
+use super::tests::connect_v5;
 use crate::clock::Clock;
 use crate::config::{CertificateName, Config, QueuePolicy};
 use crate::listener::Gate;
@@ -89,22 +89,19 @@ impl Workers {
             stream: self.workers[worker].accepted(),
             last_id: 0,
         };
-        client.write(&Packet::Connect(Connect {
-            version: Version::V5,
-            is_bridge: false,
-            clean_start: false,
-            keep_alive: 0,
-            client_id,
-            will: None,
-            username: None,
-            password: None,
-            properties: ConnectProperties {
-                session_expiry: Some(1000),
-                ..ConnectProperties::default()
-            },
-        }));
+        let connect = connect_v5(client_id, 1000);
+        client.stream.write_all(&connect).unwrap();
         self.settle();
         client
+    }
+
+    /// A client has subscribed on that worker and is away.
+    fn leave_subscribed(&mut self, worker: usize, client_id: &str) {
+        let mut away = self.client(worker, client_id);
+        away.subscribe("t");
+        self.settle();
+        drop(away);
+        self.settle();
     }
 
     fn count(&self, counter: Counter) -> u64 {
@@ -258,11 +255,7 @@ fn a_full_queue_is_told_whatever_worker_it_is_on() {
         (1, QoS::ExactlyOnce),
     ] {
         let mut workers = Workers::new(2, |config| config.limits.client.queue = 5);
-        let mut away = workers.client(subscriber_at, "away");
-        away.subscribe("t");
-        workers.settle();
-        drop(away);
-        workers.settle();
+        workers.leave_subscribed(subscriber_at, "away");
         let mut publisher = workers.client(0, "publisher");
         for payload in 0..20 {
             publisher.publish_with(qos, payload);
@@ -283,11 +276,7 @@ fn a_full_queue_is_told_whatever_worker_it_is_on() {
 #[test]
 fn publishers_of_several_workers_are_not_promised_the_same_room() {
     let mut workers = Workers::new(3, |config| config.limits.client.queue = 5);
-    let mut away = workers.client(2, "away");
-    away.subscribe("t");
-    workers.settle();
-    drop(away);
-    workers.settle();
+    workers.leave_subscribed(2, "away");
     let mut publishers = [0, 1, 2].map(|at| workers.client(at, &format!("p{at}")));
     let mut taken = 0;
     for payload in 0..10 {
@@ -315,11 +304,7 @@ fn publishers_of_several_workers_are_not_promised_the_same_room() {
 fn a_message_that_somebody_else_takes_is_acknowledged_and_not_forced_on_a_full_queue() {
     let mut workers = Workers::new(2, |config| config.limits.client.queue = 2);
     for (at, client_id) in [(1, "full"), (0, "empty")] {
-        let mut away = workers.client(at, client_id);
-        away.subscribe("t");
-        workers.settle();
-        drop(away);
-        workers.settle();
+        workers.leave_subscribed(at, client_id);
         let mut publisher = workers.client(0, "publisher");
         publisher.publish(1);
         publisher.publish(2);
@@ -334,11 +319,7 @@ fn a_message_that_somebody_else_takes_is_acknowledged_and_not_forced_on_a_full_q
 #[test]
 fn a_queue_with_a_long_limit_refuses_past_it_on_another_worker_too() {
     let mut workers = Workers::new(2, |config| config.limits.client.queue = 600);
-    let mut away = workers.client(1, "away");
-    away.subscribe("t");
-    workers.settle();
-    drop(away);
-    workers.settle();
+    workers.leave_subscribed(1, "away");
     let mut publisher = workers.client(0, "publisher");
     let mut outcomes = Vec::new();
     for _ in 0..14 {

@@ -9,6 +9,7 @@ use std::io;
 use mio::event::Event;
 use thrum_protocol::Time;
 
+use super::budget::READ_UNITS;
 use super::input::Next;
 use super::lifecycle::Ending;
 use super::{PRESSURE_CHECK, Worker};
@@ -32,6 +33,8 @@ pub(super) struct Readers {
     listed: VecDeque<u32>,
     at_mailboxes: Vec<MailboxWait>,
     at_storage: Vec<ConnectionRef>,
+    /// Until what was put off is written.
+    at_writing: Vec<ConnectionRef>,
     /// Each may send one portion then.
     overloading: Vec<ConnectionRef>,
     overloading_until: Time,
@@ -94,7 +97,7 @@ impl Worker {
         let full = std::mem::take(&mut self.full_targets);
         let fills_memory = std::mem::take(&mut self.local.memory.has_queued);
         let is_slowed = fills_memory || self.overload.slows_publishers();
-        if full == 0 && !is_slowed && !self.is_stuck() {
+        if full == 0 && !is_slowed && !self.is_stuck() && !self.unwritten.is_long() {
             return Next::Frame;
         }
         self.pause_publisher_for(key, full, is_slowed);
@@ -114,6 +117,9 @@ impl Worker {
         if self.is_stuck() && self.pause(key, PauseReason::Storage) {
             self.readers.at_storage.push(connection);
         }
+        if self.unwritten.is_long() && self.pause(key, PauseReason::Writing) {
+            self.readers.at_writing.push(connection);
+        }
         if is_slowed && self.pause(key, PauseReason::Overload) {
             if self.readers.overloading.is_empty() {
                 self.readers.overloading_until = self.local.now.plus(PRESSURE_CHECK);
@@ -132,6 +138,10 @@ impl Worker {
         if !self.readers.at_storage.is_empty() && !self.is_stuck() {
             let connections = std::mem::take(&mut self.readers.at_storage);
             self.resume_all(connections, PauseReason::Storage);
+        }
+        if !self.readers.at_writing.is_empty() && !self.unwritten.is_long() {
+            let connections = std::mem::take(&mut self.readers.at_writing);
+            self.resume_all(connections, PauseReason::Writing);
         }
         let end = self.readers.overload_pause_end();
         let is_slow =
@@ -166,32 +176,31 @@ impl Worker {
     }
 
     /// A socket has something: input, room for output, or its end.
-    pub(super) fn socket_ready(&mut self, token: usize, event: &Event) {
-        let Ok(key) = u32::try_from(token) else {
+    pub(super) fn socket_ready(&mut self, event: &Event) {
+        let token = event.token();
+        let key = ConnectionRef::key_of(token);
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        let Some(connection) = self.local.connections.get_mut(token) else {
+        let serial = connection.serial;
+        if (ConnectionRef { key, serial }).token() != token {
+            // What the poll saw was closed since; another connection has its slot.
             return;
-        };
-        if event.is_writable() && connection.blocked {
-            connection.blocked = false;
-            if !connection.dirty {
-                connection.dirty = true;
-                self.local.dirty.push(key);
-            }
         }
         let is_ending = event.is_read_closed() || event.is_error();
-        if event.is_readable() || is_ending {
+        let has_input = event.is_readable() || is_ending;
+        if has_input {
             connection.reading.note_readable(is_ending);
-            // One that is listed has its portion in its turn.
-            if connection.reading.is_listed() {
-                return;
-            }
-            if self.is_reading_over() {
-                self.list_reader(key);
-            } else {
-                self.read(key);
-            }
+        }
+        // One that is listed has its portion in its turn.
+        let is_read = has_input && !connection.reading.is_listed();
+        if event.is_writable() && std::mem::take(&mut connection.blocked) {
+            self.local.mark_dirty(key);
+        }
+        if is_read && self.is_reading_over() {
+            self.list_reader(key);
+        } else if is_read {
+            self.read(key);
         }
     }
 
@@ -244,7 +253,8 @@ impl Worker {
         while let Some(len) = self.read_once(key, &mut buffer[..room]) {
             room -= len.min(room);
             let connection = self.local.connections.get(key as usize);
-            if room == 0 || !connection.is_some_and(|connection| connection.reading.is_ending()) {
+            let is_ending = connection.is_some_and(|connection| connection.reading.is_ending());
+            if self.is_portion_over() || room == 0 || !is_ending {
                 break;
             }
         }
@@ -256,7 +266,11 @@ impl Worker {
     fn read_once(&mut self, key: u32, buffer: &mut [u8]) -> Option<usize> {
         let connection = self.local.connections.get_mut(key as usize)?;
         let reading = connection.reading;
-        if !reading.is_readable() || reading.has_packets() || connection.is_unread() {
+        if !reading.has_input() || reading.has_packets() || connection.is_unread() {
+            return None;
+        }
+        if reading.is_over() {
+            self.end_with_layers(key);
             return None;
         }
         if connection.meter.is_some() {
@@ -269,9 +283,14 @@ impl Worker {
     /// The client sends nothing more. One that has said that it goes may still wait for our answers.
     fn input_ended(&mut self, key: u32) {
         let connection = &mut self.local.connections[key as usize];
-        if connection.is_draining() && !connection.is_written_out() {
+        if connection.is_draining() {
             connection.reading.forget_input();
-            return;
+            // Only the end may be missing.
+            self.close_when_written(key);
+            let connection = self.local.connections.get(key as usize);
+            if connection.is_none_or(|connection| !connection.is_written_out()) {
+                return;
+            }
         }
         self.lost(key, Ending::ClosedByPeer);
     }
@@ -285,6 +304,7 @@ impl Worker {
         outcome: io::Result<ReadOutcome>,
     ) -> Option<usize> {
         self.local.row().add(Counter::Reads, 1);
+        self.local.work += READ_UNITS;
         match outcome {
             Ok(ReadOutcome::Drained(0)) => {
                 let reading = &mut self.local.connections[key as usize].reading;

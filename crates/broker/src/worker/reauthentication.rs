@@ -9,7 +9,7 @@ use thrum_codec::packet::Auth;
 
 use super::admission::is_of_client;
 use super::answers::AnswerTo;
-use super::lifecycle::Ending;
+use super::lifecycle::{Ending, TIMER_MAX};
 use super::{Target, Worker};
 use crate::access::ClientAccess;
 use crate::connection::Phase;
@@ -193,7 +193,9 @@ impl Worker {
         if let Some(access) = client.access.as_deref_mut() {
             access.refresh_secs = Some(seconds);
             access.refresh_at = Some(at);
-            self.timers.insert(at, Target::Refresh { slot, id });
+            let soon = self.local.now.plus(TIMER_MAX);
+            self.timers
+                .insert(at.min(soon), Target::Refresh { slot, id });
         }
     }
 
@@ -205,15 +207,18 @@ impl Worker {
         }
         let now = self.local.now;
         let access = self.local.clients[slot as usize].access.as_deref_mut();
-        let is_due = access.is_some_and(|access| {
-            let is_due = access.refresh_at.is_some_and(|at| at <= now);
-            if is_due {
+        let Some(access) = access else { return };
+        match access.refresh_at {
+            Some(at) if at <= now => {
                 access.refresh_at = None;
+                self.ask_again(slot);
             }
-            is_due
-        });
-        if is_due {
-            self.ask_again(slot);
+            Some(at) => {
+                let soon = now.plus(TIMER_MAX);
+                self.timers
+                    .insert(at.min(soon), Target::Refresh { slot, id });
+            }
+            None => {}
         }
     }
 

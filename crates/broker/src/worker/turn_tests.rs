@@ -7,17 +7,17 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use thrum_codec::packet::{
-    Connect, Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+    Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
     TopicFilters, Unsubscribe, Will,
 };
-use thrum_codec::properties::{
-    ConnectProperties, SubscribeProperties, UserProperties, WillProperties,
-};
+use thrum_codec::properties::{SubscribeProperties, UserProperties, WillProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
 
 use super::budget::CLOSING_UNITS;
 use super::rounds::Errand;
-use super::tests::{bytes, connect, messages, publish, settle, subscribe, subscriber, two_workers};
+use super::tests::{
+    bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
+};
 use super::{PAUSE_CHECK, READ_BYTES, Worker};
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
@@ -209,17 +209,7 @@ fn codes_for(version: Version, filters: usize) -> [Option<Vec<u8>>; 2] {
         _ => bytes(packet),
     };
     let connect = match version {
-        Version::V5 => v5(&Packet::Connect(Connect {
-            version,
-            is_bridge: false,
-            clean_start: true,
-            keep_alive: 60,
-            client_id: "client",
-            will: None,
-            username: None,
-            password: None,
-            properties: ConnectProperties::default(),
-        })),
+        Version::V5 => connect_v5("client", 0),
         _ => connect("client", None),
     };
     client.write_all(&connect).unwrap();
@@ -479,6 +469,75 @@ fn connections_are_written_in_portions() {
             .sum::<usize>();
         assert_eq!(received, expected);
     }
+}
+
+/// Clients of the first worker that are subscribed.
+fn subscribers<const COUNT: usize>(workers: &mut [Worker; 2]) -> [UnixStream; COUNT] {
+    std::array::from_fn(|number| {
+        let mut client = client(workers, &format!("s{number}"));
+        client.write_all(&subscribe()).unwrap();
+        settle(workers);
+        assert!(messages(&mut client).is_empty());
+        client
+    })
+}
+
+#[test]
+fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others() {
+    const PAYLOAD_BYTES: usize = 10_000;
+    let mut workers = two_workers();
+    let mut subscribers = subscribers::<9>(&mut workers);
+    let mut publisher = client(&mut workers, "publisher");
+    let mut other = client(&mut workers, "other");
+    let mut remote = workers[1].accepted();
+    remote.write_all(&connect("remote", None)).unwrap();
+    settle(&mut workers);
+    workers[0].budget.limits.write_bytes = 3 * PAYLOAD_BYTES;
+    let large = publish(&[7; PAYLOAD_BYTES]);
+    publisher.write_all(&large).unwrap();
+    let mut received = Vec::new();
+    for turn in 0..4 {
+        workers[0].takes_a_turn();
+        let brought = subscribers.iter_mut().map(|client| messages(client).len());
+        received.push(brought.sum::<usize>());
+        if turn > 0 {
+            let mut pong = [0; 2];
+            other
+                .read_exact(&mut pong)
+                .expect("in the turn of its PINGREQ");
+        }
+        other.write_all(&bytes(&Packet::PingReq)).unwrap();
+        if turn == 0 {
+            // More that waits until that is written: of this worker and of the other one.
+            publisher.write_all(&large.repeat(3)).unwrap();
+            remote.write_all(&large.repeat(3)).unwrap();
+            workers[1].takes_a_turn();
+        }
+    }
+    assert_eq!(received[0], 3);
+    assert!(
+        received.iter().all(|count| (1..=5).contains(count)),
+        "{received:?}"
+    );
+    for _ in 0..100 {
+        settle(&mut workers);
+        let brought = subscribers.iter_mut().map(|client| messages(client).len());
+        received.push(brought.sum());
+    }
+    assert_eq!(received.iter().sum::<usize>(), 7 * subscribers.len());
+    assert!(!workers[0].has_dirty());
+}
+
+#[test]
+fn large_packets_that_come_in_count_by_their_bytes() {
+    let mut workers = two_workers();
+    let mut publisher = client(&mut workers, "publisher");
+    let large = publish(&vec![7; 1_000_000]);
+    publisher.write_all(&large[..READ_BYTES]).unwrap();
+    let before = workers[0].local.work;
+    workers[0].takes_a_turn();
+    let work = workers[0].local.work - before;
+    assert!((250..300).contains(&work), "{work}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Client and server of this crate with each other, over TLS, WebSocket, and one over the other.
 
-use thrum_transport::{ClientFault, LayerError};
+use thrum_transport::LayerError;
 
 use crate::duplex::{duplex, opened};
 
@@ -126,15 +126,6 @@ fn after_a_close_nobody_sends_more() {
             assert_eq!(sent, Err(LayerError::NotOpen));
             assert_eq!(duplex.to_server, b"last words");
         }
-    }
-}
-
-#[test]
-fn a_socket_that_ends_early_is_explained() {
-    for (scheme, expected) in [("mqtts", "TLS"), ("ws", "WebSocket"), ("wss", "TLS")] {
-        let early = duplex(scheme, WHOLE);
-        assert_eq!(early.server.cut_off(), Some(ClientFault::CutOff(expected)));
-        assert_eq!(opened(scheme, WHOLE).server.cut_off(), None);
     }
 }
 

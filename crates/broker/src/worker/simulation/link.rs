@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use thrum_codec::{Packet, Version, decode, frame};
 
 use super::random::Random;
-use super::websocket::WebSocket;
+use super::websocket::{CLOSE, WebSocket};
 use super::world::Failure;
 
 /// One connection, seen from the client.
@@ -53,14 +53,26 @@ impl Link {
         self.output.is_empty() && self.wire.is_empty()
     }
 
-    /// Moves so many bytes towards the node at most.
-    pub(super) fn carry_up(&mut self, bytes_max: usize) -> Carried {
+    /// The client's last frame comes right behind what it has written.
+    pub(super) fn end_web_socket(&mut self) {
+        if self.web_socket.is_some() {
+            self.wrap_output();
+            WebSocket::frame(CLOSE, &[], &mut self.wire);
+        }
+    }
+
+    fn wrap_output(&mut self) {
         let output = std::mem::take(&mut self.output);
         if self.web_socket.is_none() {
             self.wire.extend_from_slice(&output);
         } else if !output.is_empty() {
             WebSocket::wrap(&output, &mut self.wire);
         }
+    }
+
+    /// Moves so many bytes towards the node at most.
+    pub(super) fn carry_up(&mut self, bytes_max: usize) -> Carried {
+        self.wrap_output();
         let len = self.wire.len().min(bytes_max);
         if len == 0 {
             return Carried::Nothing;

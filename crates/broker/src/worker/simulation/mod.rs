@@ -28,5 +28,5 @@ mod run;
 mod seat;
 mod steps;
 mod tests;
-mod websocket;
+pub(crate) mod websocket;
 mod world;

@@ -198,6 +198,7 @@ fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
         portion_units,
         reading_units: portion_units * random.pick(&[1, 2, 5]),
         writes: random.pick(&[1, 3, 1000]),
+        write_bytes: random.pick(&[1, 1000, 1_000_000]),
     }
 }
 

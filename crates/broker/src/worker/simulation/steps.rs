@@ -260,6 +260,12 @@ impl World {
         let expiry_secs =
             (is_v5 && lasts && self.random.percent(40)).then(|| self.random.pick(&[0, 4, 40]));
         self.clients[client].goodbye(with_will, expiry_secs);
+        if self.plan.has_web_sockets
+            && self.random.percent(50)
+            && let Some(link) = &mut self.clients[client].link
+        {
+            link.end_web_socket();
+        }
         self.carry_all_up(client);
         let link = self.clients[client].link.as_ref();
         let how = if link.is_some_and(Link::is_sent) {

@@ -6,25 +6,40 @@ const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: node\r\nConnection: Upgrade
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const SWITCHING: &[u8] = b"HTTP/1.1 101 ";
 const BINARY: u8 = 0x82;
-const CLOSE: u8 = 0x88;
+pub(crate) const CLOSE: u8 = 0x88;
+pub(crate) const PING: u8 = 0x89;
+pub(crate) const PONG: u8 = 0x8A;
 const MASKED: u8 = 0x80;
 
 /// What has arrived and is not MQTT yet.
 #[derive(Debug, Default)]
-pub(super) struct WebSocket {
+pub(crate) struct WebSocket {
     is_open: bool,
     wire: Vec<u8>,
 }
 
 impl WebSocket {
     /// What a client begins with.
-    pub(super) fn request() -> Vec<u8> {
+    pub(crate) fn request() -> Vec<u8> {
         REQUEST.to_vec()
     }
 
-    /// A frame with these bytes.
-    pub(super) fn wrap(bytes: &[u8], wire: &mut Vec<u8>) {
-        wire.push(BINARY);
+    /// One whose handshake is done.
+    pub(crate) fn opened() -> Self {
+        Self {
+            is_open: true,
+            wire: Vec::new(),
+        }
+    }
+
+    /// A frame with these bytes of MQTT.
+    pub(crate) fn wrap(bytes: &[u8], wire: &mut Vec<u8>) {
+        Self::frame(BINARY, bytes, wire);
+    }
+
+    /// A frame of any kind.
+    pub(crate) fn frame(first: u8, bytes: &[u8], wire: &mut Vec<u8>) {
+        wire.push(first);
         match u16::try_from(bytes.len()) {
             Ok(len) if len < 126 => wire.push(MASKED + len.to_be_bytes()[1]),
             Ok(len) => {
@@ -41,7 +56,7 @@ impl WebSocket {
     }
 
     /// Bytes of the socket; what is MQTT of them.
-    pub(super) fn unwrap(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(crate) fn unwrap(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<(), Failure> {
         self.wire.extend_from_slice(bytes);
         if !self.is_open {
             let Some(end) = self.wire.windows(4).position(|four| four == b"\r\n\r\n") else {

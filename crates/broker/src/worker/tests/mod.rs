@@ -2,8 +2,11 @@
 
 mod certificates;
 mod groups;
+mod late_answers;
+mod layers;
 mod rules;
 mod stop;
+mod timers;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -151,6 +154,27 @@ pub(super) fn connect(client_id: &str, will: Option<Will<'_>>) -> Vec<u8> {
         password: None,
         properties: ConnectProperties::default(),
     }))
+}
+
+/// CONNECT of 5.0; with an expiry it goes on with the session that is there.
+pub(super) fn connect_v5(client_id: &str, session_expiry: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let packet = Packet::Connect(Connect {
+        version: Version::V5,
+        is_bridge: false,
+        clean_start: session_expiry == 0,
+        keep_alive: 0,
+        client_id,
+        will: None,
+        username: None,
+        password: None,
+        properties: ConnectProperties {
+            session_expiry: Some(session_expiry),
+            ..ConnectProperties::default()
+        },
+    });
+    encode(&packet, Version::V5, &mut bytes).unwrap();
+    bytes
 }
 
 pub(super) fn publish(payload: &[u8]) -> Vec<u8> {

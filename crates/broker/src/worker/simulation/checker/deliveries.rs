@@ -373,8 +373,11 @@ impl Deliveries {
         let is_owed = published
             .owed_to
             .contains(&(arrival.client, sessions.epoch(arrival.client)));
-        let may_be_routed_again =
-            published.message.qos == QoS::AtLeastOnce || published.is_doubtful || self.restarts > 0;
+        // That a full queue refused it (0x97) may have been lost with the connection.
+        let may_be_routed_again = published.message.qos == QoS::AtLeastOnce
+            || published.is_doubtful
+            || self.restarts > 0
+            || self.allowances.queues_overflow;
         let was_repeated = may_be_routed_again && published.copies > 1;
         if was_repeated && (!is_owed || self.allowances.queues_overflow) {
             return Ok(());

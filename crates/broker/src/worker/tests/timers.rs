@@ -1,0 +1,104 @@
+//! Timers that outlive what they were armed for, and events of the poll that do.
+
+use std::io::Write;
+use std::time::Duration;
+
+use thrum_codec::packet::Packet;
+
+use super::{bytes, connect, connect_v5, messages, settle, two_workers};
+use crate::metrics::Counter;
+use crate::worker::Target;
+use crate::worker::lifecycle::Ending;
+
+#[test]
+fn a_connection_that_ends_has_its_time_whatever_was_armed_for_it_before() {
+    let mut workers = two_workers();
+    let mut client = workers[0].accepted();
+    let serial = workers[0].local.connections[0].serial;
+    // No CONNECT.
+    client.write_all(&bytes(&Packet::PingReq)).unwrap();
+    settle(&mut workers);
+    let worker = &mut workers[0];
+    assert!(worker.local.connections[0].is_draining());
+    worker.timer(Target::Connection { key: 0, serial });
+    assert!(worker.local.connections.contains(0));
+    let mut fired = Vec::new();
+    worker.local.now = worker.local.now.plus(Duration::from_secs(3));
+    let now = worker.local.now;
+    worker.timers.advance(now, &mut fired);
+    for target in fired {
+        worker.timer(target);
+    }
+    assert!(!worker.local.connections.contains(0));
+}
+
+#[test]
+fn sessions_that_have_gone_leave_no_timers_behind_for_long() {
+    let mut workers = two_workers();
+    let worker = &mut workers[0];
+    let before = worker.timers.len();
+    for _ in 0..50 {
+        let mut client = worker.accepted();
+        // It wants its session for a week.
+        client.write_all(&connect_v5("a", 604_800)).unwrap();
+        worker.takes_a_turn();
+        drop(client);
+        worker.takes_a_turn();
+        let mut client = worker.accepted();
+        client.write_all(&connect("a", None)).unwrap();
+        worker.takes_a_turn();
+        drop(client);
+        worker.takes_a_turn();
+    }
+    let mut fired = Vec::new();
+    let soon = worker.local.now.plus(Duration::from_secs(601));
+    worker.timers.advance(soon, &mut fired);
+    assert_eq!(worker.timers.len(), before);
+}
+
+#[test]
+fn a_session_that_stays_ends_in_time_however_often_its_timer_is_looked_at() {
+    let mut workers = two_workers();
+    let worker = &mut workers[0];
+    let mut client = worker.accepted();
+    client.write_all(&connect_v5("a", 3600)).unwrap();
+    worker.takes_a_turn();
+    drop(client);
+    worker.takes_a_turn();
+    let mut pass = |seconds| {
+        worker.local.now = worker.local.now.plus(Duration::from_secs(seconds));
+        worker.begin_budget();
+        worker.handle_timers();
+        worker.local.find("a").is_some()
+    };
+    let there: Vec<bool> = (0..7).map(|_| pass(590)).collect();
+    assert_eq!(there, [true, true, true, true, true, true, false]);
+}
+
+#[test]
+fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
+    let mut workers = two_workers();
+    let worker = &mut workers[0];
+    let mut old = worker.accepted();
+    old.write_all(&connect("old", None)).unwrap();
+    worker.takes_a_turn();
+    drop(old);
+    // The poll has seen the end, the worker not yet; and something else ends the connection first.
+    let events = worker.ready_sockets();
+    assert_eq!(events.iter().count(), 1);
+    let slot = worker.local.find("old").unwrap();
+    let key = worker.local.clients[slot as usize].connection;
+    worker.lost(key, Ending::ClosedByPeer);
+    let mut newcomer = worker.accepted();
+    assert!(
+        worker.local.connections.contains(key as usize),
+        "the same slot"
+    );
+    worker.take_in(&events);
+    worker.hand_out();
+    newcomer.write_all(&connect("new", None)).unwrap();
+    worker.takes_a_turn();
+    assert!(worker.local.find("new").is_some());
+    assert!(messages(&mut newcomer).is_empty(), "it is open");
+    assert_eq!(worker.node.metrics.total(Counter::ClientsConnected), 1);
+}
