@@ -12,8 +12,7 @@ use super::Worker;
 
 /// Units after which the clock is looked at: about 50 µs.
 const LOOK_UNITS: u64 = 256;
-/// Longest time for one connection, the mail, the timers, the rounds or the writes in a turn. Some of them together stay below
-/// 20 ms.
+/// Longest time for one connection, the mail, the timers or the rounds in a turn. Some of them together stay below 20 ms.
 const PORTION_TIME: Duration = Duration::from_millis(4);
 /// Longest time in which a turn reads connections.
 const READING_TIME: Duration = Duration::from_millis(8);
@@ -30,22 +29,17 @@ pub(super) const READ_UNITS: u64 = 4;
 pub(super) const UNIT_BYTES: u64 = 256;
 /// Units of a step of a handshake, of TLS for one: half a millisecond of cryptography.
 pub(super) const HANDSHAKE_UNITS: u64 = 4096;
-/// Units of a write, most of which are the system's.
-pub(super) const WRITE_UNITS: u64 = 8;
-/// Bytes that the system takes in the time of a unit.
-pub(super) const WRITTEN_BYTES_OF_UNIT: usize = 2048;
 /// Units of the end of a connection, most of which are the system's.
 pub(super) const CLOSING_UNITS: u64 = 64;
 
 /// The limits of a turn. Tests make them small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnLimits {
-    /// Units of one connection, the mail, the timers, the rounds or the writes. Default 32,768: by then the clock has mostly decided.
+    /// Units of one connection, the mail, the timers or the rounds. Default 32,768: by then the clock has mostly decided.
     pub(super) portion_units: u64,
     /// Units of all connections. Default 65,536.
     pub(super) reading_units: u64,
-    /// Connections that are written, one at least. Default 1024, as sockets are looked at: the system takes some microseconds
-    /// for each, and more for those that have much.
+    /// Connections that are written. Default 1024, as sockets are looked at: the system takes some microseconds for each.
     pub(super) writes: usize,
     /// Bytes that are written, up to the end of the last connection's. Default [`WRITE_BYTES`].
     pub(super) write_bytes: usize,

@@ -2,14 +2,9 @@
 
 use std::collections::VecDeque;
 
-<<<<<<< HEAD
-use super::Worker;
-use super::budget::{WRITE_UNITS, WRITTEN_BYTES_OF_UNIT};
-=======
 use mio::Interest;
 
 use super::budget::TurnLimits;
->>>>>>> main
 use super::lifecycle::Ending;
 use super::{EVENTS_PER_TURN, Worker};
 use crate::connection::{Closing, Connection, ConnectionRef, Phase};
@@ -19,39 +14,6 @@ use crate::read_gate::PauseReason;
 /// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the others.
 const ROUNDS_PER_TURN: usize = 4;
 
-<<<<<<< HEAD
-impl Worker {
-    /// Writes what the turn produced; a session that was held up by its full output goes on with its queue.
-    pub(super) fn write_dirty(&mut self) {
-        if self.local.dirty.is_empty() {
-            return;
-        }
-        self.begin_portion();
-        let mut left = self.budget.limits.writes;
-        for _ in 0..ROUNDS_PER_TURN {
-            if self.local.dirty.is_empty() {
-                return;
-            }
-            let mut dirty = std::mem::take(&mut self.local.dirty);
-            let mut written = 0;
-            for &key in dirty.iter().take(left) {
-                self.write_and_refill(key);
-                written += 1;
-                if self.is_portion_over() {
-                    left = written;
-                    break;
-                }
-            }
-            left -= written;
-            dirty.drain(..written);
-            // Who is left comes first in the next turn. Keeps the memory of the list, too.
-            dirty.append(&mut self.local.dirty);
-            self.local.dirty = dirty;
-            if left == 0 {
-                self.local.row().add(Counter::WritesPutOff, 1);
-                return;
-            }
-=======
 /// Connections with output of earlier turns, which had no room for it.
 #[derive(Debug, Default)]
 pub(super) struct Unwritten {
@@ -85,7 +47,6 @@ impl Share {
         Self {
             connections: self.connections / 2,
             bytes: self.bytes / 2,
->>>>>>> main
         }
     }
 
@@ -195,7 +156,6 @@ impl Worker {
         let is_draining = connection.is_draining();
         match connection.write(&mut self.wire_buffer) {
             Ok(len) => {
-                self.local.work += WRITE_UNITS + (len / WRITTEN_BYTES_OF_UNIT) as u64;
                 if connection.out.is_empty() {
                     let buffer = std::mem::take(&mut connection.out);
                     self.local.recycle(buffer);
