@@ -72,8 +72,10 @@ pub(crate) enum Published {
 /// Whether a message may be refused by those who hold its publisher back while they are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clearance {
-    /// They have room: it was looked at just now, or the message has been acknowledged before.
+    /// They have room: it was looked at just now.
     Given,
+    /// The message has been acknowledged before: it is taken in any case.
+    Acknowledged,
     /// Nobody was asked, or the publisher has waited for as long as it may.
     NotAsked,
 }
@@ -320,7 +322,9 @@ impl Worker {
     fn retain(&mut self, outgoing: &mut Outgoing<'_>, can_be_told: bool) -> bool {
         let publication = outgoing.publication();
         let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
-        let is_full = is_more && self.local.memory.level >= MemoryLevel::Full;
+        let is_full = is_more
+            && self.local.memory.level >= MemoryLevel::Full
+            && self.node.retained.would_grow(outgoing.message());
         if !is_full && self.retain_message(outgoing.message()) {
             return true;
         }
@@ -404,7 +408,7 @@ impl Worker {
             let identifiers = if found.identifier == 0 { &[][..] } else { &one };
             reach.add(
                 self.local
-                    .deliver(found.slot, outgoing, found.options(identifiers)),
+                    .offer(found.slot, outgoing, found.options(identifiers)),
             );
         }
     }
@@ -458,16 +462,13 @@ impl Worker {
         if identifiers.len() <= identifiers_max {
             reach.add(
                 self.local
-                    .deliver(found.slot, outgoing, found.options(identifiers)),
+                    .offer(found.slot, outgoing, found.options(identifiers)),
             );
             return;
         }
         self.local.row().add(Counter::LimitMessageIdentifiers, 1);
         for some in identifiers.chunks(identifiers_max) {
-            reach.add(
-                self.local
-                    .deliver(found.slot, outgoing, found.options(some)),
-            );
+            reach.add(self.local.offer(found.slot, outgoing, found.options(some)));
         }
     }
 
@@ -534,7 +535,7 @@ impl Worker {
             .partition(|room| room.holds());
         for room in holding {
             promises.extend(match clearance {
-                Clearance::Given => Some(room.promise(bytes)),
+                Clearance::Given | Clearance::Acknowledged => Some(room.promise(bytes)),
                 Clearance::NotAsked => room.try_promise(bytes),
             });
         }

@@ -11,6 +11,7 @@ use thrum_protocol::server::DeliveryOptions;
 use thrum_protocol::{Message, Outgoing};
 use thrum_routing::Allowance;
 
+use crate::protection::MemoryLevel;
 use crate::subscribe::Subscriber;
 use crate::worker::{Replay, Worker, Written};
 
@@ -41,6 +42,17 @@ impl ReplayTurn {
     }
 }
 
+/// Where a page of a replay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageEnd {
+    /// At the end of the replay.
+    Replay,
+    /// At a place where it goes on.
+    Place,
+    /// At a message for which there is no room: it goes on when the client has taken some.
+    Room,
+}
+
 impl Worker {
     /// A turn begins: who had to wait goes on.
     pub(crate) fn replay_waiting(&mut self) {
@@ -68,13 +80,16 @@ impl Worker {
             let Some((filter, mut replay)) = rare.replays.pop_first() else {
                 break;
             };
-            let goes_on = self.replay_page(slot, &filter, &mut replay, room);
-            if goes_on {
+            let end = self.replay_page(slot, &filter, &mut replay, room);
+            if end != PageEnd::Replay {
                 replay.written = replay.written.outdated();
                 let rare = self.local.clients[slot as usize].rare_mut();
                 rare.replays.insert(filter, replay);
             } else if replay.written != Written::Nothing {
                 self.write_owed(slot, &filter, None);
+            }
+            if end == PageEnd::Room {
+                break;
             }
         }
         if self.local.clients[slot as usize].session.is_durable() {
@@ -129,12 +144,18 @@ impl Worker {
         (queued < backlog_max).then(|| backlog_max - queued)
     }
 
-    /// The next messages; false at the end.
-    fn replay_page(&mut self, slot: u32, filter: &str, replay: &mut Replay, room: usize) -> bool {
+    /// The next messages.
+    fn replay_page(
+        &mut self,
+        slot: u32,
+        filter: &str,
+        replay: &mut Replay,
+        room: usize,
+    ) -> PageEnd {
         let found = self.index.find(filter);
         let subscriber = found.and_then(|id| self.index.destination(id, slot).copied());
         let Some(subscriber) = subscriber else {
-            return false;
+            return PageEnd::Replay;
         };
         let mut allowance = Allowance {
             messages: REPLAY_PAGE.min(room),
@@ -142,20 +163,47 @@ impl Worker {
         };
         let mut page = std::mem::take(&mut self.replays.page);
         let store = &self.node.retained;
-        replay.after = store.page(filter, replay.after.take(), &mut allowance, &mut page);
+        let before = replay.after.take();
+        replay.after = store.page(filter, before.clone(), &mut allowance, &mut page);
         self.replays.visits_left = allowance.visits;
+        let (mut has_room, mut last) = (true, None);
         let mut messages = page.drain(..);
         while let Some(message) = messages.next() {
+            has_room = self.has_room_for_retained(&subscriber, &message);
+            if !has_room {
+                let place = |last: Arc<Message>| self.node.retained.behind(last.topic());
+                replay.after = last.map(place).or(before);
+                break;
+            }
             self.deliver_retained(&subscriber, &message);
             // Of QoS 0 the rest would be dropped.
             if !messages.as_slice().is_empty() && self.is_congested(slot) {
                 replay.after = Some(self.node.retained.behind(message.topic()));
                 break;
             }
+            last = Some(message);
         }
         drop(messages);
         self.replays.page = page;
-        replay.after.is_some()
+        match (has_room, &replay.after) {
+            (false, _) => PageEnd::Room,
+            (true, Some(_)) => PageEnd::Place,
+            (true, None) => PageEnd::Replay,
+        }
+    }
+
+    /// Whether the session takes one more, and does not drop it.
+    fn has_room_for_retained(&self, subscriber: &Subscriber, message: &Message) -> bool {
+        let slot = subscriber.slot;
+        let qos = self
+            .local
+            .delivered_qos(message.qos(), subscriber.options.qos);
+        let identifiers = usize::from(subscriber.identifier() != 0);
+        let session = &self.local.clients[slot as usize].session;
+        let lacks_memory = || {
+            self.local.memory.level >= MemoryLevel::Short && self.local.lacks_memory_for(slot, qos)
+        };
+        session.has_room_for(message, qos, identifiers) && !lacks_memory()
     }
 
     fn is_congested(&self, slot: u32) -> bool {

@@ -10,6 +10,7 @@ use thrum_routing::shared::Group;
 use crate::changes::{Changes, Version};
 use crate::hashing::HashBuilder;
 use crate::interest::{Member, Route};
+use crate::queue_room::QueueRoom;
 
 /// Topics remembered by one worker; a newcomer replaces what its slot held.
 const SLOTS: usize = 4096;
@@ -48,10 +49,12 @@ impl Remembered {
     fn trim(&mut self) {
         trim(&mut self.local);
         trim(&mut self.route.groups);
+        trim(&mut self.route.nearly_full);
     }
 
     fn memory_bytes(&self) -> usize {
         let lists = self.local.capacity() * size_of::<FilterId>()
+            + self.route.nearly_full.capacity() * size_of::<Arc<QueueRoom>>()
             + self.route.groups.capacity() * size_of::<(GroupId, Arc<Group<Member>>)>();
         let groups = self.route.groups.iter().map(|(_, members)| {
             // All topics that remember the same members share them.
@@ -162,6 +165,8 @@ mod tests {
     use thrum_routing::{Destination, Index};
 
     use super::*;
+    use crate::interest::SessionRef;
+    use crate::node::WorkerId;
 
     #[derive(Clone, Copy, Debug)]
     struct Nobody;
@@ -233,6 +238,30 @@ mod tests {
         let topic = "one/that/is/too/large";
         pass(&mut cache, topic, ENTRY_BYTES_MAX);
         assert!(!pass(&mut cache, topic, ENTRY_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_topic_counts_the_subscribers_whose_queues_are_nearly_full() {
+        let session = SessionRef {
+            worker: WorkerId::new(0),
+            slot: 0,
+            id: 1,
+        };
+        let room = Arc::new(QueueRoom::new(session));
+        let mut cache = RouteCache::new();
+        let mut entry = cache.take("t", 1);
+        let rooms = ENTRY_BYTES_MAX / size_of::<Arc<QueueRoom>>() / 2;
+        entry.route.nearly_full = vec![Arc::clone(&room); rooms];
+        cache.count(&mut entry);
+        assert!(entry.bytes >= rooms * size_of::<Arc<QueueRoom>>());
+        cache.put(1, entry);
+        let mut entry = cache.take("t", 1);
+        entry.route.nearly_full.truncate(1);
+        cache.count(&mut entry);
+        assert!(entry.route.nearly_full.capacity() <= 2 * (1 + SPARE));
+        entry.route.nearly_full = vec![room; 2 * rooms + 1];
+        cache.count(&mut entry);
+        assert!(entry.is_passing, "it is looked up each time");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Worker {
             if !chosen.has_room && clearance == Clearance::NotAsked {
                 break;
             }
-            let delivered = self.deliver_member(to.group, chosen, outgoing, from);
+            let delivered = self.deliver_member(to.group, chosen, outgoing, (from, clearance));
             if !matches!(delivered, Delivered::Dropped(_)) {
                 return delivered;
             }
@@ -124,7 +124,7 @@ impl Worker {
         group: GroupId,
         chosen: Chosen<'_>,
         outgoing: &mut Outgoing<'_>,
-        from: Option<Origin>,
+        (from, clearance): (Option<Origin>, Clearance),
     ) -> Delivered {
         let Chosen { member, has_room } = chosen;
         let published = outgoing.publication();
@@ -143,9 +143,13 @@ impl Worker {
                 retain,
                 identifiers,
                 group: Some(group),
-                is_acknowledged: !has_room,
+                is_acknowledged: clearance == Clearance::Acknowledged || !has_room,
             };
-            let delivered = self.local.deliver(slot, outgoing, options);
+            let delivered = if clearance == Clearance::Acknowledged {
+                self.local.deliver(slot, outgoing, options)
+            } else {
+                self.local.offer(slot, outgoing, options)
+            };
             if !matches!(delivered, Delivered::Dropped(_)) {
                 self.moved(from);
             }
@@ -224,6 +228,6 @@ impl Worker {
             group,
             members: &members,
         };
-        self.deliver_shared(to, outgoing, from, Clearance::Given);
+        self.deliver_shared(to, outgoing, from, Clearance::Acknowledged);
     }
 }

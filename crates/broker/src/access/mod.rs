@@ -119,6 +119,11 @@ impl ClientAccess {
         Self::new(admission, shared).entered(self.mount.clone(), self.is_will_allowed)
     }
 
+    /// May do just what the other one may, so that what was granted and kept by it needs no second look.
+    pub(crate) fn allows_the_same(&self, other: &Self) -> bool {
+        self.mount == other.mount && self.front == other.front && self.behind == other.behind
+    }
+
     /// What the client calls a topic or filter; none if it has no name for it.
     pub(crate) fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
         match &self.mount {
@@ -129,15 +134,11 @@ impl ClientAccess {
 
     /// Other rules of its own, or another identity; false if all that was granted is granted as before.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
-        let before = (
-            self.generation,
-            std::mem::take(&mut self.front),
-            self.behind.take(),
-        );
+        let before = (std::mem::take(&mut self.front), self.behind.take());
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
-        (before.0, &before.1, &before.2) != (self.generation, &self.front, &self.behind)
+        (&before.0, &before.1) != (&self.front, &self.behind)
     }
 
     /// Whether it was made from what is in force now.
@@ -364,15 +365,6 @@ impl ClientAccess {
     pub(crate) fn filter_units(&self) -> u64 {
         let behind = self.behind.as_deref().map_or(0, Resolved::len);
         (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
-    }
-
-    /// Whether the same holds for a client that comes in with this as for the one that left with the other: what was
-    /// granted to one is granted to the other.
-    pub(crate) fn grants_as(&self, other: &Self) -> bool {
-        self.generation == other.generation
-            && self.mount == other.mount
-            && self.front == other.front
-            && self.behind == other.behind
     }
 
     /// The packet at hand is another one.

@@ -261,7 +261,7 @@ impl Interest {
             route.nearly_full.sort_by_key(|room| room.session.id);
             route.nearly_full.dedup_by_key(|room| room.session.id);
         }
-        (version, visits)
+        (version, visits + route.nearly_full.len())
     }
 
     fn collect(

@@ -130,6 +130,13 @@ impl RetainedStore {
         self.store_within(message, None)
     }
 
+    /// Whether the message takes more memory than what its topic has now.
+    pub(crate) fn would_grow(&self, message: &Message) -> bool {
+        let shard = self.read(self.slot(message.topic()));
+        let kept = shard.messages.get(message.topic());
+        kept.is_none_or(|kept| memory_bytes(message) > memory_bytes(kept))
+    }
+
     /// Takes a message over from the disk, whatever the limits are by now.
     pub(crate) fn restore(&self, message: &Arc<Message>) {
         let stored = self.store_within(message, Some(RetainedLimits::NONE));

@@ -139,8 +139,9 @@ impl Worker {
 
     /// A message that another worker has not written down gets a copy that can be: two workers never write the same one.
     pub(crate) fn own_copy(&self, message: &Arc<Message>) -> Arc<Message> {
-        let is_written = message.stored_id() != 0 || message.publication().qos == QoS::AtMostOnce;
-        if self.local.journal.is_none() || is_written {
+        let qos = self.local.delivered_qos(message.qos(), QoS::ExactlyOnce);
+        let is_written = message.stored_id() != 0;
+        if self.local.journal.is_none() || is_written || qos == QoS::AtMostOnce {
             return Arc::clone(message);
         }
         Arc::new(message.copy_unstored())

@@ -33,8 +33,8 @@ struct Standing {
     generation: u64,
     /// Whom a session is counted for.
     holder: Holder,
-    /// A session that goes on was granted all it has by the same rules.
-    is_as_before: bool,
+    /// The client may do what it might when its session was last looked at.
+    may_do_the_same: bool,
 }
 
 impl Worker {
@@ -231,7 +231,7 @@ impl Worker {
             data: admission.data.clone(),
             generation: admitted.generation,
             holder: self.holder(key, &admission.identity),
-            is_as_before: false,
+            may_do_the_same: false,
         };
         self.measure(key, &admission.identity);
         self.local.connections[key as usize].is_unverified = admitted.is_unverified;
@@ -248,11 +248,13 @@ impl Worker {
             Some(slot) if self.has_connection(slot) => Ok(()),
             Some(_) | None => self.has_room(),
         };
+        // Nobody gets what waits for another user.
+        let own = existing.filter(|slot| !self.is_of_another(*slot, access.as_deref()));
         let may_be = has_room
             .and(may_stay)
             .and_then(|()| self.may_keep(&handshake, existing.is_some()))
             .and_then(|()| self.belongs_to_user(key, existing, access.as_deref()))
-            .and_then(|()| self.may_begin_session(&handshake, existing, standing.holder))
+            .and_then(|()| self.may_begin_session(&handshake, own, standing.holder))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
             let out = &mut self.local.connections[key as usize].out;
@@ -263,9 +265,7 @@ impl Worker {
             }
             return Next::Stop;
         }
-        // Nobody gets what waits for another user.
-        let is_others = existing.is_some_and(|slot| self.is_of_another(slot, access.as_deref()));
-        let clean_start = handshake.clean_start() || is_others;
+        let clean_start = handshake.clean_start() || own != existing;
         let resumed = existing.and_then(|slot| self.take_over(slot, clean_start));
         let slot = resumed.unwrap_or_else(|| {
             let id = self.node.next_session_id(self.local.id);
@@ -278,14 +278,7 @@ impl Worker {
             session: slot,
             exchange: None,
         };
-        let client = &mut self.local.clients[slot as usize];
-        client.connection = key;
-        let before = std::mem::replace(&mut client.access, access);
-        let is_as_before = before
-            .zip(client.access.as_deref())
-            .is_some_and(|(before, now)| now.grants_as(&before));
-        client.forget_owner();
-        standing.is_as_before = is_as_before;
+        standing.may_do_the_same = self.local.clients[slot as usize].comes_with(key, access);
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
@@ -314,7 +307,7 @@ impl Worker {
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
         if session_present {
-            self.withhold(slot, standing.is_as_before);
+            self.withhold(slot, standing.may_do_the_same);
         }
         let (client, out) = self.local.client_and_output(slot);
         let was_persistent = client.session.was_persistent_at_connect();

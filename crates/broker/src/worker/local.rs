@@ -129,8 +129,17 @@ impl Client {
         rare.is_some_and(|rare| rare.is_kept_for_will)
     }
 
-    /// Its client is here: what it may do tells whose it is.
-    pub(crate) fn forget_owner(&mut self) {
+    /// Its client is here; true if that may do what it might when its session was last looked at.
+    pub(super) fn comes_with(&mut self, key: u32, access: Option<Box<ClientAccess>>) -> bool {
+        let before = std::mem::replace(&mut self.access, access);
+        self.connection = key;
+        self.forget_owner();
+        let rights = before.as_deref().zip(self.access.as_deref());
+        rights.is_some_and(|(before, access)| access.allows_the_same(before))
+    }
+
+    /// What its client may do tells whose it is.
+    fn forget_owner(&mut self) {
         if let Some(rare) = self.rare.as_deref_mut() {
             rare.owner = Owner::Unknown;
             self.drop_unused();
@@ -384,7 +393,23 @@ impl Local {
         }
     }
 
-    /// One message to one session.
+    /// One message to one session, if there is memory for it.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        slot: u32,
+        outgoing: &mut Outgoing<'_>,
+        options: DeliveryOptions<'_>,
+    ) -> Delivered {
+        if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
+            self.work += 1;
+            self.dropped(slot, DropReason::MemoryShort, 1);
+            return Delivered::Dropped(DropReason::MemoryShort);
+        }
+        self.deliver(slot, outgoing, options)
+    }
+
+    /// One message to one session, however short memory is.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
@@ -398,10 +423,6 @@ impl Local {
             && !self.is_missing(slot, only, outgoing)
         {
             return Delivered::Queued;
-        }
-        if self.memory.level >= MemoryLevel::Short && self.lacks_memory_for(slot, options.qos) {
-            self.dropped(slot, DropReason::MemoryShort, 1);
-            return Delivered::Dropped(DropReason::MemoryShort);
         }
         self.lend(slot);
         let (client, out) = self.client_and_output(slot);

@@ -31,7 +31,11 @@ impl Local {
 
     /// Whether a message for that session would take memory that there is not.
     #[cold]
-    pub(super) fn lacks_memory_for(&self, slot: u32, qos: QoS) -> bool {
+    pub(crate) fn lacks_memory_for(&self, slot: u32, qos: QoS) -> bool {
+        // What was on its way at the last start was acknowledged then.
+        if self.only.is_some() {
+            return false;
+        }
         let session = &self.clients[slot as usize].session;
         let (_, bytes, inflight) = session.backlog();
         let waits = session.would_queue(qos);
@@ -72,13 +76,8 @@ impl Local {
         self.memory.level = level;
         let Some(before) = before else { return };
         if level < before {
-            let what = if level == MemoryLevel::Ample {
-                level
-            } else {
-                before
-            };
             if level == MemoryLevel::Ample {
-                tracing::info!(bytes, limit, "{}", what.what());
+                tracing::info!(bytes, limit, "{}", level.what());
             }
             return;
         }

@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use thrum_codec::packet::{
-    Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+    Ack, Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
 };
-use thrum_codec::properties::{PublishProperties, SubscribeProperties};
+use thrum_codec::properties::{AckProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 
-use super::tests::{connect_v5, settle, two_workers};
+use super::tests::{connect_v5, settle, two_workers, two_workers_with};
 use super::{PRESSURE_CHECK, Worker};
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
@@ -25,12 +25,20 @@ fn encoded(packet: &Packet<'_>) -> Vec<u8> {
 }
 
 fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
+    publish_as((QOS1, false), topic, payload)
+}
+
+fn retain(qos: QoS, topic: &str, payload: &[u8]) -> Vec<u8> {
+    publish_as((qos, true), topic, payload)
+}
+
+fn publish_as((qos, retain): (QoS, bool), topic: &str, payload: &[u8]) -> Vec<u8> {
     encoded(&Packet::Publish(Publish {
         dup: false,
-        qos: QOS1,
-        retain: false,
+        qos,
+        retain,
         topic,
-        packet_id: PacketId::new(7),
+        packet_id: PacketId::new(7).filter(|_| qos != QoS::AtMostOnce),
         properties: PublishProperties::default(),
         payload,
     }))
@@ -100,6 +108,33 @@ fn ask(workers: &mut [Worker; 2], stream: &mut UnixStream, packet: &[u8]) -> Vec
     stream.write_all(packet).unwrap();
     settle(workers);
     seen(stream)
+}
+
+/// Topics of all messages that come while each is acknowledged.
+fn drain(workers: &mut [Worker; 2], stream: &mut UnixStream) -> Vec<String> {
+    let mut topics = Vec::new();
+    loop {
+        settle(workers);
+        let mut bytes = Vec::new();
+        let end = stream.read_to_end(&mut bytes).unwrap_err();
+        assert_eq!(end.kind(), ErrorKind::WouldBlock);
+        if bytes.is_empty() {
+            return topics;
+        }
+        let mut at = 0;
+        while let Some(frame) = frame::split(&bytes[at..], u32::MAX).unwrap() {
+            at += frame.len;
+            if let Packet::Publish(publish) = decode(frame, Version::V5).unwrap() {
+                topics.push(publish.topic.to_owned());
+                let ack = Ack {
+                    packet_id: publish.packet_id.unwrap(),
+                    reason: ReasonCode::Success,
+                    properties: AckProperties::default(),
+                };
+                stream.write_all(&encoded(&Packet::PubAck(ack))).unwrap();
+            }
+        }
+    }
 }
 
 /// A session on the first worker that waits for its client, subscribed to a topic of its name.
@@ -234,4 +269,94 @@ fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
     ask(&mut workers, &mut publisher, &publish("long", b"x"));
     let answer = ask(&mut workers, &mut publisher, &publish("long", b"x"));
     assert_eq!(answer, [Seen::Acknowledged(ReasonCode::QuotaExceeded)]);
+}
+
+// [MQTT-4.8.2-4]
+#[test]
+fn what_the_only_member_of_a_group_leaves_behind_waits_for_it_however_short_memory_is() {
+    for hundredths in [95, 105] {
+        let mut workers = two_workers();
+        let (mut member, _) = come(&mut workers, 0, "member", 300);
+        ask(&mut workers, &mut member, &subscribe("$share/g/t"));
+        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        for _ in 0..3 {
+            let answer = ask(&mut workers, &mut publisher, &publish("t", &LARGE));
+            assert_eq!(answer, [Seen::Acknowledged(ReasonCode::Success)]);
+            assert_eq!(seen(&mut member), [Seen::Message(LARGE.len())]);
+        }
+        workers[0].node.memory.observe(hundredths, 100);
+        drop(member);
+        settle(&mut workers);
+        assert_eq!(queued(&workers, "member"), 3, "{hundredths}");
+        let mut member = workers[0].accepted();
+        member.write_all(&connect_v5("member", 300)).unwrap();
+        assert_eq!(drain(&mut workers, &mut member).len(), 3, "{hundredths}");
+        let dropped = Counter::DroppedMemoryShort;
+        assert_eq!(workers[0].node.metrics.total(dropped), 0);
+    }
+}
+
+#[test]
+fn retained_messages_that_are_owed_come_as_their_subscriber_takes_them_while_memory_is_full() {
+    let mut workers = two_workers();
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    for number in 0..40 {
+        let topic = format!("r/{number}");
+        ask(&mut workers, &mut publisher, &retain(QOS1, &topic, b"x"));
+    }
+    let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+    set_level(&workers, 105, MemoryLevel::Full);
+    subscriber.write_all(&subscribe("r/+")).unwrap();
+    let mut topics = drain(&mut workers, &mut subscriber);
+    topics.sort();
+    topics.dedup();
+    assert_eq!(topics.len(), 40);
+    let dropped = Counter::DroppedMemoryShort;
+    assert_eq!(workers[0].node.metrics.total(dropped), 0);
+}
+
+#[test]
+fn retained_messages_that_are_owed_wait_for_room_in_a_small_queue() {
+    let mut workers = two_workers_with(|parts| {
+        parts.config.limits.client.queue_bytes = 160_000;
+        parts.config.limits.client.inflight = 1;
+    });
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    for number in 0..10 {
+        let topic = format!("r/{number}");
+        ask(&mut workers, &mut publisher, &retain(QOS1, &topic, &LARGE));
+    }
+    let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+    subscriber.write_all(&subscribe("r/+")).unwrap();
+    let mut topics = drain(&mut workers, &mut subscriber);
+    topics.sort();
+    topics.dedup();
+    assert_eq!(topics.len(), 10);
+    let dropped = Counter::DroppedQueueFull;
+    assert_eq!(workers[0].node.metrics.total(dropped), 0);
+}
+
+#[test]
+fn full_memory_refuses_to_retain_what_is_larger_than_before_and_nothing_else() {
+    let mut workers = two_workers();
+    let (mut publisher, _) = come(&mut workers, 0, "publisher", 0);
+    let kept = [Seen::Acknowledged(ReasonCode::NoMatchingSubscribers)];
+    let refused = [Seen::Acknowledged(ReasonCode::QuotaExceeded)];
+    let first = retain(QOS1, "r", b"12.5");
+    assert_eq!(ask(&mut workers, &mut publisher, &first), kept);
+    set_level(&workers, 105, MemoryLevel::Full);
+    for (payload, answer) in [
+        (&b"12.6"[..], kept),
+        (b"9", kept),
+        (b"130.5", refused),
+        (b"8", kept),
+    ] {
+        let packet = retain(QOS1, "r", payload);
+        assert_eq!(ask(&mut workers, &mut publisher, &packet), answer);
+    }
+    let packet = retain(QOS1, "new", b"1");
+    assert_eq!(ask(&mut workers, &mut publisher, &packet), refused);
+    let packet = retain(QoS::AtMostOnce, "r", b"7");
+    assert_eq!(ask(&mut workers, &mut publisher, &packet), []);
+    assert_eq!(workers[0].node.retained.size().0, 1);
 }

@@ -192,8 +192,8 @@ pub(crate) struct Worker {
     handshakes: Handshakes,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
-    /// Sessions that are looked at again, since rules have changed.
-    recheck: Option<Recheck>,
+    /// Sessions that are to be looked at, since rules have changed.
+    recheck: Recheck,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     readers: Readers,
@@ -257,7 +257,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: None,
+            recheck: Recheck::default(),
             rates_changed: false,
             readers: Readers::default(),
             has_waited: false,

@@ -16,57 +16,77 @@ const SESSIONS_PER_TURN: usize = 256;
 /// Sessions that are looked at again, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Recheck {
-    next: usize,
+    round: Round,
     /// Of the one before, which has much to be looked at.
     under_way: Option<Review>,
 }
 
+/// A round over all slots of sessions. Each change begins one where the last one is, so that changes without a pause leave
+/// nobody out.
+#[derive(Debug, Default)]
+struct Round {
+    /// As many as there were when it began: who came since has come by what is in force.
+    slots: usize,
+    next: usize,
+    left: usize,
+}
+
+impl Round {
+    fn begin(&mut self, slots: usize) {
+        self.slots = slots;
+        self.left = slots.max(1);
+    }
+
+    fn take(&mut self) -> usize {
+        let slot = if self.next < self.slots { self.next } else { 0 };
+        self.next = slot + 1;
+        self.left = self.left.saturating_sub(1);
+        slot
+    }
+}
+
 impl Worker {
-    /// Rules or gatekeeper have changed. What has begun by those before is ended by them: what they have revoked goes.
+    /// Rules or gatekeeper have changed. A review that is under way goes on: what the rules before have revoked goes.
     pub(super) fn access_changed(&mut self) {
-        let before = self.recheck.take();
-        self.recheck = Some(Recheck {
-            next: 0,
-            under_way: before.and_then(|before| before.under_way),
-        });
+        self.recheck.round.begin(self.local.clients.capacity());
     }
 
     /// There are sessions that were not looked at yet.
     pub(super) fn is_rechecking(&self) -> bool {
-        self.recheck.is_some()
+        self.recheck.round.left > 0 || self.recheck.under_way.is_some()
     }
 
     /// The next sessions, as far as the portion goes.
     pub(super) fn recheck_some(&mut self) {
-        let Some(mut recheck) = self.recheck.take() else {
+        if !self.is_rechecking() {
             return;
-        };
+        }
+        let mut looked_at = 0;
         self.begin_portion();
-        let last = recheck.next + SESSIONS_PER_TURN;
-        let end = self.local.clients.capacity();
         loop {
-            if let Some(mut review) = recheck.under_way.take() {
+            if let Some(mut review) = self.recheck.under_way.take() {
                 let is_done = self.go_on_with_review(&mut review);
                 self.local.end_unit();
                 if !is_done {
-                    recheck.under_way = Some(review);
+                    self.recheck.under_way = Some(review);
                     break;
                 }
                 self.rechecked(&review);
             }
-            if recheck.next >= end.min(last) || self.is_portion_over() {
+            let is_rest_for_later = looked_at == SESSIONS_PER_TURN || self.is_portion_over();
+            if is_rest_for_later || self.recheck.round.left == 0 {
                 break;
             }
-            if self.local.clients.contains(recheck.next) {
-                let slot = u32::try_from(recheck.next).unwrap_or(u32::MAX);
-                recheck.under_way = self.recheck_session(slot);
+            let slot = self.recheck.round.take();
+            if self.local.clients.contains(slot) {
+                let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+                self.recheck.under_way = self.recheck_session(slot);
+                self.local.end_unit();
             }
             self.local.work += 1;
-            recheck.next += 1;
+            looked_at += 1;
         }
-        let is_done = recheck.next >= end && recheck.under_way.is_none();
-        self.rates_changed &= !is_done;
-        self.recheck = (!is_done).then_some(recheck);
+        self.rates_changed &= self.is_rechecking();
     }
 
     /// The review of its subscriptions, if there has to be one.
@@ -170,13 +190,10 @@ impl Worker {
     }
 
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
-    /// nothing of what it may not have any more. `is_as_before` says that the same holds for it as when it left.
-    pub(super) fn withhold(&mut self, slot: u32, is_as_before: bool) {
-        let recheck = self.recheck.as_mut();
-        let under_way = recheck.and_then(|recheck| {
-            let its_own = |review: &mut Review| review.slot == slot;
-            recheck.under_way.take_if(its_own)
-        });
+    /// nothing of what it may not have any more. `may_do_the_same` says that it may do what it might when its session was
+    /// last looked at.
+    pub(super) fn withhold(&mut self, slot: u32, may_do_the_same: bool) {
+        let under_way = self.recheck.under_way.take_if(|review| review.slot == slot);
         if !self.needs_check(slot) {
             return;
         }
@@ -184,9 +201,32 @@ impl Worker {
             review.turns_away = false;
             self.end_review(&mut review);
         }
-        if !is_as_before {
+        if !may_do_the_same {
             let mut review = self.begin_review(slot, false);
             self.end_review(&mut review);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_in_the_middle_of_a_round_leaves_nobody_out() {
+        let mut round = Round::default();
+        let mut seen = [0; 5];
+        round.begin(5);
+        for _ in 0..8 {
+            // Two are looked at between one change and the next.
+            for _ in 0..2 {
+                seen[round.take()] += 1;
+            }
+            round.begin(5);
+        }
+        assert!(seen.iter().all(|times| *times >= 3), "{seen:?}");
+        let all: Vec<_> = (0..5).map(|_| round.take()).collect();
+        assert_eq!(all, [1, 2, 3, 4, 0]);
+        assert_eq!(round.left, 0);
     }
 }

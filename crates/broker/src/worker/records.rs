@@ -114,7 +114,7 @@ impl Worker {
         if publication.retain && !publication.payload.is_empty() {
             return true;
         }
-        if publication.qos == QoS::AtMostOnce {
+        if self.local.delivered_qos(publication.qos, QoS::ExactlyOnce) == QoS::AtMostOnce {
             return false;
         }
         let hash = self.routes.hash(publication.topic);

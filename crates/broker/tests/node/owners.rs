@@ -105,6 +105,23 @@ fn every_user_takes_an_identifier_over_where_that_is_set_and_gets_nothing_that_w
 }
 
 #[test]
+fn a_user_that_takes_an_identifier_over_keeps_to_its_number_of_sessions() {
+    let (broker, address) = start(2, |config| {
+        config.auth.takeover = Takeover::AnyUser;
+        config.limits.user.sessions = 1;
+    });
+    let (owner, answer) = try_as(address, Version::V5, ALICE);
+    assert_eq!(answer, NEW);
+    owner.leave();
+    let mut other = Peer::open(address, Version::V5);
+    assert_eq!(other.handshake(&connect(Version::V5, "bob", BOB)), NEW);
+    let refused = (ReasonCode::QuotaExceeded, false);
+    assert_eq!(try_as(address, Version::V5, BOB).1, refused);
+    assert_eq!(try_as(address, Version::V5, ALICE).1, PRESENT);
+    broker.stop();
+}
+
+#[test]
 fn what_a_client_without_user_name_left_belongs_to_nobody() {
     let (broker, address) = start(2, |_| {});
     let (mut nobody, _) = try_as(address, Version::V5, None);

@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use thrum_codec::packet::{Disconnect, Packet};
 use thrum_codec::properties::DisconnectProperties;
 use thrum_codec::reason::Carrier;
-use thrum_codec::{ReasonCode, Version, encode};
+use thrum_codec::{QoS, ReasonCode, Version, encode};
 
+use super::held::held_bytes;
 use super::inflight::Inflight;
 use super::journal::Journal;
 use super::queue::Queue;
@@ -345,6 +346,12 @@ impl Session {
     /// Messages and bytes queued that no message with `QoS` 1 or 2 displaces.
     pub fn lasting_backlog(&self) -> (usize, usize) {
         self.queue.lasting()
+    }
+
+    /// Whether a message that is sent or queued now finds room.
+    pub fn has_room_for(&self, message: &Message, qos: QoS, identifiers: usize) -> bool {
+        let bytes = held_bytes(message, identifiers);
+        !self.would_queue(qos) || self.queue.has_room(bytes, &self.limits)
     }
 
     /// The limits that hold for the session.

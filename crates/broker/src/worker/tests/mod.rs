@@ -1,9 +1,11 @@
 //! Workers that take their turns by hand: what may happen between them while both run.
 
 mod certificates;
+mod full_disk;
 mod groups;
 mod late_answers;
 mod layers;
+mod rights;
 mod rules;
 mod stop;
 mod timers;
@@ -48,15 +50,15 @@ pub(super) fn two_workers() -> [Worker; 2] {
 }
 
 /// What two workers are made of.
-struct Parts {
-    config: Config,
+pub(super) struct Parts {
+    pub(super) config: Config,
     access: Access,
     acceptor: Acceptor,
     username: CertificateName,
 }
 
 /// The same with something else than usual.
-fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
+pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
     let mut parts = Parts {
         config: Config::default(),
         access: Access::default(),
