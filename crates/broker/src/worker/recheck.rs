@@ -104,8 +104,8 @@ impl Worker {
             Some(access) if access.is_current(&shared) => return None,
             Some(access) => access.resolve(&shared),
             None if shared.is_open() => return None,
-            // Of a restored session no more than the user is known, of one from an open node not even that: it is looked
-            // at when its client comes.
+            // Of a restored session no more than the user is known, of one from an open node that it has none: it is
+            // looked at when its client comes.
             None if is_away => return None,
             // It came in while everybody might do everything.
             None => {
@@ -171,7 +171,7 @@ impl Worker {
         let connection = client
             .connection_slot()
             .map(|key| &self.local.connections[key]);
-        let from = connection.map(|connection| (connection.gate, connection.peer.address()));
+        let from = connection.map(|connection| (connection.gate, connection.peer.own_address()));
         let (gate, address) = from.unzip();
         let listener = gate.map(|gate| Arc::clone(&self.local.gate(gate).name));
         Identity {

@@ -9,7 +9,7 @@ use std::vec;
 use thrum_codec::topic::{self, TopicFilter};
 use thrum_codec::{QoS, ReasonCode};
 
-use super::{Client, FILTER_UNITS, Worker};
+use super::{FILTER_UNITS, Worker};
 use crate::access::{ClientAccess, Grant};
 use crate::metrics::Counter;
 use crate::subscribe::{Check, Standing};
@@ -227,11 +227,11 @@ impl Worker {
 
     /// Drops what waits for a session and comes through none of the subscriptions that it has kept.
     fn drop_forbidden(&mut self, slot: u32, forbidden: &HashSet<Waiting>) {
-        let Client { session, .. } = &mut self.local.clients[slot as usize];
+        let session = &mut self.local.clients[slot as usize].session;
         let dropped =
             session.drop_forbidden(|topic, qos| !forbidden.contains(&(topic.into(), qos)));
-        if dropped > 0 {
-            let client_id = session.client_id();
+        if dropped > 0 && self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(
                 client_id,
                 dropped,
