@@ -63,16 +63,7 @@ impl Worker {
         }
         let mut looked_at = 0;
         self.begin_portion();
-        loop {
-            if let Some(mut review) = self.recheck.under_way.take() {
-                let is_done = self.go_on_with_review(&mut review);
-                self.local.end_unit();
-                if !is_done {
-                    self.recheck.under_way = Some(review);
-                    break;
-                }
-                self.rechecked(&review);
-            }
+        while self.end_under_way() {
             let is_rest_for_later = looked_at == SESSIONS_PER_TURN || self.is_portion_over();
             if is_rest_for_later || self.recheck.round.left == 0 {
                 break;
@@ -87,6 +78,21 @@ impl Worker {
             looked_at += 1;
         }
         self.rates_changed &= self.is_rechecking();
+    }
+
+    /// The review that is under way goes on; false if it is not at its end.
+    fn end_under_way(&mut self) -> bool {
+        let Some(mut review) = self.recheck.under_way.take() else {
+            return true;
+        };
+        let is_done = self.go_on_with_review(&mut review);
+        self.local.end_unit();
+        if is_done {
+            self.rechecked(&review);
+        } else {
+            self.recheck.under_way = Some(review);
+        }
+        is_done
     }
 
     /// The review of its subscriptions, if there has to be one.

@@ -121,26 +121,7 @@ impl Worker {
 
     fn review(&mut self, review: &mut Review, is_over: impl Fn(&mut Self) -> bool) -> bool {
         while self.is_session(review.slot, review.id) {
-            let is_done = match &mut review.step {
-                Step::Filters(left) => match left.next() {
-                    Some(standing) => {
-                        self.review_filter(review, &standing);
-                        false
-                    }
-                    None => self.filters_reviewed(review),
-                },
-                Step::Messages(left, forbidden) => match left.next() {
-                    Some(message) => {
-                        self.review_message(review.slot, &review.kept, message, forbidden);
-                        false
-                    }
-                    None => {
-                        self.drop_forbidden(review.slot, forbidden);
-                        true
-                    }
-                },
-            };
-            if is_done {
+            if self.review_next(review) {
                 return true;
             }
             if is_over(self) {
@@ -148,6 +129,26 @@ impl Worker {
             }
         }
         true
+    }
+
+    /// One filter or message; true at the end.
+    fn review_next(&mut self, review: &mut Review) -> bool {
+        match &mut review.step {
+            Step::Filters(left) => {
+                let Some(standing) = left.next() else {
+                    return self.filters_reviewed(review);
+                };
+                self.review_filter(review, &standing);
+            }
+            Step::Messages(left, forbidden) => {
+                let Some(message) = left.next() else {
+                    self.drop_forbidden(review.slot, forbidden);
+                    return true;
+                };
+                self.review_message(review.slot, &review.kept, message, forbidden);
+            }
+        }
+        false
     }
 
     fn review_filter(&mut self, review: &mut Review, standing: &Standing) {

@@ -1,7 +1,7 @@
 //! Files: what others lay there for root, and what others may read.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::Path;
 
 use thrum_conformance::folder::Folder;
@@ -122,7 +122,7 @@ pub fn secrets(site: &Site) -> Outcome {
 /// Files and folders that others than the owner may read or write.
 fn open_to_others(path: &Path) -> usize {
     let metadata = fs::symlink_metadata(path).expect("a file of the broker");
-    let is_open = Permissions::from_mode(metadata.mode() & 0o077) != Permissions::from_mode(0);
+    let is_open = metadata.mode() & 0o077 != 0;
     let inner = fs::read_dir(path).into_iter().flatten().flatten();
     let inner: usize = inner.map(|entry| open_to_others(&entry.path())).sum();
     usize::from(is_open) + inner
