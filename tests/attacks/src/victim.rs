@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use thrum_conformance::broker::{free_address, thrum_binary};
 use thrum_conformance::folder::Folder;
 use thrum_conformance::packets::{Connect, unique};
-use thrum_conformance::{Broker, Version, Wire, clock};
+use thrum_conformance::wire::DEADLINE;
+use thrum_conformance::{Broker, Event, Version, Wire, clock};
 
 use crate::outcome::Outcome;
 use crate::watch::Watch;
@@ -190,6 +191,17 @@ impl Victim {
         let connect = Connect::new(Version::V5).client_id(client_id).persistent();
         let (wire, connack) = Wire::connect(self.address(), &connect);
         (wire, connack.session_present)
+    }
+
+    /// Of a client that may be turned away: its connection, and whether it had a session.
+    pub fn try_connect(&self, connect: &Connect) -> Option<(Wire, bool)> {
+        let mut wire = Wire::open(self.address(), Version::V5);
+        wire.send(&connect.bytes());
+        let Event::Packet(packet) = wire.next(DEADLINE) else {
+            return None;
+        };
+        let connack = packet.connack(Version::V5);
+        (connack.code == 0).then_some((wire, connack.session_present))
     }
 
     /// Adds rules before all others, and waits until they are in force.

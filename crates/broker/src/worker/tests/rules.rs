@@ -34,10 +34,9 @@ fn access(rules: &str) -> Access {
 
 /// Many rules about others, and these.
 fn rules(own: &str) -> String {
-    let others: String = (0..64)
-        .map(|number| format!("allow all pubsub fleet/{number}\n"))
-        .collect();
-    format!("{others}{own}\nallow all pubsub t\n")
+    let others = (0..64).map(|number| format!("allow all pubsub fleet/{number}"));
+    let others = others.collect::<Vec<_>>().join("\n");
+    format!("{others}\n{own}\nallow all pubsub t\n")
 }
 
 fn workers_with(own: &str) -> [Worker; 2] {
