@@ -48,9 +48,9 @@ pub fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     for number in 0..sessions {
         let gets_it =
             |(mut wire, is_present): (Wire, bool)| is_present && wire.publish().payload == PAYLOAD;
-        let is_served = victim
-            .try_resume(&format!("away{number}"))
-            .is_some_and(gets_it);
+        let owner = Connect::new(Version::V5).client_id(&format!("away{number}"));
+        let owner = victim.try_connect(&owner.persistent());
+        let is_served = owner.is_some_and(gets_it);
         turned_away += usize::from(!is_served);
         if turned_away > TURNED_AWAY_MAX {
             break;
