@@ -39,6 +39,7 @@ mod reauthentication;
 mod recheck;
 mod records;
 mod restore;
+mod review;
 mod rooms;
 mod rounds;
 mod session_limits;
@@ -95,6 +96,7 @@ use listening::Listeners;
 use outbox::Outbox;
 use output::Unwritten;
 use reading::Readers;
+use recheck::Recheck;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
@@ -203,7 +205,7 @@ pub(crate) struct Worker {
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
     /// Sessions that are to be looked at, since rules have changed.
-    recheck: recheck::Round,
+    recheck: Recheck,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     readers: Readers,
@@ -269,7 +271,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: recheck::Round::default(),
+            recheck: Recheck::default(),
             rates_changed: false,
             readers: Readers::default(),
             has_waited: false,
