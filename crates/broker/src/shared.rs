@@ -16,6 +16,8 @@ use crate::worker::{Client, Worker};
 
 /// Members whose queues are looked at for one message, when that of the one whose turn it is has no room.
 pub(crate) const MEMBERS_SEEN_MAX: usize = 1024;
+/// So many of them cost as much as a packet.
+const MEMBERS_PER_UNIT: usize = 16;
 
 /// A group to choose from.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,9 @@ impl Worker {
             let Some(chosen) = self.choose(to, outgoing, exclude) else {
                 break;
             };
+            if clearance == Clearance::Acknowledged && !chosen.has_room {
+                self.full_group = Some(to.group);
+            }
             if !chosen.has_room && !may_exceed {
                 break;
             }
@@ -97,7 +102,7 @@ impl Worker {
             member,
             has_room: true,
         };
-        if published.qos == QoS::AtMostOnce || !member.room.is_nearly_full() {
+        if published.qos == QoS::AtMostOnce || member.room.is_open() {
             return Some(chosen);
         }
         let bytes = published.bytes_len();
@@ -105,10 +110,19 @@ impl Worker {
         if has_room(member) {
             return Some(chosen);
         }
-        let candidates = to.members.candidates(choice.random);
-        let other = candidates
-            .take(MEMBERS_SEEN_MAX)
-            .find(|other| Some(other.session.id) != exclude && has_room(other));
+        let mut seen = 0;
+        let other = if self.full_group == Some(to.group) {
+            None
+        } else {
+            let candidates = to.members.candidates(choice.random);
+            let mut candidates = candidates.take(MEMBERS_SEEN_MAX).inspect(|_| seen += 1);
+            candidates.find(|other| Some(other.session.id) != exclude && has_room(other))
+        };
+        self.local.work += (seen / MEMBERS_PER_UNIT) as u64;
+        if other.is_none() && !member.room.has_memory() {
+            // Maybe nobody has looked since memory is short.
+            self.tell_of_full(member.session);
+        }
         Some(Chosen {
             member: other.unwrap_or(member),
             has_room: other.is_some(),
@@ -150,7 +164,7 @@ impl Worker {
         let Receiver { group, chosen, .. } = receiver;
         let member = chosen.member;
         let is_acknowledged = receiver.clearance == Clearance::Acknowledged;
-        let published = outgoing.publication();
+        let published = *outgoing.publication();
         let is_answered = published.qos != QoS::AtMostOnce;
         // [MQTT-4.8.2-3]
         let qos = self.local.delivered_qos(published.qos, member.options.qos);
@@ -185,6 +199,8 @@ impl Worker {
         let message = Arc::clone(outgoing.message());
         let is_promised = is_answered && member.room.is_nearly_full();
         let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
+        let heard = self.heard_by(published.publisher);
+        self.heed(heard.as_ref(), worker.bit());
         let delivery = SharedDelivery {
             to: member.session,
             group,
@@ -194,6 +210,7 @@ impl Worker {
             identifier: member.identifier,
             origin,
             promise,
+            heard,
         };
         self.send(worker.index(), Mail::Shared(delivery));
         Delivered::Queued
@@ -215,10 +232,14 @@ impl Worker {
                 is_acknowledged: message.qos() != QoS::AtMostOnce,
             };
             let slot = delivery.to.slot;
+            self.local.memory.has_queued = false;
             if options.is_acknowledged {
                 self.local.deliver(slot, &mut outgoing, options);
             } else {
                 self.local.offer(slot, &mut outgoing, options);
+            }
+            if let Some(heard) = &delivery.heard {
+                heard.tell(self.local.id, self.local.memory.has_queued);
             }
             self.moved(delivery.origin);
         } else {
@@ -238,6 +259,7 @@ impl Worker {
             self.redispatch_one(taken.group, &mut outgoing, from);
             self.frames = frames;
         }
+        self.full_group = None;
     }
 
     fn redispatch_one(

@@ -13,6 +13,9 @@ use crate::extension::{Access, Policy, RuleSource};
 pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
 
+/// Rules that are compared with a filter in the time of a unit of work.
+const RULES_OF_UNIT: u64 = 8;
+
 /// May the client do it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -129,11 +132,13 @@ impl ClientAccess {
         }
     }
 
-    /// Other rules of its own, or another identity.
-    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) {
+    /// Other rules of its own, or another identity; false if all that was granted is granted as before.
+    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
+        let before = (std::mem::take(&mut self.front), self.behind.take());
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
+        (&before.0, &before.1) != (&self.front, &self.behind)
     }
 
     /// Whether it was made from what is in force now.
@@ -331,12 +336,7 @@ impl ClientAccess {
 
     /// May this message come through a subscription that is checked?
     pub(crate) fn receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
-        self.decided(topic, qos).unwrap_or(or_allowed)
-    }
-
-    /// What the rules alone say about messages of a topic.
-    pub(crate) fn decided(&self, topic: &str, qos: QoS) -> Option<bool> {
-        self.front.receive(topic, qos)
+        self.front.receive(topic, qos).unwrap_or(or_allowed)
     }
 
     /// The gatekeeper has answered about the packet at hand.
@@ -351,14 +351,20 @@ impl ClientAccess {
         self.remembered.insert(asked, said, until);
     }
 
-    /// Where to go on with the filters of the packet at hand; none if no more of them are asked about.
-    pub(crate) fn goes_on_at(&self) -> Option<usize> {
-        self.remembered.goes_on_at()
+    /// Whether the gatekeeper may be asked once more about the packet at hand.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.remembered.may_ask()
     }
 
-    /// A filter of the packet at hand is asked about.
-    pub(crate) fn asks_about(&mut self, place: usize) {
-        self.remembered.asks_about(place);
+    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is handled.
+    pub(crate) fn grants(&mut self) -> &mut Vec<Grant> {
+        self.remembered.grants()
+    }
+
+    /// Units of work to look a filter up: each rule is compared with it.
+    pub(crate) fn filter_units(&self) -> u64 {
+        let behind = self.behind.as_deref().map_or(0, Resolved::len);
+        (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
     }
 
     /// The packet at hand is another one.

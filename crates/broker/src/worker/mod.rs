@@ -11,6 +11,7 @@ mod authorize;
 mod budget;
 mod client_lines;
 mod durable;
+mod elsewhere;
 mod enhanced;
 mod guard;
 mod handshake;
@@ -38,6 +39,7 @@ mod reauthentication;
 mod recheck;
 mod records;
 mod restore;
+mod review;
 mod rooms;
 mod rounds;
 mod session_limits;
@@ -50,6 +52,8 @@ mod trim;
 #[cfg(test)]
 mod turn_tests;
 mod wills;
+#[cfg(test)]
+mod window_tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -67,6 +71,7 @@ use thrum_routing::{FilterId, Index};
 pub(crate) use admission::{Admitted, Pending};
 pub(crate) use answers::Answered;
 pub(crate) use authorize::Decided;
+pub(crate) use elsewhere::{Heard, Inquiry};
 pub(crate) use local::{Client, Local, Replay, Written};
 
 use crate::connection::ConnectionRef;
@@ -85,11 +90,13 @@ use budget::Budget;
 pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
 use client_lines::ClientLines;
 pub(crate) use durable::DurableTurn;
+use elsewhere::Publishers;
 use holding::HeldPublishers;
 use listening::Listeners;
 use outbox::Outbox;
 use output::Unwritten;
 use reading::Readers;
+use recheck::Recheck;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
@@ -150,6 +157,8 @@ pub(crate) struct Worker {
     pub(crate) index: Index<Subscriber>,
     pub(crate) routes: RouteCache,
     pub(crate) cursors: HashMap<GroupId, Cursor<u64>>,
+    /// Nobody in that group has room, as one of the messages that a member left behind has shown.
+    pub(crate) full_group: Option<GroupId>,
     pub(crate) frames: FrameCache,
     pub(crate) filter_scratch: Vec<FilterId>,
     pub(crate) match_scratch: Vec<Match>,
@@ -178,6 +187,8 @@ pub(crate) struct Worker {
     behind_mail: VecDeque<(u64, ConnectionRef)>,
     /// Publishers that wait for room in a queue.
     held: HeldPublishers,
+    /// Clients that publish while memory is low.
+    publishers: Publishers,
     /// Filters with subscribers whose queues are nearly full.
     nearly_full: NearlyFullFilters,
     /// Client identifiers of the sessions that ended in this turn.
@@ -194,7 +205,7 @@ pub(crate) struct Worker {
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
     /// Sessions that are to be looked at, since rules have changed.
-    recheck: recheck::Round,
+    recheck: Recheck,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     readers: Readers,
@@ -228,6 +239,7 @@ impl Worker {
             index: Index::new(),
             routes: RouteCache::new(),
             cursors: HashMap::new(),
+            full_group: None,
             frames: FrameCache::default(),
             filter_scratch: Vec::new(),
             match_scratch: Vec::new(),
@@ -250,6 +262,7 @@ impl Worker {
             mail_opened: 0,
             behind_mail: VecDeque::new(),
             held: HeldPublishers::default(),
+            publishers: Publishers::new(),
             nearly_full: NearlyFullFilters::new(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
@@ -258,7 +271,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: recheck::Round::default(),
+            recheck: Recheck::default(),
             rates_changed: false,
             readers: Readers::default(),
             has_waited: false,
@@ -458,6 +471,8 @@ impl Worker {
             Mail::Shared(delivery) => self.shared_from_worker(delivery),
             Mail::Room(shortage, room) => self.note_room(shortage, &room),
             Mail::Full(session) => self.found_full(session),
+            Mail::Inquiry(inquiry) => self.answer_inquiry(&inquiry),
+            Mail::Heard(connection) => self.go_on_informed(connection),
             Mail::Adopt(handover) => self.adopt(*handover),
             Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),
