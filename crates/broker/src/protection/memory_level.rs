@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`MemoryLevel::Low`] | 80 | publishers whose messages have to wait are read less |
 //! | [`MemoryLevel::Short`] | 90 | long queues take no more messages; no new session that outlives its connection begins |
-//! | [`MemoryLevel::Full`] | 100 | no queue takes more; clients with many filters get no more; nothing more is retained |
+//! | [`MemoryLevel::Full`] | 100 | no queue takes more; clients with many filters get no more; what is retained may not grow |
 //! | [`MemoryLevel::Exhausted`] | 110 | only clients that have a session come in |
 //!
 //! What passes through to connected clients, and who comes to take what waits, is served at every level.
@@ -74,7 +74,8 @@ impl MemoryLevel {
                  connection are refused"
             }
             Self::Full => {
-                "memory is at limits.memory: messages that have to wait, and messages to be retained, are refused"
+                "memory is at limits.memory: messages that have to wait are refused, and retained messages that take \
+                 more than the ones before"
             }
             Self::Exhausted => {
                 "memory is over limits.memory: only clients that have a session come in"
