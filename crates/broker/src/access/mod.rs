@@ -1,7 +1,9 @@
 //! What one client may do: the rules about it, and what the gatekeeper has said.
 
 mod remembered;
+mod rights;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rule, RuleId, Rules};
@@ -10,8 +12,10 @@ use thrum_protocol::{MountPoint, Time};
 use thrum_storage::Owner;
 
 use crate::extension::{Access, Policy, RuleSource};
+use crate::retained::RetainedSource;
 pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
+pub(crate) use rights::{OwnRules, publish_rights};
 
 /// May the client do it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub(crate) struct ClientAccess {
     remembered: Remembered,
     /// The gatekeeper allowed its will when it was left.
     is_will_allowed: bool,
+    /// As whom its retained messages name it, once there is one.
+    source: OnceCell<Option<Arc<RetainedSource>>>,
     /// How often the gatekeeper is asked about it again, and when next.
     pub(crate) refresh_secs: Option<u32>,
     pub(crate) refresh_at: Option<Time>,
@@ -65,11 +71,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Everybody may do everything, now and as long as this holds.
+    /// Everybody may do everything, now and as long as this holds, and nobody needs to know who did it.
     pub(crate) fn is_open(&self) -> bool {
         self.access.gatekeeper.is_none()
             && self.access.policy.rules.is_empty()
             && self.access.policy.allows_by_default
+            && !self.access.policy.checks_retained_source
     }
 
     /// Whether the gatekeeper decides about topics.
@@ -91,6 +98,7 @@ impl ClientAccess {
             behind: None,
             remembered: Remembered::default(),
             is_will_allowed: false,
+            source: OnceCell::new(),
             refresh_secs: None,
             refresh_at: None,
             generation: 0,
@@ -124,11 +132,24 @@ impl ClientAccess {
         }
     }
 
-    /// Other rules of its own, or another identity.
-    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) {
+    /// Perhaps other rules of its own, or another identity; true if the rules are others.
+    pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
+        let has_same_rules = rules_of(self.own.as_deref()).eq(rules_of(admission.rules.as_deref()));
+        if !has_same_rules || *self.identity != admission.identity {
+            self.source = OnceCell::new();
+        }
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
+        !has_same_rules
+    }
+
+    /// Whom its retained messages come from; none if of this client too much would have to be kept.
+    pub(crate) fn source(&self) -> Option<Arc<RetainedSource>> {
+        let source = self.source.get_or_init(|| {
+            RetainedSource::new(&self.identity, self.mount.as_ref(), self.own.is_some())
+        });
+        source.clone()
     }
 
     /// Whether it was made from what is in force now.
@@ -356,4 +377,8 @@ impl ClientAccess {
     pub(crate) fn end_of_packet(&mut self, decisions_max: usize) {
         self.remembered.end_of_packet(decisions_max);
     }
+}
+
+fn rules_of(rules: Option<&Rules>) -> impl Iterator<Item = &Rule> {
+    rules.into_iter().flat_map(Rules::iter)
 }

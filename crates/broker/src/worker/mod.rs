@@ -41,6 +41,7 @@ mod session_limits;
 mod shaking;
 #[cfg(test)]
 pub(crate) mod simulation;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -90,6 +91,7 @@ use reading::Readers;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
+use sources::SourceReviews;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -194,6 +196,7 @@ pub(crate) struct Worker {
     recheck: Option<usize>,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
+    reviews: SourceReviews,
     readers: Readers,
     /// The packet at hand has waited for the gatekeeper.
     has_waited: bool,
@@ -257,6 +260,7 @@ impl Worker {
             bans_seen: 0,
             recheck: None,
             rates_changed: false,
+            reviews: SourceReviews::default(),
             readers: Readers::default(),
             has_waited: false,
             full_targets: 0,
@@ -328,6 +332,7 @@ impl Worker {
         self.end_lanes();
         self.replay_waiting();
         self.recheck_some();
+        self.go_on_with_review();
         self.go_on_with_rounds();
         let listed = self.begin_reading();
         if self.accept_again {
@@ -429,6 +434,7 @@ impl Worker {
             || self.has_dirty()
             || self.replays.is_waiting()
             || self.is_rechecking()
+            || self.reviews.are_due()
             || !self.local.room_news.is_empty()
         {
             return Some(Duration::ZERO);
@@ -520,6 +526,7 @@ impl Worker {
             Target::Trim => self.trim(),
             Target::House => {
                 self.sweep_retained();
+                self.watch_sources();
                 self.watch_memory();
                 self.watch_bans();
                 self.sweep_protection();

@@ -160,7 +160,9 @@ impl Worker {
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
         if let Some(access) = client.access.as_deref_mut() {
-            access.renew(admission, &shared);
+            if access.renew(admission, &shared) {
+                self.want_look_at_sources();
+            }
         } else {
             let mount = client.session.mount_point().cloned();
             let access = ClientAccess::new(admission, &shared).entered(mount, false);

@@ -50,6 +50,10 @@ impl Worker {
         }
         let is_done = next >= self.local.clients.capacity();
         self.recheck = (!is_done).then_some(next);
+        if is_done {
+            // From here on nothing is published here by the rules from before.
+            self.want_look_at_sources();
+        }
         self.rates_changed &= !is_done;
     }
 

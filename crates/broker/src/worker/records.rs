@@ -12,6 +12,7 @@ use thrum_storage::{Change, Retained, Subscription};
 use super::Worker;
 use super::local::AWAY;
 use crate::durable::Journal;
+use crate::retained::RetainedSource;
 
 impl Worker {
     /// A durable session has a subscription, or has it with other options.
@@ -134,8 +135,12 @@ impl Worker {
     }
 
     /// Makes a message its topic's retained one; false if the limits leave no room.
-    pub(crate) fn retain_message(&mut self, message: &Arc<Message>) -> bool {
-        let stored = self.node.retained.store(message);
+    pub(crate) fn retain_message(
+        &mut self,
+        message: &Arc<Message>,
+        source: Option<Arc<RetainedSource>>,
+    ) -> bool {
+        let stored = self.node.retained.store(message, source.clone());
         let topic = message.topic();
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), stored.change) {
             if message.payload().is_empty() {
@@ -146,6 +151,7 @@ impl Worker {
                     change,
                     topic,
                     message,
+                    source: source.as_ref().map(|source| &**source.bytes()),
                 }));
             }
         }
