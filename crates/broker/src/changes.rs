@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use thrum_routing::Anchors;
 
+use crate::hashing::anchors;
+
 /// Counts that anchors share. While a hundred thousand clients a second subscribe, each to filters of its own, a
 /// remembered topic is disturbed six times a second. They take 64 KiB once the first filter comes.
 const COUNTS: usize = 16 * 1024;
@@ -32,7 +34,7 @@ impl Changes {
     pub(crate) fn new() -> Self {
         Self {
             generation: CachePadded::new(AtomicU64::new(1)),
-            anchors: Anchors::new(),
+            anchors: anchors(),
             counts: OnceLock::new(),
         }
     }

@@ -4,8 +4,14 @@
 #[cfg(not(test))]
 pub(crate) type HashBuilder = hashbrown::DefaultHashBuilder;
 
+/// Numbers of anchors that nobody outside can guess.
+#[cfg(not(test))]
+pub(crate) fn anchors() -> thrum_routing::Anchors {
+    thrum_routing::Anchors::new()
+}
+
 #[cfg(test)]
-pub(crate) use repeatable::HashBuilder;
+pub(crate) use repeatable::{HashBuilder, anchors};
 
 #[cfg(test)]
 pub(crate) mod repeatable {
@@ -13,6 +19,8 @@ pub(crate) mod repeatable {
 
     use std::cell::Cell;
     use std::hash::{BuildHasher, DefaultHasher, Hasher};
+
+    use thrum_routing::Anchors;
 
     std::thread_local! {
         static MADE: Cell<u64> = const { Cell::new(0) };
@@ -24,8 +32,17 @@ pub(crate) mod repeatable {
 
     impl Default for HashBuilder {
         fn default() -> Self {
-            Self(MADE.replace(MADE.get() + 1))
+            Self(next())
         }
+    }
+
+    /// Two anchors that share a number cost a look-up more, and a turn does that much less.
+    pub(crate) fn anchors() -> Anchors {
+        Anchors::repeatable(next())
+    }
+
+    fn next() -> u64 {
+        MADE.replace(MADE.get() + 1)
     }
 
     impl BuildHasher for HashBuilder {

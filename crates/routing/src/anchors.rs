@@ -28,6 +28,11 @@ impl Anchors {
         Self(Hashing::random())
     }
 
+    /// Numbers that are the same in every process: for tests whose runs are repeated.
+    pub const fn repeatable(seed: u64) -> Self {
+        Self(Hashing::repeatable(seed))
+    }
+
     /// The anchor of a filter.
     pub fn of_filter(&self, filter: &str) -> u32 {
         let mut hasher = self.0.hasher();

@@ -39,6 +39,14 @@ impl Hashing {
         }
     }
 
+    /// Alike in every process, for runs that are repeated.
+    pub(crate) const fn repeatable(seed: u64) -> Self {
+        Self {
+            seed,
+            shared_seed: SharedSeed::global_fixed(),
+        }
+    }
+
     pub(crate) fn hasher(self) -> FoldHasher<'static> {
         FoldHasher::with_seed(self.seed, self.shared_seed)
     }

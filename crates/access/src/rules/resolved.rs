@@ -11,7 +11,7 @@ use super::{FITTING_MAX, Rule, Rules};
 use crate::Identity;
 
 /// The rules about one client, compact: 12 bytes and the filter a rule.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The filters, one behind the other.
     text: String,
@@ -23,7 +23,7 @@ pub struct Resolved {
 }
 
 /// One rule.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Where its filter ends; it begins where the one before it ends.
     end: u32,

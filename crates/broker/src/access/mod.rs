@@ -124,6 +124,11 @@ impl ClientAccess {
         Self::new(admission, shared).entered(self.mount.clone(), self.is_will_allowed)
     }
 
+    /// May do just what the other one may, so that what was granted and kept by it needs no second look.
+    pub(crate) fn allows_the_same(&self, other: &Self) -> bool {
+        self.mount == other.mount && self.front == other.front && self.behind == other.behind
+    }
+
     /// What the client calls a topic or filter; none if it has no name for it.
     pub(crate) fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
         match &self.mount {
@@ -347,7 +352,12 @@ impl ClientAccess {
 
     /// May this message come through a subscription that is checked?
     pub(crate) fn receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
-        self.front.receive(topic, qos).unwrap_or(or_allowed)
+        self.decided(topic, qos).unwrap_or(or_allowed)
+    }
+
+    /// What the rules alone say about messages of a topic.
+    pub(crate) fn decided(&self, topic: &str, qos: QoS) -> Option<bool> {
+        self.front.receive(topic, qos)
     }
 
     /// The gatekeeper has answered about the packet at hand.

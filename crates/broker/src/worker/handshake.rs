@@ -33,6 +33,8 @@ struct Standing {
     generation: u64,
     /// Whom a session is counted for.
     holder: Holder,
+    /// The client may do what it might when its session was last looked at.
+    may_do_the_same: bool,
 }
 
 impl Worker {
@@ -223,12 +225,13 @@ impl Worker {
     pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admitted: Admitted) -> Next {
         let existing = self.local.find(handshake.client_id());
         let admission = &admitted.admission;
-        let standing = Standing {
+        let mut standing = Standing {
             expires_at: admission.expires_at,
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
             generation: admitted.generation,
             holder: self.holder(key, &admission.identity),
+            may_do_the_same: false,
         };
         self.measure(key, &admission.identity);
         self.local.connections[key as usize].is_unverified = admitted.is_unverified;
@@ -275,10 +278,7 @@ impl Worker {
             session: slot,
             exchange: None,
         };
-        let client = &mut self.local.clients[slot as usize];
-        client.connection = key;
-        client.access = access;
-        client.forget_owner();
+        standing.may_do_the_same = self.local.clients[slot as usize].comes_with(key, access);
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
@@ -306,7 +306,7 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if session_present && self.needs_check(slot) {
+        if session_present && !standing.may_do_the_same && self.needs_check(slot) {
             self.withhold(slot);
         }
         let (client, out) = self.local.client_and_output(slot);

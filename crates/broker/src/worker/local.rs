@@ -129,8 +129,17 @@ impl Client {
         rare.is_some_and(|rare| rare.is_kept_for_will)
     }
 
-    /// Its client is here: what it may do tells whose it is.
-    pub(crate) fn forget_owner(&mut self) {
+    /// Its client is here; true if that may do what it might when its session was last looked at.
+    pub(super) fn comes_with(&mut self, key: u32, access: Option<Box<ClientAccess>>) -> bool {
+        let before = std::mem::replace(&mut self.access, access);
+        self.connection = key;
+        self.forget_owner();
+        let rights = before.as_deref().zip(self.access.as_deref());
+        rights.is_some_and(|(before, access)| access.allows_the_same(before))
+    }
+
+    /// What its client may do tells whose it is.
+    fn forget_owner(&mut self) {
         if let Some(rare) = self.rare.as_deref_mut() {
             rare.owner = Owner::Unknown;
             self.drop_unused();

@@ -192,8 +192,8 @@ pub(crate) struct Worker {
     handshakes: Handshakes,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
-    /// The next session to look at, since rules have changed.
-    recheck: Option<usize>,
+    /// Sessions that are to be looked at, since rules have changed.
+    recheck: recheck::Round,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     reviews: SourceReviews,
@@ -258,7 +258,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: None,
+            recheck: recheck::Round::default(),
             rates_changed: false,
             reviews: SourceReviews::default(),
             readers: Readers::default(),

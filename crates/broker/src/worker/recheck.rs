@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thrum_access::{Admission, Identity};
-use thrum_codec::ReasonCode;
 use thrum_codec::topic::{self, TopicFilter};
+use thrum_codec::{QoS, ReasonCode};
 
 use super::judging::is_verified;
 use super::{Client, FILTER_UNITS, Worker};
@@ -24,37 +24,64 @@ struct Review {
     kept: Vec<(Box<str>, Check)>,
 }
 
+/// A round over all slots of sessions. Each change begins one where the last one is, so that changes without a pause leave
+/// nobody out.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// As many as there were when it began: who came since has come by what is in force.
+    slots: usize,
+    next: usize,
+    left: usize,
+}
+
+impl Round {
+    fn begin(&mut self, slots: usize) {
+        self.slots = slots;
+        self.left = slots.max(1);
+    }
+
+    fn take(&mut self) -> usize {
+        let slot = if self.next < self.slots { self.next } else { 0 };
+        self.next = slot + 1;
+        self.left = self.left.saturating_sub(1);
+        slot
+    }
+}
+
 impl Worker {
     /// Rules or gatekeeper have changed.
     pub(super) fn access_changed(&mut self) {
-        self.recheck = Some(0);
+        self.recheck.begin(self.local.clients.capacity());
+        // While changes come without a pause no round ends.
+        self.want_look_at_sources();
     }
 
     /// There are sessions that were not looked at yet.
     pub(super) fn is_rechecking(&self) -> bool {
-        self.recheck.is_some()
+        self.recheck.left > 0
     }
 
     /// The next sessions.
     pub(super) fn recheck_some(&mut self) {
-        let Some(first) = self.recheck else { return };
-        let mut next = first;
+        if !self.is_rechecking() {
+            return;
+        }
+        let mut looked_at = 0;
         self.begin_portion();
-        while next < first + SESSIONS_PER_TURN && !self.is_portion_over() {
-            if self.local.clients.contains(next) {
-                self.recheck_session(u32::try_from(next).unwrap_or(u32::MAX));
+        while looked_at < SESSIONS_PER_TURN && self.recheck.left > 0 && !self.is_portion_over() {
+            let slot = self.recheck.take();
+            if self.local.clients.contains(slot) {
+                self.recheck_session(u32::try_from(slot).unwrap_or(u32::MAX));
                 self.local.end_unit();
             }
             self.local.work += 1;
-            next += 1;
+            looked_at += 1;
         }
-        let is_done = next >= self.local.clients.capacity();
-        self.recheck = (!is_done).then_some(next);
-        if is_done {
+        self.rates_changed &= self.is_rechecking();
+        if !self.is_rechecking() {
             // From here on nothing is published here by the rules from before.
             self.want_look_at_sources();
         }
-        self.rates_changed &= !is_done;
     }
 
     fn recheck_session(&mut self, slot: u32) {
@@ -181,19 +208,28 @@ impl Worker {
         let Some(access) = access.as_deref() else {
             return;
         };
+        // Messages of one topic often wait together.
+        let mut last: Option<(Box<str>, QoS, bool)> = None;
         let dropped = session.drop_forbidden(|topic, qos| {
+            if let Some((same, of, may)) = &last
+                && **same == *topic
+                && *of == qos
+            {
+                return *may;
+            }
             let seen = access.seen(topic);
-            let comes_through = |(filter, check): &(Box<str>, Check)| {
-                let may =
-                    |or_allowed| seen.is_some_and(|seen| access.receive(seen, qos, or_allowed));
-                let is_allowed = match check {
-                    Check::Never => true,
-                    Check::OrDenied => may(false),
-                    Check::OrAllowed => may(true),
-                };
-                is_allowed && topic::matches(filter, topic)
+            let by_rules = seen.map(|seen| access.decided(seen, qos));
+            let is_allowed = |check: Check| match (check, by_rules) {
+                (Check::Never, _) => true,
+                (_, None) => false,
+                (Check::OrDenied, Some(by_rules)) => by_rules == Some(true),
+                (Check::OrAllowed, Some(by_rules)) => by_rules != Some(false),
             };
-            kept.iter().any(comes_through)
+            let may = kept
+                .iter()
+                .any(|(filter, check)| is_allowed(*check) && topic::matches(filter, topic));
+            last = Some((topic.into(), qos, may));
+            may
         });
         if dropped > 0 {
             let client_id = session.client_id();
@@ -242,5 +278,28 @@ impl Worker {
             );
         }
         review
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_in_the_middle_of_a_round_leaves_nobody_out() {
+        let mut round = Round::default();
+        let mut seen = [0; 5];
+        round.begin(5);
+        for _ in 0..8 {
+            // Two are looked at between one change and the next.
+            for _ in 0..2 {
+                seen[round.take()] += 1;
+            }
+            round.begin(5);
+        }
+        assert!(seen.iter().all(|times| *times >= 3), "{seen:?}");
+        let all: Vec<_> = (0..5).map(|_| round.take()).collect();
+        assert_eq!(all, [1, 2, 3, 4, 0]);
+        assert_eq!(round.left, 0);
     }
 }

@@ -54,6 +54,11 @@ impl World {
             _ => faults.crash_at = Some(1 + random.below(CALLS_MAX) as u64),
         }
         disk.set_faults(faults);
+        if may_refuse && self.random.percent(40) {
+            // The node notices, and has to say so to those who come.
+            self.machine.commit();
+            self.storm();
+        }
     }
 
     /// The node begins again if its machine has lost the power.
@@ -86,7 +91,7 @@ impl World {
         }
     }
 
-    fn restart(&mut self, end: impl Fn(&SimStorage)) -> Result<(), Failure> {
+    pub(super) fn restart(&mut self, end: impl Fn(&SimStorage)) -> Result<(), Failure> {
         let Some(disk) = self.disk.clone() else {
             return Ok(());
         };

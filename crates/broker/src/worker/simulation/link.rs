@@ -113,6 +113,11 @@ impl Link {
         self.input.is_empty()
     }
 
+    /// What has arrived of a packet that is not whole.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.input
+    }
+
     /// Hands every whole packet that has arrived to `handle`, which may write answers.
     pub(super) fn packets(
         &mut self,

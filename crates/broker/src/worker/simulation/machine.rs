@@ -145,5 +145,8 @@ fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {
     };
     let (store, recovered, report) = Store::open(disk.open().unwrap(), options).unwrap();
     assert!(!report.is_damaged(), "{report:?}");
+    let orphans = &recovered.orphans;
+    let is_whole = orphans.sessions + orphans.deliveries + orphans.retained == 0;
+    assert!(is_whole, "the log refers to what is not in it: {orphans:?}");
     (store, recovered)
 }

@@ -14,6 +14,7 @@
 mod bounds;
 mod checker;
 mod client;
+mod departures;
 mod disk;
 mod endings;
 mod finale;
@@ -24,6 +25,7 @@ mod machine;
 mod owed;
 mod plan;
 mod random;
+mod replays;
 mod run;
 mod seat;
 mod steps;

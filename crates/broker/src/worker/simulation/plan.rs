@@ -30,6 +30,8 @@ pub(super) enum Act {
     Cut,
     Silence,
     Goodbye,
+    LastMessage,
+    TakeOverFull,
     Tick,
     Leap,
     Storm,
@@ -44,7 +46,7 @@ pub(super) enum Act {
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 24] = [
+const ACTS: [(Act, usize); 26] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -58,6 +60,8 @@ const ACTS: [(Act, usize); 24] = [
     (Act::Cut, 4),
     (Act::Silence, 1),
     (Act::Goodbye, 1),
+    (Act::LastMessage, 2),
+    (Act::TakeOverFull, 2),
     (Act::Tick, 5),
     (Act::Leap, 1),
     (Act::Storm, 1),

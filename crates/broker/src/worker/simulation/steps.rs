@@ -36,7 +36,7 @@ const GRACE: Millis = 31_000;
 
 impl World {
     /// The clients but the watcher.
-    fn anyone(&mut self) -> ClientNumber {
+    pub(super) fn anyone(&mut self) -> ClientNumber {
         let watcher = self.watcher();
         self.random.below(watcher)
     }
@@ -103,6 +103,8 @@ impl World {
             Act::Cut => self.cut(client),
             Act::Silence => self.silence(client),
             Act::Goodbye => self.goodbye(client),
+            Act::LastMessage => self.last_message()?,
+            Act::TakeOverFull => self.take_over_full()?,
             Act::Tick => {
                 let millis = 1 + self.random.below(400);
                 self.pass(Duration::from_millis(millis as u64))?;
@@ -173,7 +175,7 @@ impl World {
         self.note_all(event);
     }
 
-    fn connect_somehow(&mut self, client: ClientNumber) {
+    pub(super) fn connect_somehow(&mut self, client: ClientNumber) {
         let is_v5 = self.clients[client].version == Version::V5;
         let clean_start = self.random.percent(8) && (is_v5 || !self.plan.all_last);
         let expiry_secs = match (is_v5, clean_start) {
@@ -225,7 +227,7 @@ impl World {
         drop(self.end(client, Ending::Cut));
     }
 
-    fn silence(&mut self, client: ClientNumber) {
+    pub(super) fn silence(&mut self, client: ClientNumber) {
         if !has_connection(&self.clients[client]) {
             return;
         }
@@ -252,6 +254,11 @@ impl World {
             // In one segment with the goodbye.
             self.publish(client);
         }
+        self.say_goodbye(client);
+    }
+
+    /// DISCONNECT behind all that the client has written.
+    pub(super) fn say_goodbye(&mut self, client: ClientNumber) {
         let is_v5 = self.clients[client].version == Version::V5;
         let with_will = is_v5 && self.random.percent(30);
         let lasts = self.clients[client]
@@ -340,7 +347,7 @@ impl World {
     }
 
     /// Everyone loses the connection and comes back at once.
-    fn storm(&mut self) {
+    pub(super) fn storm(&mut self) {
         for client in 0..self.watcher() {
             if self.random.percent(80) {
                 self.cut(client);

@@ -14,7 +14,7 @@ use crate::metrics::Counter;
 /// Runs of the simulation, unless `THRUM_SIM_SEEDS` says otherwise.
 const SEEDS: Range<u64> = 0..1000;
 /// Runs that the tests of the simulation itself look at.
-const SAMPLE: Range<u64> = 0..60;
+const SAMPLE: Range<u64> = 0..100;
 
 /// The seeds of one of the tests that share them.
 fn seeds(part: u64, parts: u64) -> impl Iterator<Item = u64> {

@@ -130,13 +130,17 @@ impl World {
 
     /// A new connection to any of the workers, and CONNECT on its way. The last connection must be over.
     pub(super) fn connect(&mut self, client: ClientNumber, wish: Wish) {
+        let seat = self.random.below(self.machine.seats.len());
+        self.connect_to(seat, client, wish);
+    }
+
+    pub(super) fn connect_to(&mut self, seat: usize, client: ClientNumber, wish: Wish) {
         let (theirs, ours) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         if self.plan.has_small_sockets {
             rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
         }
-        let seat = self.random.below(self.machine.seats.len());
         let certificate = self.plan.has_users.then(|| certificate(client)).flatten();
         let socket = Socket::from(OwnedFd::from(theirs));
         self.machine.seats[seat].arrives(socket, certificate);
@@ -170,7 +174,7 @@ impl World {
         self.carry_down_at_most(client, bytes)
     }
 
-    fn carry_down_at_most(
+    pub(super) fn carry_down_at_most(
         &mut self,
         client: ClientNumber,
         bytes: usize,

@@ -2,9 +2,9 @@
 //! to be whole packets, and an acknowledgement counts until the client is back.
 
 use thrum_codec::packet::Packet;
-use thrum_codec::{PacketId, QoS, ReasonCode, Version};
+use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
 
-use super::packets::is_padding;
+use super::packets::{begins_padding, is_padding};
 use super::{Client, Phase};
 use crate::worker::simulation::history::{ClientNumber, Event};
 use crate::worker::simulation::link::{Carried, Link};
@@ -92,9 +92,42 @@ impl Leaving {
             _ => Ok(()),
         });
         handled
+            .and_then(|()| self.ends_with_the_truth())
             .map_err(|what| format!("client {client}, on a connection that it has left: {what}"))?;
         Ok(carried)
     }
+
+    /// The node may end a connection within a packet, as a slow client has its time. What there is of it is not of another
+    /// packet.
+    fn ends_with_the_truth(&self) -> Result<(), Failure> {
+        let rest = self.link.rest();
+        let Some(len) = frame::announced_len(rest).filter(|_| self.has_ended) else {
+            return Ok(());
+        };
+        let mut filled = rest.to_vec();
+        filled.resize(len, 0);
+        let frame = frame::split(&filled, u32::MAX);
+        let packet = frame
+            .ok()
+            .flatten()
+            .and_then(|frame| decode(frame, self.version).ok());
+        let Some(Packet::Publish(publish)) = packet else {
+            return Ok(());
+        };
+        let arrived = (rest.len() + publish.payload.len()).saturating_sub(len);
+        is_undamaged_so_far(publish.topic, &publish.payload[..arrived])
+    }
+}
+
+fn is_undamaged_so_far(topic: &str, payload: &[u8]) -> Result<(), Failure> {
+    let Some((number, padding)) = payload.split_first_chunk() else {
+        return Ok(());
+    };
+    let number = u32::from_be_bytes(*number);
+    if begins_padding(number, padding) || topic.starts_with("w/") {
+        return Ok(());
+    }
+    Err(format!("the beginning of message {number} is damaged"))
 }
 
 fn is_undamaged(topic: &str, payload: &[u8]) -> Result<(), Failure> {

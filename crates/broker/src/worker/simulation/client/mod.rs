@@ -17,6 +17,7 @@ use thrum_codec::properties::{
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
 pub(super) use leaving::{Answered, Leaving};
+pub(super) use packets::is_large;
 use packets::{write, write_publish};
 
 use super::history::{ClientNumber, Event, Message, MessageNumber, WILLS, WillNote};

@@ -4,7 +4,7 @@ use thrum_codec::packet::{Ack, Packet, Publish};
 use thrum_codec::properties::{AckProperties, PublishProperties};
 use thrum_codec::{PacketId, ReasonCode, Version, encode};
 
-use super::super::history::Message;
+use super::super::history::{Message, MessageNumber};
 
 /// Every so many messages one has a payload that the node shares instead of copying.
 const LARGE_EVERY: u32 = 7;
@@ -47,17 +47,23 @@ pub(super) fn write_publish(
     write(&Packet::Publish(publish), version, out);
 }
 
-fn padding_bytes(number: u32) -> usize {
-    if number.is_multiple_of(LARGE_EVERY) {
-        LARGE_BYTES
-    } else {
-        0
-    }
+/// The message of that number has a large payload.
+pub(in super::super) fn is_large(number: MessageNumber) -> bool {
+    number.is_multiple_of(LARGE_EVERY)
 }
 
-pub(super) fn is_padding(number: u32, padding: &[u8]) -> bool {
+fn padding_bytes(number: MessageNumber) -> usize {
+    if is_large(number) { LARGE_BYTES } else { 0 }
+}
+
+pub(super) fn is_padding(number: MessageNumber, padding: &[u8]) -> bool {
+    padding.len() == padding_bytes(number) && begins_padding(number, padding)
+}
+
+/// As much of the padding as there is.
+pub(super) fn begins_padding(number: MessageNumber, padding: &[u8]) -> bool {
     let filler = number.to_be_bytes()[3];
-    padding.len() == padding_bytes(number) && padding.iter().all(|byte| *byte == filler)
+    padding.len() <= padding_bytes(number) && padding.iter().all(|byte| *byte == filler)
 }
 
 pub(super) fn success<'a>(packet_id: PacketId) -> Ack<'a> {

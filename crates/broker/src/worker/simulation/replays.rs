@@ -1,0 +1,144 @@
+//! Retained messages that are replaced while a replay brings them: played by hand.
+
+use thrum_codec::{QoS, Version};
+use thrum_storage::disk::sim::SimStorage;
+
+use super::client::Wish;
+use super::history::{Event, Message, RETAINED};
+use super::plan::{EXPIRY_SECS_MAX, Plan};
+use super::random::Random;
+use super::seat::Seat;
+use super::world::World;
+use crate::worker::budget::TurnLimits;
+
+/// Numbers of messages with a large payload are multiples of this.
+const LARGE: u32 = 7;
+const PUBLISHER: usize = 0;
+const SUBSCRIBER: usize = 1;
+/// SUBACK of one filter in 5.0.
+const SUBACK_BYTES: usize = 6;
+
+/// A node with a publisher and a subscriber, each with its session at the worker of its number, if there are as many.
+fn world(workers: u16, has_disk: bool) -> World {
+    let mut random = Random::new(5);
+    let mut plan = Plan::new(&mut random);
+    plan.workers = workers;
+    plan.versions = vec![Version::V5; 2];
+    plan.has_disk = has_disk;
+    plan.has_short_queue = false;
+    plan.has_users = false;
+    plan.has_web_sockets = false;
+    plan.has_small_sockets = true;
+    plan.turn_limits = TurnLimits::default();
+    plan.mailbox_messages = 1000;
+    plan.config.limits.output_bytes = 300;
+    plan.config.limits.client.inflight = 20;
+    plan.allowances.queues_overflow = false;
+    let mut world = World::with_plan(random, plan);
+    for client in [PUBLISHER, SUBSCRIBER] {
+        let seat = client % usize::from(workers);
+        world.connect_to(seat, client, Wish::lasting(EXPIRY_SECS_MAX));
+    }
+    world.settle().unwrap();
+    world
+}
+
+fn retain(world: &mut World, number: u32, topic: &'static str) {
+    let sent = world.clients[PUBLISHER].publish(Message {
+        number,
+        topic,
+        qos: QoS::AtLeastOnce,
+        retain: true,
+        is_empty: false,
+        expiry_secs: None,
+    });
+    world.note_all(sent);
+    world.carry_all_up(PUBLISHER);
+}
+
+fn subscribe(world: &mut World, filter: &'static str) {
+    let subscribed = world.clients[SUBSCRIBER].subscribe(filter, QoS::AtLeastOnce);
+    world.note_all(subscribed);
+    world.carry_all_up(SUBSCRIBER);
+}
+
+/// So much is written meanwhile that the disk has nothing more of what was replaced before.
+fn give_segments_back(world: &mut World) {
+    let [_, topic, ..] = RETAINED[PUBLISHER];
+    for number in 100..200 {
+        retain(world, number * LARGE, topic);
+        for _ in 0..4 {
+            world.machine.seats[PUBLISHER].takes_a_turn();
+            world.machine.commit_or_tidy();
+            world.carry_all_down(PUBLISHER).unwrap();
+            world.carry_all_up(PUBLISHER);
+        }
+    }
+}
+
+/// The messages that the subscriber got, in their order.
+fn received(world: &World) -> Vec<(u32, &'static str)> {
+    let events = world.history.iter().map(|entry| entry.event);
+    events
+        .filter_map(|event| match event {
+            Event::Received {
+                client: SUBSCRIBER,
+                number,
+                topic,
+                ..
+            } => Some((number, topic)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_replay_that_had_to_stop_brings_no_message_that_was_replaced_meanwhile() {
+    let mut world = world(1, false);
+    // More than the socket holds.
+    let topics = RETAINED[..2].as_flattened();
+    for (number, topic) in (1..).zip(topics) {
+        retain(&mut world, number * LARGE, topic);
+    }
+    world.settle().unwrap();
+    subscribe(&mut world, "r/#");
+    world.turns();
+    for (number, topic) in (101..).zip(topics) {
+        retain(&mut world, number * LARGE, topic);
+    }
+    world.turns();
+    world.settle().unwrap();
+    let received = received(&world);
+    for (number, topic) in (101..).zip(topics) {
+        let newest = received.iter().rfind(|(_, of)| of == topic);
+        assert_eq!(newest, Some(&(number * LARGE, *topic)), "{received:?}");
+    }
+    let old = received.iter().filter(|(number, _)| *number < 101 * LARGE);
+    assert!((1..topics.len()).contains(&old.count()), "{received:?}");
+}
+
+#[test]
+fn a_retained_message_that_was_taken_before_it_was_replaced_survives_a_crash() {
+    let [topic, ..] = RETAINED[PUBLISHER];
+    let mut world = world(2, true);
+    retain(&mut world, 1, topic);
+    world.settle().unwrap();
+    // The subscriber's worker has it in its turn, and the other one replaces it before that turn is handed in.
+    subscribe(&mut world, topic);
+    world.machine.seats[SUBSCRIBER].takes_half_a_turn();
+    retain(&mut world, 2, topic);
+    world.machine.seats[PUBLISHER].takes_a_turn();
+    give_segments_back(&mut world);
+    world.machine.seats[SUBSCRIBER].takes_half_a_turn();
+    while world.machine.commit() {}
+    world.machine.seats.iter_mut().for_each(|seat| {
+        Seat::takes_a_turn(seat);
+    });
+    world.carry_down_at_most(SUBSCRIBER, SUBACK_BYTES).unwrap();
+    assert_eq!(received(&world), []);
+    world.cut(SUBSCRIBER);
+    world.restart(SimStorage::kill).unwrap();
+    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
+    world.settle().unwrap();
+    assert_eq!(received(&world).first(), Some(&(1, topic)));
+}
