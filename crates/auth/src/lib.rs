@@ -26,4 +26,4 @@ pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};
 pub use panics::is_panic_caught;
 pub use policy::Policy;
 pub use scram::Credential;
-pub use service::{AuthService, ListenerSettings, OnChange, Settings, StartError};
+pub use service::{AuthService, ListenerSettings, OnChange, Reload, Settings, StartError};

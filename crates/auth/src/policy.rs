@@ -70,16 +70,17 @@ impl PolicySource {
         })
     }
 
-    /// Reads again what has changed.
-    ///
-    /// # Errors
-    /// Every rule that is wrong in a changed file; the old rules stay.
-    pub(crate) fn reread(&self) -> Result<bool, String> {
+    /// Reads again what has changed; true if there is something new. `bad` hears of each file with a wrong rule, whose old
+    /// rules stay.
+    pub(crate) fn reread(&self, mut bad: impl FnMut(String)) -> bool {
         let mut has_changed = false;
         for file in &self.files {
-            has_changed |= file.refresh()?;
+            match file.refresh() {
+                Ok(is_new) => has_changed |= is_new,
+                Err(error) => bad(error),
+            }
         }
-        Ok(has_changed)
+        has_changed
     }
 
     /// What holds now. `has_users`: whether anybody has set up users or backends.
@@ -127,4 +128,33 @@ fn text(path: &Path) -> Result<String, String> {
 fn lines(errors: &[impl Display]) -> String {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     errors.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_used_does_not_hide_a_change_of_another() {
+        let folder = std::env::temp_dir().join(format!("thrum-policy-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let config = AclConfig {
+            file: folder.join("own.acl"),
+            mosquitto_file: folder.join("mosquitto.acl"),
+            ..AclConfig::default()
+        };
+        fs::write(&config.file, "allow all pub a\n").unwrap();
+        fs::write(&config.mosquitto_file, "topic read a\n").unwrap();
+        let source = PolicySource::load(&config).unwrap();
+        let before = source.policy(true).rules.len();
+        fs::write(&config.file, "allow all pub a\nallow all pub b\n").unwrap();
+        fs::write(&config.mosquitto_file, "nothing that is known\n").unwrap();
+        let mut bad = Vec::new();
+        assert!(source.reread(|error| bad.push(error)));
+        assert_eq!(bad.len(), 1, "{bad:?}");
+        assert_eq!(source.policy(true).rules.len(), before + 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -56,5 +56,5 @@ pub use config::Config;
 pub use control::{AccessHandle, Settling};
 pub use extension::{Access, Policy, RuleSource};
 pub use listener::{Listening, StartError};
-pub use node::Broker;
+pub use node::{Broker, Reload};
 pub use storage::StorageError;

@@ -22,7 +22,7 @@ use crate::listener::Change;
 use crate::node::WorkerId;
 use crate::peer::Peer;
 use crate::protection::Changes;
-use crate::queue_room::{Promise, Shortage};
+use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::worker::{Admitted, Answered, Decided};
@@ -35,7 +35,7 @@ pub(crate) enum Mail {
     /// Deliver to the session that was picked from a shared group.
     Shared(SharedDelivery),
     /// There is room that publishers of the receiver wait for.
-    Room(Shortage),
+    Room(Shortage, Arc<QueueRoom>),
     /// Somebody found the queue of this session full.
     Full(SessionRef),
     /// Take over a connection, because the session lives with the receiver.
@@ -116,7 +116,7 @@ impl Mail {
             Self::Publish(delivery) => delivery.message.bytes_len(),
             Self::Shared(delivery) => delivery.message.bytes_len(),
             Self::Adopt(handover) => handover.unread.len(),
-            Self::Room(_)
+            Self::Room(..)
             | Self::Full(_)
             | Self::Answered(_)
             | Self::Decided(_)

@@ -19,7 +19,9 @@ use crate::control::{AccessHandle, Control, Settling};
 use crate::durable::{Journal, MessageIds, Part, divide};
 use crate::extension::Access;
 use crate::interest::Interest;
-use crate::listener::{CertificateWatch, Change, Gates, Listening, Plan, Standing, StartError};
+use crate::listener::{
+    CertificateFiles, CertificateWatch, Change, Gates, Listening, Plan, Standing, StartError,
+};
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::memory::NodeMemory;
 use crate::metrics::{Counter, Metrics};
@@ -219,6 +221,14 @@ impl Node {
     }
 }
 
+/// Another configuration whose files were read and whose new addresses are taken.
+#[derive(Debug)]
+pub struct Reload {
+    config: Config,
+    plan: Plan,
+    files: CertificateFiles,
+}
+
 /// A running broker.
 #[derive(Debug)]
 pub struct Broker {
@@ -338,15 +348,16 @@ impl Broker {
 
     /// Opens and closes ports until they are those of the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
-        self.sweep_gates();
-        let workers = self.node.workers();
-        let files = CertificateWatch::files_of(config);
-        let plan = Plan::new(config, &self.standing, &self.node)?;
-        let changes = plan.carry_out(&mut self.standing, workers);
+        let prepared = self.prepare(config)?;
+        self.carry_out(prepared);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, Reload { plan, files, .. }: Reload) {
+        let changes = plan.carry_out(&mut self.standing, self.node.workers());
         let now = self.node.clock.wall_now();
         self.certificates.have_been_read(files, &self.standing, now);
         self.send_changes(changes);
-        Ok(())
     }
 
     /// To each worker its own.
@@ -391,11 +402,31 @@ impl Broker {
     /// # Errors
     /// A listener cannot be set up; then everything stays as it was.
     pub fn reload(&mut self, config: &Config) -> Result<(Vec<String>, Settling), StartError> {
-        self.listen_as(config)?;
-        let settling = self
-            .control
-            .change(|(in_force, _)| *in_force = config.clone());
-        Ok((self.waiting_for_restart(config), settling))
+        let prepared = self.prepare(config)?;
+        Ok(self.put_in_force(prepared))
+    }
+
+    /// Reads the files of another configuration and takes the addresses that are new in it. Nothing changes for anyone, and
+    /// the addresses are given back if it is not put in force.
+    ///
+    /// # Errors
+    /// A listener cannot be set up.
+    pub fn prepare(&self, config: &Config) -> Result<Reload, StartError> {
+        self.sweep_gates();
+        Ok(Reload {
+            config: config.clone(),
+            files: CertificateWatch::files_of(config),
+            plan: Plan::new(config, &self.standing, &self.node)?,
+        })
+    }
+
+    /// Takes over a configuration that was prepared, as [`Broker::reload`] does.
+    pub fn put_in_force(&mut self, reload: Reload) -> (Vec<String>, Settling) {
+        let config = reload.config.clone();
+        let waiting = self.waiting_for_restart(&config);
+        self.carry_out(reload);
+        let settling = self.control.change(|(in_force, _)| *in_force = config);
+        (waiting, settling)
     }
 
     /// Keys that another value waits for a restart of.

@@ -1,12 +1,34 @@
 //! The beginning of what has not arrived yet.
 
+use std::ops::Range;
+
 /// Bytes that wait for the rest of their packet. Most connections have none most of the time, so that none take one pointer.
 #[derive(Debug, Default)]
-#[expect(
-    clippy::box_collection,
-    reason = "a rare buffer behind a thin pointer keeps every connection small"
-)]
-pub(crate) struct Partial(Option<Box<Vec<u8>>>);
+pub(crate) struct Partial(Option<Box<Seen>>);
+
+/// Bytes behind a held PUBLISH, it among them.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) bytes: Vec<u8>,
+    /// Whole packets at the front that have been looked at and stay.
+    pub(crate) seen: usize,
+}
+
+impl Seen {
+    /// A packet that has been looked at stays, behind the others that do.
+    pub(crate) fn keep(&mut self, packet: Range<usize>) {
+        let len = packet.len();
+        if packet.start > self.seen {
+            self.bytes.copy_within(packet, self.seen);
+        }
+        self.seen += len;
+    }
+
+    /// What has not been looked at, from that place on, follows what stays.
+    pub(crate) fn close_gap(&mut self, from: usize) {
+        self.bytes.drain(self.seen..from);
+    }
+}
 
 impl Partial {
     #[inline]
@@ -16,12 +38,22 @@ impl Partial {
 
     /// Takes them out.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        self.0.take().map_or_else(Vec::new, |bytes| *bytes)
+        self.take_seen().bytes
     }
 
     /// Puts bytes in their place.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
-        self.0 = (!bytes.is_empty()).then(|| Box::new(bytes));
+        self.put_seen(Seen { bytes, seen: 0 });
+    }
+
+    /// Takes them out, with how many of them have been looked at.
+    pub(crate) fn take_seen(&mut self) -> Seen {
+        self.0.take().map_or_else(Seen::default, |seen| *seen)
+    }
+
+    /// Puts them in their place.
+    pub(crate) fn put_seen(&mut self, seen: Seen) {
+        self.0 = (!seen.bytes.is_empty()).then(|| Box::new(seen));
     }
 }
 
@@ -38,5 +70,18 @@ mod tests {
         assert!(partial.is_empty() && partial.take().is_empty());
         partial.put(Vec::new());
         assert!(partial.is_empty());
+    }
+
+    #[test]
+    fn how_much_has_been_looked_at_is_known_until_the_bytes_are_taken_out_to_be_handled() {
+        let mut partial = Partial::default();
+        let bytes = vec![1, 2, 3];
+        partial.put_seen(Seen { bytes, seen: 2 });
+        let seen = partial.take_seen();
+        assert_eq!((seen.seen, &*seen.bytes), (2, &[1, 2, 3][..]));
+        partial.put_seen(seen);
+        let bytes = partial.take();
+        partial.put(bytes);
+        assert_eq!(partial.take_seen().seen, 0);
     }
 }

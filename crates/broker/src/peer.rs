@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The other end of a connection, in 20 bytes: every connection has one. A `SocketAddr` takes 32, for a flow label and
 /// a scope that nobody asks for.
@@ -16,7 +16,24 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Its address; none over a Unix socket.
+    /// Its own address, as far as it is known; none over a Unix socket, and behind a proxy that did not tell.
+    pub(crate) fn own_address(self) -> Option<IpAddr> {
+        match self {
+            Self::Address { .. } => self.address(),
+            Self::Local | Self::BehindProxy(_) => None,
+        }
+    }
+
+    /// What its logins are counted by; none over a Unix socket. Clients that no proxy has named have one in common, which
+    /// no client has.
+    pub(crate) fn login_address(self) -> Option<IpAddr> {
+        match self {
+            Self::BehindProxy(_) => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            Self::Address { .. } | Self::Local => self.address(),
+        }
+    }
+
+    /// The nearest address that is known of it; none over a Unix socket.
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {
             Self::Address { ip, .. } => Some(ip.to_canonical()),
@@ -89,6 +106,11 @@ mod tests {
         assert!(!proxy.unnamed_client().is_loopback());
         assert_eq!(proxy.unnamed_client().address(), proxy.address());
         assert!(!Peer::Local.unnamed_client().is_loopback());
+        for behind in [proxy.unnamed_client(), Peer::Local.unnamed_client()] {
+            assert_eq!(behind.own_address(), None);
+            let counted_by = behind.login_address().unwrap();
+            assert!(!counted_by.is_loopback() && Some(counted_by) != proxy.address());
+        }
         assert_eq!(size_of::<Peer>(), 20);
     }
 }

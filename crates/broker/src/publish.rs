@@ -7,7 +7,7 @@ use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
-use thrum_protocol::{Message, Outgoing, Publication};
+use thrum_protocol::{Message, Outgoing, Publication, Time};
 use thrum_routing::FilterId;
 
 use crate::interest::Route;
@@ -70,15 +70,31 @@ pub(crate) enum Published {
     Denied,
 }
 
-/// Whether a message may be refused by those who hold its publisher back while they are full.
+/// Whether a message may be refused because queues are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clearance {
-    /// They have room: it was looked at just now.
-    Given,
-    /// The message has been acknowledged before: it is taken in any case.
-    Acknowledged,
-    /// Nobody was asked, or the publisher has waited for as long as it may.
+    /// By all that are: nobody was asked, or the publisher has waited for as long as it may.
     NotAsked,
+    /// Not by those who hold its publisher back: they had room just now.
+    Given,
+    /// By none: it was acknowledged before.
+    Acknowledged,
+}
+
+/// What is known of a PUBLISH that is handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cleared {
+    pub(crate) clearance: Clearance,
+    /// When it came, if it has waited since.
+    pub(crate) came_at: Option<Time>,
+}
+
+impl Cleared {
+    /// Nobody was asked.
+    pub(crate) const UNASKED: Self = Self {
+        clearance: Clearance::NotAsked,
+        came_at: None,
+    };
 }
 
 /// A client that publishes.
@@ -116,7 +132,7 @@ impl Worker {
         slot: u32,
         publish: &Publish<'_>,
         alias: Option<&Rc<str>>,
-        clearance: Clearance,
+        cleared: Cleared,
     ) -> Published {
         let seen = alias.map_or(publish.topic, |topic| topic);
         if !self.may_publish(slot, seen, publish.qos, publish.retain) {
@@ -138,6 +154,7 @@ impl Worker {
             },
         };
         let client = &self.local.clients[slot as usize];
+        let came_at = cleared.came_at.unwrap_or(self.local.now);
         let publication = Publication {
             topic,
             payload: publish.payload,
@@ -151,7 +168,7 @@ impl Worker {
             expires_at: publish
                 .properties
                 .message_expiry
-                .map(|s| self.local.now.plus_secs(s)),
+                .map(|s| came_at.plus_secs(s)),
             publisher: client.session.id(),
             publisher_hash: self.publisher_hash(client),
         };
@@ -173,7 +190,7 @@ impl Worker {
                 slot,
                 can_be_told: publish.qos != QoS::AtMostOnce && !self.is_v3(slot),
             };
-            self.publish(&publication, clearance, publisher)
+            self.publish(&publication, cleared.clearance, publisher)
         };
         if publish.qos != QoS::AtMostOnce {
             let (client, out) = self.local.client_and_output(slot);

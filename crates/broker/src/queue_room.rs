@@ -4,6 +4,7 @@
 //! queue is not nearly full nothing is written here, and a publisher reads one flag. From then on the owner shows how
 //! much waits, and whoever has a message for it takes a [`Promise`] of room before its publisher is answered.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,6 +34,14 @@ pub(crate) enum Shortage {
 /// A worker whose publishers wait.
 pub(crate) type Waiter = (WorkerId, Shortage);
 
+/// A worker whose publishers waited for room that there is now.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) waiter: Waiter,
+    /// Where it is.
+    pub(crate) room: Arc<QueueRoom>,
+}
+
 /// See above.
 #[derive(Debug)]
 pub(crate) struct QueueRoom {
@@ -56,7 +65,7 @@ pub(crate) struct QueueRoom {
     /// Whether the list has anybody, for the owner to look at after each change.
     has_waiters: AtomicBool,
     /// Guards the list only: pushed to when a publisher begins to wait, taken when there is room.
-    waiters: Mutex<Vec<Waiter>>,
+    waiters: Mutex<VecDeque<Waiter>>,
 }
 
 /// What the owner's message to the others changed.
@@ -65,7 +74,7 @@ pub(crate) struct Shown {
     /// It became nearly full, or is no longer.
     pub(crate) is_turned: bool,
     /// Who waited for the room that there is now.
-    pub(crate) waiters: Vec<Waiter>,
+    pub(crate) told: Vec<Told>,
 }
 
 impl QueueRoom {
@@ -156,31 +165,48 @@ impl QueueRoom {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
-    /// A publisher of that worker waits; true if it is the first one to do so.
-    pub(crate) fn wait(&self, waiter: Waiter) -> bool {
+    /// Publishers of that worker wait.
+    pub(crate) fn wait(&self, waiter: Waiter) {
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiters.contains(&waiter) {
-            return false;
+        if !waiters.contains(&waiter) {
+            waiters.push_back(waiter);
         }
-        waiters.push(waiter);
         // The owner shows first and looks at this then; the waiter looks at what is shown after this.
         self.has_waiters.store(true, Ordering::SeqCst);
-        true
     }
 
     /// Everybody who waits.
-    pub(crate) fn take_waiters(&self) -> Vec<Waiter> {
+    pub(crate) fn take_waiters(self: &Arc<Self>) -> Vec<Told> {
         if !self.has_waiters.load(Ordering::SeqCst) {
             return Vec::new();
         }
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_waiters.store(false, Ordering::SeqCst);
-        std::mem::take(&mut *waiters)
+        let told = waiters.drain(..).map(|waiter| self.told(waiter));
+        told.collect()
+    }
+
+    /// Who has waited for longest. There may be room for one only; a worker that does not use all of it passes it on, and
+    /// one that needs more stands at the end then.
+    fn next_waiter(self: &Arc<Self>) -> Option<Told> {
+        if !self.has_waiters.load(Ordering::SeqCst) {
+            return None;
+        }
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = waiters.pop_front();
+        self.has_waiters
+            .store(!waiters.is_empty(), Ordering::SeqCst);
+        next.map(|waiter| self.told(waiter))
+    }
+
+    fn told(self: &Arc<Self>, waiter: Waiter) -> Told {
+        let room = Arc::clone(self);
+        Told { waiter, room }
     }
 
     /// Shows the queue as it is; for the owner. `holding` counts the sessions that may hold publishers.
     pub(crate) fn show(
-        &self,
+        self: &Arc<Self>,
         session: &Session,
         is_connected: bool,
         holding: &AtomicUsize,
@@ -201,23 +227,30 @@ impl QueueRoom {
         self.is_nearly_full.store(is_nearly_full, Ordering::SeqCst);
         let holds = is_connected && limits.queue_policy == QueuePolicy::Hold;
         self.holds.store(holds, Ordering::Relaxed);
-        self.count(holding);
         // Nobody waits for a client that has gone, if it is not one of several.
         let has_left = self.is_connected.swap(is_connected, Ordering::Relaxed) && !is_connected;
+        self.count(holding);
         // Whoever waits has looked at what was shown before.
-        let may_go_on = has_left || !is_nearly_full || (has_shrunk && self.has_room(0));
+        let told = if has_left || !is_nearly_full {
+            self.take_waiters()
+        } else if has_shrunk {
+            self.next_with_room().into_iter().collect()
+        } else {
+            Vec::new()
+        };
         Shown {
             is_turned: is_nearly_full != was_nearly_full,
-            waiters: if may_go_on {
-                self.take_waiters()
-            } else {
-                Vec::new()
-            },
+            told,
         }
     }
 
+    /// Who goes on if there is room now.
+    pub(crate) fn next_with_room(self: &Arc<Self>) -> Option<Told> {
+        self.has_room(0).then(|| self.next_waiter()).flatten()
+    }
+
     /// The session ends: nobody waits for it any more.
-    pub(crate) fn close(&self, holding: &AtomicUsize) -> Vec<Waiter> {
+    pub(crate) fn close(self: &Arc<Self>, holding: &AtomicUsize) -> Vec<Told> {
         self.is_nearly_full.store(false, Ordering::SeqCst);
         self.count(holding);
         self.take_waiters()
@@ -230,8 +263,10 @@ impl QueueRoom {
     }
 
     fn count(&self, holding: &AtomicUsize) {
-        let counts =
-            self.holds() || (self.is_nearly_full() && self.groups.load(Ordering::Relaxed) > 0);
+        // For members that are away nobody waits.
+        let is_member = self.groups.load(Ordering::Relaxed) > 0;
+        let is_there = self.is_connected.load(Ordering::Relaxed);
+        let counts = self.holds() || (self.is_nearly_full() && is_member && is_there);
         match (self.is_counted.swap(counts, Ordering::Relaxed), counts) {
             (false, true) => {
                 holding.fetch_add(1, Ordering::Relaxed);
@@ -258,14 +293,10 @@ impl Promise {
     }
 
     /// The message has come, or is not for the session any more; who waited for room that there is now.
-    pub(crate) fn end(self) -> Vec<Waiter> {
+    pub(crate) fn end(self) -> Option<Told> {
         let room = Arc::clone(&self.room);
         drop(self);
-        if room.has_room(0) {
-            room.take_waiters()
-        } else {
-            Vec::new()
-        }
+        room.next_with_room()
     }
 
     /// The worker of the session.

@@ -31,6 +31,14 @@ struct Chosen<'a> {
     has_room: bool,
 }
 
+/// A member that gets a message, and what that rests on.
+#[derive(Clone, Copy, Debug)]
+struct Receiver<'a> {
+    group: GroupId,
+    chosen: Chosen<'a>,
+    clearance: Clearance,
+}
+
 impl Worker {
     /// One member of the group gets the message; if it cannot take it, one other is tried. [MQTT-4.8.2-4]
     pub(crate) fn deliver_shared(
@@ -40,15 +48,26 @@ impl Worker {
         from: Option<Origin>,
         clearance: Clearance,
     ) -> Delivered {
+        // For members that are away nobody waits: that others had room says nothing of them.
+        let may_exceed = match clearance {
+            Clearance::NotAsked => false,
+            Clearance::Given => to.members.online_count() > 0,
+            Clearance::Acknowledged => true,
+        };
         let mut exclude = None;
         for _ in 0..2 {
             let Some(chosen) = self.choose(to, outgoing, exclude) else {
                 break;
             };
-            if !chosen.has_room && clearance == Clearance::NotAsked {
+            if !chosen.has_room && !may_exceed {
                 break;
             }
-            let delivered = self.deliver_member(to.group, chosen, outgoing, (from, clearance));
+            let receiver = Receiver {
+                group: to.group,
+                chosen,
+                clearance,
+            };
+            let delivered = self.deliver_member(receiver, outgoing, from);
             if !matches!(delivered, Delivered::Dropped(_)) {
                 return delivered;
             }
@@ -74,14 +93,17 @@ impl Worker {
         let cursor = self.cursors.entry(to.group).or_insert(first);
         let is_local = |member: &Member| member.session.worker == here;
         let member = to.members.pick(cursor, choice, is_local, exclude)?;
-        let bytes = published.topic.len() + published.payload.len();
-        let has_room =
-            |member: &Member| published.qos == QoS::AtMostOnce || member.room.has_room(bytes);
+        let chosen = Chosen {
+            member,
+            has_room: true,
+        };
+        if published.qos == QoS::AtMostOnce || !member.room.is_nearly_full() {
+            return Some(chosen);
+        }
+        let bytes = published.bytes_len();
+        let has_room = |member: &Member| member.room.has_room(bytes);
         if has_room(member) {
-            return Some(Chosen {
-                member,
-                has_room: true,
-            });
+            return Some(chosen);
         }
         let candidates = to.members.candidates(choice.random);
         let other = candidates
@@ -121,13 +143,15 @@ impl Worker {
 
     fn deliver_member(
         &mut self,
-        group: GroupId,
-        chosen: Chosen<'_>,
+        receiver: Receiver<'_>,
         outgoing: &mut Outgoing<'_>,
-        (from, clearance): (Option<Origin>, Clearance),
+        from: Option<Origin>,
     ) -> Delivered {
-        let Chosen { member, has_room } = chosen;
+        let Receiver { group, chosen, .. } = receiver;
+        let member = chosen.member;
+        let is_acknowledged = receiver.clearance == Clearance::Acknowledged;
         let published = outgoing.publication();
+        let is_answered = published.qos != QoS::AtMostOnce;
         // [MQTT-4.8.2-3]
         let qos = self.local.delivered_qos(published.qos, member.options.qos);
         let retain = published.retain && member.options.retain_as_published;
@@ -143,9 +167,9 @@ impl Worker {
                 retain,
                 identifiers,
                 group: Some(group),
-                is_acknowledged: clearance == Clearance::Acknowledged || !has_room,
+                is_acknowledged: is_answered && (is_acknowledged || !chosen.has_room),
             };
-            let delivered = if clearance == Clearance::Acknowledged {
+            let delivered = if is_acknowledged {
                 self.local.deliver(slot, outgoing, options)
             } else {
                 self.local.offer(slot, outgoing, options)
@@ -159,7 +183,7 @@ impl Worker {
         let is_kept = member.durable && qos != QoS::AtMostOnce;
         let origin = self.leaving(from, is_kept, outgoing, group);
         let message = Arc::clone(outgoing.message());
-        let is_promised = qos != QoS::AtMostOnce && member.room.is_nearly_full();
+        let is_promised = is_answered && member.room.is_nearly_full();
         let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
         let delivery = SharedDelivery {
             to: member.session,
@@ -188,9 +212,14 @@ impl Worker {
                 retain: delivery.retain,
                 identifiers,
                 group: Some(delivery.group),
-                is_acknowledged: true,
+                is_acknowledged: message.qos() != QoS::AtMostOnce,
             };
-            self.local.deliver(delivery.to.slot, &mut outgoing, options);
+            let slot = delivery.to.slot;
+            if options.is_acknowledged {
+                self.local.deliver(slot, &mut outgoing, options);
+            } else {
+                self.local.offer(slot, &mut outgoing, options);
+            }
             self.moved(delivery.origin);
         } else {
             self.redispatch_one(delivery.group, &mut outgoing, delivery.origin);

@@ -39,19 +39,7 @@ pub(crate) fn check(config: &Config) -> Result<(), StorageError> {
     if !is_kept || config.node.data_dir.as_os_str().is_empty() {
         return Ok(());
     }
-    let state = config.node.data_dir.join(STATE);
-    let refused = |source| {
-        let path = state.clone();
-        StorageError::Directory(OpenDirError::Io { path, source })
-    };
-    let found = state.ancestors().find(|folder| folder.exists());
-    // A relative path begins in the current folder.
-    let folder = found.filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    if !folder.is_dir() {
-        return Err(refused(io::ErrorKind::NotADirectory.into()));
-    }
-    Ok(())
+    Ok(RealDisk::check(&config.node.data_dir.join(STATE))?)
 }
 
 /// Opens the configured data directory and reads the state; none if everything is kept in memory.

@@ -9,9 +9,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod,
-    fchown, flock, fstat, fstatvfs, ftruncate, mkdirat, openat, readlinkat, renameat,
-    renameat_with, stat, unlinkat,
+    Access, AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, PROC_SUPER_MAGIC,
+    RenameFlags, Stat, Uid, accessat, fchmod, fchown, flock, fstat, fstatfs, fstatvfs, ftruncate,
+    mkdirat, openat, readlinkat, renameat, renameat_with, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -20,6 +20,10 @@ use rustix::process::geteuid;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The same of a directory.
 const FOLDER_MODE: Mode = Mode::RWXU;
+/// What a file that is replaced keeps of its mode.
+const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+/// Others than the owner may put files into a directory.
+const MODE_OF_OTHERS_WRITING: u32 = 0o022;
 /// Nothing is followed, waited for, or inherited by other programs.
 const CAREFULLY: OFlags = OFlags::NOFOLLOW
     .union(OFlags::CLOEXEC)
@@ -35,6 +39,38 @@ pub struct Folder {
     path: PathBuf,
     owner: Uid,
     group: Gid,
+    /// Nobody but its owner can have put anything into it.
+    is_closed: bool,
+}
+
+/// Whose a file is, and who may do what with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rights {
+    owner: Uid,
+    group: Gid,
+    mode: Mode,
+}
+
+impl Rights {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let found = fstat(file)?;
+        Ok(Self {
+            owner: Uid::from_raw(found.st_uid),
+            group: Gid::from_raw(found.st_gid),
+            mode: Mode::from_raw_mode(found.st_mode) & PERMISSIONS,
+        })
+    }
+
+    /// Gives them to another file, which this process has made.
+    pub(crate) fn give_to(self, file: &File) -> io::Result<()> {
+        let made = fstat(file)?;
+        let owner = (made.st_uid != self.owner.as_raw()).then_some(self.owner);
+        let group = (made.st_gid != self.group.as_raw()).then_some(self.group);
+        if owner.is_some() || group.is_some() {
+            fchown(file, owner, group)?;
+        }
+        Ok(fchmod(file, self.mode)?)
+    }
 }
 
 impl Folder {
@@ -81,8 +117,8 @@ impl Folder {
         let opened = openat(&self.file, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
         // With both flags a link is said to be no directory.
         let opened = opened.map_err(|error| match error {
-            Errno::LOOP => is_link(&path),
-            Errno::NOTDIR if self.is_link(name) => is_link(&path),
+            Errno::LOOP => is_linked_directory(&path),
+            Errno::NOTDIR if self.is_link(name) => is_linked_directory(&path),
             other => other.into(),
         })?;
         Self::of(opened, &path)
@@ -112,6 +148,7 @@ impl Folder {
             path: path.to_owned(),
             owner: Uid::from_raw(found.st_uid),
             group: Gid::from_raw(found.st_gid),
+            is_closed: found.st_mode & MODE_OF_OTHERS_WRITING == 0,
         })
     }
 
@@ -289,6 +326,18 @@ impl Folder {
         self.file.sync_all()
     }
 
+    /// Whether files can be made in it, as far as that can be told without making one.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub fn check_writable(&self) -> io::Result<()> {
+        if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
+            return Err(io::Error::other("its file system takes no files"));
+        }
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        Ok(accessat(&self.file, ".", wanted, AtFlags::empty())?)
+    }
+
     /// Bytes that are free on its file system.
     ///
     /// # Errors
@@ -313,25 +362,40 @@ impl Folder {
     }
 
     /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root can do no more to it
-    /// than before.
+    /// than before, and what stands in a directory that nobody else may write to has its owner put there.
     fn check_owner(&self, name: &OsStr, found: &Stat) -> io::Result<()> {
         let owner = Uid::from_raw(found.st_uid);
         let user = geteuid();
-        if owner == self.owner || (owner == user && !user.is_root()) {
+        let is_ours = self.owner == user && self.is_closed;
+        if owner == self.owner || is_ours || (owner == user && !user.is_root()) {
             return Ok(());
         }
         let shown = self.path.join(name);
         let shown = shown.display();
         let (own, directory) = (owner.as_raw(), self.owner.as_raw());
-        let what = format!(
-            "{shown} belongs to user {own} and its directory to user {directory}: if it is in its place, \
-             give it to that user with chown --no-dereference {directory} {shown}"
-        );
+        let what = if self.owner == user {
+            let folder = self.path.display();
+            format!(
+                "{shown} belongs to user {own}, and others may put files into its directory: if it is in its place, \
+                 close the directory with chmod go-w {folder}"
+            )
+        } else {
+            format!(
+                "{shown} belongs to user {own} and its directory to user {directory}: if it is in its place, \
+                 give it to that user with chown --no-dereference {directory} {shown}"
+            )
+        };
         Err(io::Error::new(ErrorKind::PermissionDenied, what))
     }
 
+    /// Whether a file that is made under that name now can be read by root alone: it runs this, and the directory is its own.
+    pub fn makes_for_root_alone(&self, name: &OsStr) -> bool {
+        let found = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
+        geteuid().is_root() && self.owner.is_root() && matches!(found, Err(Errno::NOENT))
+    }
+
     fn is_link(&self, name: &str) -> bool {
-        let found = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
     }
 }
@@ -354,6 +418,14 @@ fn own_link(path: &Path) -> Option<PathBuf> {
 fn is_link(path: &Path) -> io::Error {
     let what = format!(
         "{} is a symbolic link, which is not followed here; name what it leads to",
+        path.display()
+    );
+    io::Error::new(ErrorKind::InvalidInput, what)
+}
+
+fn is_linked_directory(path: &Path) -> io::Error {
+    let what = format!(
+        "{} is a symbolic link, which is not followed here; move the directory itself to its place, or mount it there",
         path.display()
     );
     io::Error::new(ErrorKind::InvalidInput, what)

@@ -2,7 +2,8 @@
 //! in the way.
 //!
 //! Invariant: nothing is opened for writing, replaced, given away or removed but what stands in the opened directory
-//! itself and belongs to its owner; no link is followed, and whatever is made is its owner's alone.
+//! itself and that nobody but its owner (or whoever the owner has given it to) can have put there; no link is followed, and
+//! whatever is made is its owner's alone.
 
 mod folder;
 mod replace;

@@ -4,14 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 
-use rustix::fs::{Mode, fchmod, fstat};
-
 use crate::Folder;
+use crate::folder::Rights;
 
 impl Folder {
     /// Replaces a file, or makes it; a reader sees the old one or the new one, and it is on the disk when this returns.
-    /// What is written stands in a file with `.new` behind its name until then. The new file belongs to the owner of the
-    /// directory and has the mode of the old one. To be called by one at a time: who takes a lock sees to that.
+    /// What is written stands in a file with `.new` behind its name until then. The new file has the owner,
+    /// the group and the mode of the old one; one that was not there belongs to the owner of the directory. To be called by one at a time: who takes a lock sees to that.
     ///
     /// # Errors
     /// The name is that of a link or of a file of somebody else; what `write` says; the disk refuses. The old file is
@@ -21,8 +20,8 @@ impl Folder {
         name: &OsStr,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mode = match self.change(name) {
-            Ok(old) => Some(fstat(&old)?.st_mode),
+        let rights = match self.change(name) {
+            Ok(old) => Some(Rights::of(&old)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
@@ -33,7 +32,7 @@ impl Folder {
             Ok(()) | Err(_) => {}
         }
         let file = self.create_new(&beside)?;
-        let written = self.fill(file, mode, write);
+        let written = self.fill(file, rights, write);
         let replaced = written.and_then(|()| self.rename(&beside, name));
         if replaced.is_err() {
             // The error that matters is the first one.
@@ -46,15 +45,17 @@ impl Folder {
     fn fill(
         &self,
         file: File,
-        mode: Option<u32>,
+        rights: Option<Rights>,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> io::Result<()> {
-        self.give(&file)?;
+        if rights.is_none() {
+            self.give(&file)?;
+        }
         let mut to = BufWriter::new(file);
         write(&mut to)?;
         to.flush()?;
-        if let Some(mode) = mode {
-            fchmod(to.get_ref(), Mode::from_raw_mode(mode))?;
+        if let Some(rights) = rights {
+            rights.give_to(to.get_ref())?;
         }
         to.get_ref().sync_all()
     }

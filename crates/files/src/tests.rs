@@ -200,3 +200,35 @@ fn root_touches_nothing_that_is_not_the_owners() {
     let victim = fs::metadata(place.victim()).unwrap();
     assert_eq!((victim.uid(), victim.len()), (0, 9));
 }
+
+/// A broker that runs as somebody else reads what root keeps for it.
+#[test]
+fn what_root_replaces_in_a_directory_of_its_own_stays_whose_it_was() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let place = Place::new("kept");
+    let path = place.inside().join(NAME);
+    let rights = || {
+        let found = fs::metadata(&path).unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o777)
+    };
+    for (owner, mode) in [(0, 0o640), (OWNER, 0o600)] {
+        fs::write(&path, "old").unwrap();
+        chown(&path, Some(owner), Some(OWNER)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let folder = place.folder();
+        assert!(!folder.makes_for_root_alone(OsStr::new(NAME)));
+        replace(&folder, "new").unwrap();
+        assert_eq!(rights(), (owner, OWNER, mode));
+    }
+    assert!(place.folder().makes_for_root_alone(OsStr::new("other")));
+    // Somebody else may have put it there.
+    fs::set_permissions(place.inside(), fs::Permissions::from_mode(0o775)).unwrap();
+    let error = replace(&place.folder(), "newer").unwrap_err().to_string();
+    assert!(
+        error.contains("close the directory with chmod go-w"),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}

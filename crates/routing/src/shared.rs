@@ -173,11 +173,6 @@ impl<M: Destination> Group<M> {
         self.strategy
     }
 
-    /// Chooses differently from now on.
-    pub const fn set_strategy(&mut self, strategy: Strategy) {
-        self.strategy = strategy;
-    }
-
     /// Adds a member; one with the same key is replaced and returned.
     pub fn add(&mut self, member: M, online: bool) -> Option<M> {
         let key = member.key();

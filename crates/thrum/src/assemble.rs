@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use thrum_access::Gatekeeper;
+use thrum_auth::AuthService;
 use thrum_auth::config::{AclConfig, DeniedPublish, PartialSubscription, RuleOrder};
-use thrum_auth::{AuthService, Settings};
 use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
 
 use crate::command::failure::{Lines, with_causes};
@@ -20,16 +19,13 @@ const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Node {
     broker: Broker,
     auth: Arc<AuthService>,
-    /// What authentication runs with.
-    in_force: Settings,
-    /// The same for whoever hears of changes.
+    /// `[acl]` as it is in force, for whoever hears of changes.
     acl: Arc<Mutex<AclConfig>>,
 }
 
 /// What a broker has read before it takes its data directory and opens its ports.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    settings: Settings,
     auth: Arc<AuthService>,
     warnings: Vec<String>,
 }
@@ -65,16 +61,13 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
         return Err(Lines(problems));
     }
     let mut warnings = checked.warnings;
+    warnings.extend(auth.warnings());
     // Alone it has been refused.
     if let Some(missing) = settings.missing_store() {
         tracing::warn!("{missing}");
         warnings.push(missing);
     }
-    Ok(Prepared {
-        settings,
-        auth,
-        warnings,
-    })
+    Ok(Prepared { auth, warnings })
 }
 
 /// Starts a broker with all its parts.
@@ -82,13 +75,12 @@ pub(crate) fn prepare(config: &Config) -> Result<Prepared, Lines> {
 /// # Errors
 /// What the broker could not get from the system.
 pub(crate) fn start(config: &Config, prepared: Prepared) -> anyhow::Result<Node> {
-    let (in_force, auth) = (prepared.settings, prepared.auth);
+    let auth = prepared.auth;
     let broker = Broker::start(config.broker(), access(&auth, &config.acl))?;
     let node = Node {
         acl: Arc::new(Mutex::new(config.acl.clone())),
         broker,
         auth,
-        in_force,
     };
     node.follow();
     Ok(node)
@@ -111,27 +103,20 @@ impl Node {
     /// # Errors
     /// What cannot be taken over; then everything stays as it was.
     pub(crate) fn reload(&mut self, config: &Config) -> anyhow::Result<Vec<String>> {
-        let fresh = config.access();
-        self.auth.reload(&fresh)?;
-        match self.broker.reload(&config.broker()) {
-            // The next change stands behind this one.
-            Ok((waiting, _)) => {
-                self.in_force = fresh;
-                self.acl
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone_from(&config.acl);
-                let handle = self.broker.access_handle();
-                settle(handle.set(access(&self.auth, &config.acl)));
-                Ok(waiting)
-            }
-            Err(error) => {
-                self.auth.reload(&self.in_force).with_context(|| {
-                    format!("{error}; and the users and rules of before cannot be read any more")
-                })?;
-                Err(error.into())
-            }
-        }
+        let rights = self.auth.prepare(&config.access())?;
+        let listeners = self.broker.prepare(&config.broker())?;
+        // Nothing is refused from here on: what is withdrawn from clients cannot be given back.
+        self.acl
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&config.acl);
+        // Before a new listener opens.
+        self.auth.put_in_force(rights);
+        let (waiting, _) = self.broker.put_in_force(listeners);
+        // Listeners decide as well about clients that are here. Once this is settled all of it is.
+        let handle = self.broker.access_handle();
+        settle(handle.set(access(&self.auth, &config.acl)));
+        Ok(waiting)
     }
 
     /// Reads files of TLS again that have changed.

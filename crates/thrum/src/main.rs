@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use command::failure::with_causes;
 use command::{Cli, Failure};
 
 fn main() -> ExitCode {
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Without a standard error there is nobody left to tell.
-            writeln!(std::io::stderr(), "error: {error:#}").ok();
+            let said = with_causes(error.as_ref());
+            writeln!(std::io::stderr(), "error: {said}").ok();
             let code = error
                 .downcast_ref()
                 .map_or(1, |_: &Failure| Failure::EXIT_CODE);

@@ -181,6 +181,35 @@ fn import_of_a_file_that_mosquitto_refuses_prints_all_errors_and_fails() {
 }
 
 #[test]
+fn an_error_of_toml_shows_no_secret() {
+    let folder = folder("toml_secret");
+    for text in [
+        "[auth.http.a.headers]\nAuthorization = \"Bearer s3cret\n",
+        "auth.http.a.headers = { Authorization = \"Bearer s3cret\" \n",
+    ] {
+        std::fs::write(folder.join("thrum.toml"), text).unwrap();
+        let output = run(&folder, &["config", "check", "-c", "thrum.toml"], &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("thrum.toml:") && said.contains("= ..."),
+            "{said}"
+        );
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
+fn an_import_to_a_hyphen_is_printed() {
+    let folder = folder("import_hyphen");
+    std::fs::write(folder.join("m.conf"), "listener 1883\n").unwrap();
+    let args = ["config", "import", "mosquitto", "m.conf", "-o", "-"];
+    let output = run(&folder, &args, &[]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("[listeners.mqtt]"), "{printed}");
+    assert!(!folder.join("-").exists());
+}
+
+#[test]
 fn dynamic_security_of_mosquitto_becomes_users() {
     let folder = folder("import_dynsec");
     let text = r#"{"defaultACLAccess": {"publishClientReceive": true},
@@ -191,6 +220,8 @@ fn dynamic_security_of_mosquitto_becomes_users() {
             {"acltype": "subscribePattern", "topic": "a b/%u/#", "allow": true},
             {"acltype": "publishClientSend", "topic": "100%", "allow": true}]}]}"#;
     std::fs::write(folder.join("d.json"), text).unwrap();
+    // Root is told of a file that root alone could read.
+    std::fs::write(folder.join("u.jsonl"), "").unwrap();
     let import = [
         "users",
         "import",

@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "other tests revoke")]
 mod authority;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -90,6 +91,27 @@ fn files_of_tls_that_serve_cannot_use_are_refused() {
 }
 
 #[test]
+fn a_listener_that_would_have_no_tls_though_some_is_set_up_is_refused() {
+    let folder = folder("tls-missing");
+    for (listeners, words) in [
+        (
+            "a = { bind = \"127.0.0.1:0\" }\nb = { bind = \"127.0.0.1:0\", tls_from = \"a\" }",
+            "listener \"b\": tls_from names the listener \"a\", which has no certificate",
+        ),
+        (
+            "a = { bind = \"127.0.0.1:0\", tls.ca = \"ca.pem\", tls.client_cert = \"required\" }",
+            "listener \"a\": tls.ca means nothing without tls.cert",
+        ),
+        (
+            "a = { bind = \"127.0.0.1:0\", tls.chain = \"chain.pem\" }",
+            "listener \"a\": tls.chain means nothing without tls.cert",
+        ),
+    ] {
+        check_refused(&folder, &format!("[listeners]\n{listeners}\n"), &[words]);
+    }
+}
+
+#[test]
 fn rules_that_serve_cannot_use_are_refused_with_their_place() {
     let folder = folder("rules");
     check_refused(
@@ -159,6 +181,66 @@ fn all_that_is_wrong_in_all_files_is_told_at_once() {
         "the data directory file/state",
     ];
     check_refused(&folder, &config, &wrong);
+}
+
+#[test]
+fn a_data_directory_that_serve_cannot_take_is_refused() {
+    let folder = folder("data_dir");
+    let link = |text: &str| {
+        std::fs::create_dir_all(folder.join("linked")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", folder.join("linked/state")).unwrap();
+        with(text)
+    };
+    check_refused(
+        &folder,
+        &link("node.data_dir = \"linked\""),
+        &[
+            "linked/state is a symbolic link",
+            "move the directory itself to its place, or mount it there",
+        ],
+    );
+    std::fs::write(
+        folder.join("thrum.toml"),
+        with("node.data_dir = \"/proc/nope/x\""),
+    )
+    .unwrap();
+    for command in ["config check", "serve"] {
+        let words = command.split(' ').chain(["-c", "thrum.toml"]);
+        let output = run(&folder, &words.collect::<Vec<_>>());
+        assert!(
+            said(&output).contains("/proc/nope/x/state"),
+            "{}",
+            said(&output)
+        );
+        assert_eq!(output.status.code(), Some(2), "{command}");
+    }
+}
+
+#[test]
+fn a_user_store_that_is_open_or_empty_fails_a_strict_check() {
+    let folder = folder("store_warned");
+    let store = folder.join("users.jsonl");
+    std::fs::write(&store, "").unwrap();
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o666)).unwrap();
+    std::fs::write(
+        folder.join("thrum.toml"),
+        with("auth.users = \"users.jsonl\""),
+    )
+    .unwrap();
+    let strict = run(
+        &folder,
+        &["config", "check", "--strict", "-c", "thrum.toml"],
+    );
+    let said = said(&strict);
+    assert!(
+        said.contains("error: everybody on this machine may read"),
+        "{said}"
+    );
+    assert!(
+        said.contains("error: there is a user store with nobody in it"),
+        "{said}"
+    );
+    assert_eq!(strict.status.code(), Some(2));
 }
 
 #[test]

@@ -304,6 +304,50 @@ fn a_reload_takes_over_a_valid_file_and_keeps_the_old_one_over_an_invalid_one() 
 }
 
 #[test]
+fn a_reload_that_is_refused_takes_nothing_from_anybody() {
+    let file = folder("reload_refused").join("thrum.toml");
+    let bind = "[listeners.mqtt]\nbind = \"127.0.0.1:0\"\n";
+    let acl = |rule: &str| format!("[acl]\nrules = [{rule}\"allow all pubsub #\"]\n");
+    let base = format!("auth.anonymous = true\n{bind}");
+    std::fs::write(&file, format!("{base}{}", acl(""))).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    let (mut client, answer) = ask(broker.address(), &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    client.write_all(b"\x82\x0b\0\x01\0\x06open/#\0").unwrap();
+    let mut granted = [0; 5];
+    client.read_exact(&mut granted).unwrap();
+    assert_eq!(granted, *b"\x90\x03\0\x01\0");
+
+    let denied = acl("\"deny all pubsub open/#\", ");
+    let tls = "[listeners.tls]\nbind = \"127.0.0.1:0\"\ntls.cert = \"/nope.pem\"\n";
+    std::fs::write(&file, format!("{base}{tls}{denied}")).unwrap();
+    broker.signal(Signal::HUP);
+    loop {
+        let line = broker.log.recv_timeout(PATIENCE).unwrap();
+        assert!(!line.contains("subscriptions ended"), "{line}");
+        if line.contains("configuration not reloaded") {
+            break;
+        }
+    }
+    client.write_all(b"\x30\x08\0\x06open/1").unwrap();
+    let mut message = [0; 10];
+    client.read_exact(&mut message).unwrap();
+    assert_eq!(message, *b"\x30\x08\0\x06open/1");
+}
+
+#[test]
+fn the_log_names_who_is_refused() {
+    let file = folder("refused_log").join("thrum.toml");
+    let text =
+        "auth.anonymous = true\nauth.client_id = \"b*\"\nlisteners.mqtt.bind = \"127.0.0.1:0\"\n";
+    std::fs::write(&file, text).unwrap();
+    let broker = Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    ask::<4>(broker.address(), &CONNECT_V3);
+    let line = broker.logged("connection refused");
+    assert!(line.contains("client_id=\"a\""), "{line}");
+}
+
+#[test]
 fn a_reload_changes_the_level_of_the_log() {
     let file = folder("reload_level").join("thrum.toml");
     let bind = "listeners.mqtt.bind = \"127.0.0.1:0\"\n";

@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
     decoys: Option<Decoys>,
     /// Rules of groups and roles that clients without rules of their own have in common. Guards the map only.
     shared: Mutex<BTreeMap<Membership, Arc<Rules>>>,
+    /// What the administrator may not have meant.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Roles and groups of a client.
@@ -199,8 +201,17 @@ impl Backend for Users {
 }
 
 fn load(path: &Path) -> Result<Loaded, String> {
+    if path.is_symlink() && !path.exists() {
+        let shown = path.display();
+        return Err(format!(
+            "the user store {shown} is a link that leads nowhere: without it clients would need no credentials; mend or remove it"
+        ));
+    }
     let store = users::read(path).map_err(|error| error.to_string())?;
-    warn_of(path, &store);
+    let warnings = warnings(path, &store);
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
     let hashes = store.users().filter_map(|(_, user)| user.password.clone());
     let hashes = hashes.take(DECOYS_MAX).collect();
     let credential = store.users().find_map(|(_, user)| user.scram.as_ref());
@@ -210,17 +221,24 @@ fn load(path: &Path) -> Result<Loaded, String> {
         decoys,
         shared: Mutex::default(),
         store,
+        warnings,
     })
 }
 
-/// Says what the administrator may not have meant.
-fn warn_of(path: &Path, store: &UserStore) {
+/// What the administrator may not have meant.
+fn warnings(path: &Path, store: &UserStore) -> Vec<String> {
     let shown = path.display();
+    let mut warnings = Vec::new();
     if thrum_files::is_open_to_others(path) {
-        tracing::warn!(path = %shown, "everybody on this machine may read or change the user store: chmod 600 closes it");
+        warnings.push(format!(
+            "everybody on this machine may read or change the user store {shown}: chmod 600 closes it"
+        ));
     }
     if store.users().len() == 0 && path.exists() {
-        tracing::warn!(path = %shown, "there is a user store with nobody in it: no user of it can log in, and clients \
-             without credentials are admitted as auth.anonymous says; thrum users add NAME adds a user");
+        warnings.push(format!(
+            "there is a user store with nobody in it, {shown}: no user of it can log in, and clients without credentials \
+             are admitted as auth.anonymous says; thrum users add NAME adds a user"
+        ));
     }
+    warnings
 }

@@ -69,9 +69,13 @@ struct Shared {
     /// By the names of backends, kept over reloads.
     counters: Mutex<BTreeMap<String, Arc<Counters>>>,
     totals: Totals,
-    /// Guards the list; held while its members are called, which must not add to it.
+    /// Guards the list; held while the policy is made anew and the members are called, so that the last change is the last
+    /// one that they hear of. They must not add to it.
     on_change: Mutex<Vec<OnChange>>,
 }
+
+/// New settings that were found good, and are not in force.
+pub struct Reload(Arc<State>);
 
 #[derive(Default)]
 struct Totals {
@@ -124,6 +128,15 @@ impl AuthService {
     /// # Errors
     /// Everything that is wrong with them; the old ones stay in force then.
     pub fn reload(&self, settings: &Settings) -> Result<(), StartError> {
+        self.put_in_force(self.prepare(settings)?);
+        Ok(())
+    }
+
+    /// Reads all files of new settings. Nothing changes by it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn prepare(&self, settings: &Settings) -> Result<Reload, StartError> {
         let state = {
             let _in_runtime = self.runtime.as_ref().map(Runtime::enter);
             let counters = |name: &str| counters_of(&self.shared.counters, name);
@@ -133,9 +146,13 @@ impl AuthService {
         if let Some(gone) = state.store_that_is_gone(&self.shared.state()) {
             return Err(StartError::Settings(vec![gone]));
         }
+        Ok(Reload(state))
+    }
+
+    /// Takes new settings, and tells everybody.
+    pub fn put_in_force(&self, Reload(state): Reload) {
         *write(&self.shared.state) = state;
         self.shared.changed();
-        Ok(())
     }
 
     /// Rules for everybody and what goes with them, as they are now.
@@ -152,6 +169,13 @@ impl AuthService {
     /// Whether anybody has set up users or backends.
     pub fn has_users(&self) -> bool {
         self.shared.state().has_users()
+    }
+
+    /// What works, but not as it is probably meant: a user store that everybody may read. It is in the log as well.
+    pub fn warnings(&self) -> Vec<String> {
+        let state = self.shared.state();
+        let users = state.users.as_ref();
+        users.map_or_else(Vec::new, |users| users.loaded().warnings.clone())
     }
 
     /// Calls when users, files or settings have changed: the policy may be another one, and each client's
@@ -305,6 +329,12 @@ impl fmt::Debug for AuthService {
     }
 }
 
+impl fmt::Debug for Reload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Reload")
+    }
+}
+
 impl Shared {
     fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
@@ -321,11 +351,12 @@ impl Shared {
 
     /// Makes the policy anew and tells everybody.
     fn changed(&self) {
+        let calls = self.on_change.lock();
+        let calls = calls.unwrap_or_else(PoisonError::into_inner);
         let state = self.state();
         let policy = state.policy.policy(state.has_users());
         *write(&self.policy) = Arc::new(policy);
-        let calls = self.on_change.lock();
-        for call in calls.unwrap_or_else(PoisonError::into_inner).iter() {
+        for call in calls.iter() {
             call();
         }
     }

@@ -118,13 +118,7 @@ impl State {
                 Err(error) => bad(&link.name, error),
             }
         }
-        match self.policy.reread() {
-            Ok(is_new) => has_changed | is_new,
-            Err(error) => {
-                bad("acl", error);
-                has_changed
-            }
-        }
+        self.policy.reread(|error| bad("acl", error)) | has_changed
     }
 
     /// Who a client is that was let in, and what is its own.

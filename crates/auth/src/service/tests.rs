@@ -1,6 +1,7 @@
 //! What the broker is told.
 
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
 
 use thrum_access::{Admission, Denial, Method, Secret};
@@ -9,7 +10,7 @@ use thrum_codec::{ReasonCode, Version};
 use super::fake::{Fake, Says};
 use super::link::Link;
 use super::*;
-use crate::config::Anonymous;
+use crate::config::{Anonymous, DefaultAccess};
 use crate::users::{Group, LockedStore, PasswordHash, Role, RuleList, User};
 
 fn login(username: Option<&str>, password: Option<&str>) -> Login {
@@ -562,4 +563,77 @@ fn who_cannot_be_asked_about_a_client_says_so_and_not_that_nothing_has_changed()
     service.refresh(Arc::new(identity), reply);
     let denial = denial(answer.recv().unwrap());
     assert_eq!(denial.reason, ReasonCode::ServerUnavailable);
+}
+
+#[test]
+fn what_is_prepared_is_in_force_once_it_is_put_there() {
+    let service = Service::start("prepared", |_| {});
+    let denying = with_default(&service, DefaultAccess::Deny);
+    let allowing = with_default(&service, DefaultAccess::Allow);
+    service.service.reload(&denying).unwrap();
+    let prepared = service.service.prepare(&allowing).unwrap();
+    assert!(!service.service.policy().allows_by_default);
+    service.service.put_in_force(prepared);
+    assert!(service.service.policy().allows_by_default);
+}
+
+fn with_default(service: &Service, default: DefaultAccess) -> Settings {
+    let mut settings = service.settings.clone();
+    settings.acl.default = default;
+    settings
+}
+
+#[test]
+fn a_policy_stays_until_everybody_has_heard_of_it() {
+    let service = Service::start("order", |_| {});
+    let (told, hears) = mpsc::channel();
+    let (go_on, waits) = mpsc::channel::<()>();
+    let waits = Mutex::new(waits);
+    service.service.on_change(Box::new(move || {
+        told.send(()).unwrap();
+        waits.lock().unwrap().recv().unwrap();
+    }));
+    let denying = with_default(&service, DefaultAccess::Deny);
+    let allowing = with_default(&service, DefaultAccess::Allow);
+    let auth = &service.service;
+    std::thread::scope(|scope| {
+        scope.spawn(|| auth.reload(&denying).unwrap());
+        hears.recv().unwrap();
+        scope.spawn(|| auth.reload(&allowing).unwrap());
+        while auth.shared.state().settings.acl.default != DefaultAccess::Allow {
+            std::thread::yield_now();
+        }
+        for _ in 0..1000 {
+            assert!(!auth.policy().allows_by_default);
+            std::thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+        go_on.send(()).unwrap();
+    });
+    assert!(auth.policy().allows_by_default);
+}
+
+#[test]
+fn a_store_that_is_a_link_to_nowhere_is_an_error() {
+    let service = Service::start("dangling", |_| {});
+    let file = service.settings.users_file().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    let error = AuthService::start(&service.settings).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("is a link that leads nowhere"), "{error}");
+}
+
+#[test]
+fn a_store_that_is_open_or_empty_is_warned_of() {
+    let service = Service::start("warned", |store| {
+        store.set_user("alice", alice());
+    });
+    assert!(service.service.warnings().is_empty());
+    let file = service.settings.users_file().unwrap();
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let warnings = AuthService::start(&service.settings).unwrap().warnings();
+    assert!(warnings[0].contains("everybody on this machine may read"));
+    assert!(warnings[1].contains("a user store with nobody in it"));
 }

@@ -23,8 +23,8 @@ pub struct LimitsConfig {
     #[schemars(range(min = 1))]
     pub connections: u32,
     /// Sessions that outlive their connection, those of connected clients among them; a client that would begin one more is
-    /// refused (0x97), and one that has a session gets it. Default `1_000_000`, as `connections`: some hundred bytes for
-    /// each, without its queue.
+    /// refused (0x97), and one that has a session gets it. 0 refuses all of them. Default `1_000_000`, as `connections`: some
+    /// hundred bytes for each, without its queue.
     pub sessions: u32,
     /// New connections accepted a second; what is not used is saved up for a second, and connections beyond wait in
     /// the backlog of the system. 0 is no limit. Default `10_000`:

@@ -18,10 +18,13 @@ const WARNING_PART: u64 = 3;
 /// What was seen of the files of all listeners, and of the certificates in them.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateWatch {
-    listeners: BTreeMap<String, Files>,
+    listeners: CertificateFiles,
     /// What was said of the certificate in a file that ends then.
     said: BTreeMap<PathBuf, (u64, Age)>,
 }
+
+/// What the files of each listener were when they were looked at.
+pub(crate) type CertificateFiles = BTreeMap<String, Files>;
 
 /// The files of one listener.
 #[derive(Debug, Default)]
@@ -41,7 +44,7 @@ enum Age {
 
 impl CertificateWatch {
     /// What the files are now; to be looked at before they are read, so that no change is missed.
-    pub(crate) fn files_of(config: &Config) -> BTreeMap<String, Files> {
+    pub(crate) fn files_of(config: &Config) -> CertificateFiles {
         let stamps = |tls| Files {
             stamps: stamps(tls),
             failure: None,
@@ -57,7 +60,7 @@ impl CertificateWatch {
     /// All files were read.
     pub(crate) fn have_been_read(
         &mut self,
-        files: BTreeMap<String, Files>,
+        files: CertificateFiles,
         standing: &Standing,
         now: Time,
     ) {

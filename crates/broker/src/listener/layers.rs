@@ -7,7 +7,9 @@ use thrum_transport::{
 };
 
 use super::StartError;
-use crate::config::{ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport};
+use crate::config::{
+    CertificateName, ClientCert, Config, ListenerConfig, TlsConfig, TlsVersion, Transport,
+};
 
 /// The TLS that holds for a listener: its own, or that of the listener it names.
 pub(super) fn tls_of<'c>(
@@ -32,12 +34,7 @@ pub(super) fn acceptor(
         listener: name.to_owned(),
         cause,
     };
-    if !listener.tls_from.is_empty() && !config.listeners.contains_key(&listener.tls_from) {
-        return Err(refused(format!(
-            "tls_from names no listener: there is no {:?}",
-            listener.tls_from
-        )));
-    }
+    check_certificates(config, listener).map_err(refused)?;
     if listener.accept_protocol_versions.is_empty() {
         let cause = "accept_protocol_versions names no version; leave it out to accept all of them";
         return Err(refused(cause.to_owned()));
@@ -54,6 +51,47 @@ pub(super) fn acceptor(
         Some(before) => before.renewed(tls, websocket),
     };
     acceptor.map_err(|error| refused(error.to_string()))
+}
+
+/// A listener that is to have TLS has a certificate: it would be an open one else.
+fn check_certificates(config: &Config, listener: &ListenerConfig) -> Result<(), String> {
+    let from = &listener.tls_from;
+    if !from.is_empty() {
+        let Some(other) = config.listeners.get(from) else {
+            return Err(format!("tls_from names no listener: there is no {from:?}"));
+        };
+        if !other.tls.is_on() {
+            return Err(format!(
+                "tls_from names the listener {from:?}, which has no certificate: set tls.cert there"
+            ));
+        }
+    }
+    let key = key_of_tls(&listener.tls);
+    match key.filter(|_| !listener.tls.is_on()) {
+        None => Ok(()),
+        Some(key) if from.is_empty() => Err(format!(
+            "{key} means nothing without tls.cert, and the listener has no TLS: set tls.cert"
+        )),
+        Some(key) => Err(format!(
+            "{key} means nothing beside tls_from: it holds what the listener {from:?} has; set it there"
+        )),
+    }
+}
+
+/// The first key that has a meaning beside a certificate only.
+fn key_of_tls(tls: &TlsConfig) -> Option<&'static str> {
+    let is_set = |path: &Path| !path.as_os_str().is_empty();
+    let keys = [
+        ("tls.ca", is_set(&tls.ca)),
+        ("tls.client_cert", tls.client_cert == ClientCert::Optional),
+        ("tls.crl", !tls.crl.is_empty()),
+        ("tls.username", tls.username != CertificateName::None),
+        ("tls.key", is_set(&tls.key)),
+        ("tls.chain", is_set(&tls.chain)),
+        ("tls.sni", !tls.sni.is_empty()),
+        ("tls.min_version", tls.min_version != TlsVersion::V12),
+    ];
+    keys.into_iter().find_map(|(key, is)| is.then_some(key))
 }
 
 /// In the words of who sets TLS up.

@@ -22,7 +22,7 @@ use mio::{Interest, Registry, Token};
 use rustix::net::SocketFlags;
 use thrum_protocol::Time;
 
-pub(crate) use certificates::CertificateWatch;
+pub(crate) use certificates::{CertificateFiles, CertificateWatch};
 pub(crate) use gate::Gate;
 pub(crate) use gates::{Gates, Numbered};
 pub(crate) use plan::{Change, Plan, Standing};

@@ -126,8 +126,9 @@ impl Standing {
             && self.configs.iter().any(is_same)
         {
             let acceptor = match tls {
-                None => None,
-                Some(_) => Some(self.renewed(config, (name, listener))?),
+                // Where it names another listener, that one may have none any more.
+                None if listener.tls_from.is_empty() => None,
+                None | Some(_) => Some(self.renewed(config, (name, listener))?),
             };
             return Ok(ItsGate {
                 gate: Arc::clone(before),

@@ -12,6 +12,7 @@ use thrum_protocol::server::Handshake;
 use thrum_protocol::{Time, Violation};
 
 use super::answers::AnswerTo;
+use super::handshake::Applicant;
 use super::input::Next;
 use super::judging::{Judge, shows_something};
 use super::lifecycle::Ending;
@@ -51,6 +52,19 @@ pub(crate) struct Claim {
     has_secret: bool,
     /// Of the access that it is judged by.
     generation: u64,
+}
+
+impl Claim {
+    /// The user name that the client claims.
+    pub(super) fn username(&self) -> Option<&str> {
+        self.username.as_deref()
+    }
+
+    /// The client has shown that it is who it says. A token of one user proves nothing about another whose name was sent
+    /// with it; without a name in CONNECT there is no password to guess.
+    fn is_proved(&self, identity: &Identity) -> bool {
+        self.has_secret && (self.username.is_none() || self.username == identity.username)
+    }
 }
 
 /// A client that may come in.
@@ -111,7 +125,7 @@ impl Worker {
     /// What the client shows.
     fn login(&mut self, key: u32, connect: &Connect<'_>, handshake: &Handshake) -> Login {
         let connection = &self.local.connections[key as usize];
-        let (number, address) = (connection.gate, connection.peer.address());
+        let (number, address) = (connection.gate, connection.peer.own_address());
         let known = match &connection.phase {
             Phase::Handshake(certificate) => certificate.clone(),
             _ => None,
@@ -155,7 +169,8 @@ impl Worker {
         let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
             let what = "no enhanced authentication is set up";
             let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
-            self.refuse_pending(key, &handshake, &violation);
+            let user = login.identity.username.as_deref();
+            self.refuse_pending(key, (&handshake, user), &violation);
             return;
         };
         let claim = Claim {
@@ -202,7 +217,7 @@ impl Worker {
         };
         match answer {
             Answer::Admit(admission) => {
-                if claim.has_secret {
+                if claim.is_proved(&admission.identity) {
                     let client_id = sent_client_id(&handshake);
                     self.login_succeeded(key, client_id, claim.username.as_deref());
                 }
@@ -218,7 +233,8 @@ impl Worker {
             }
             Answer::Deny(denial) => {
                 self.note_denial(key, (&handshake, &claim), &denial);
-                self.deny(key, &handshake, &denial);
+                let user = claim.username.as_deref();
+                self.deny(key, (&handshake, user), &denial);
             }
             Answer::Challenge { data, exchange } => {
                 self.challenge(key, (handshake, claim), &data, exchange);
@@ -249,26 +265,30 @@ impl Worker {
         }
     }
 
-    fn deny(&mut self, key: u32, handshake: &Handshake, denial: &Denial) {
+    fn deny(&mut self, key: u32, (handshake, user): (&Handshake, Option<&str>), denial: &Denial) {
         if self.may_log() {
             let peer = self.local.connections[key as usize].peer;
             let client_id = handshake.client_id();
-            tracing::info!(%peer, client_id, reason = %denial.detail, "not admitted");
+            tracing::info!(%peer, client_id, user, reason = %denial.detail, "not admitted");
         }
         let violation = Violation::new(denial.reason, denial.what);
-        self.refuse_pending(key, handshake, &violation);
+        self.refuse_pending(key, (handshake, user), &violation);
     }
 
     /// CONNACK with an error for a client whose CONNECT is no longer at hand.
     pub(super) fn refuse_pending(
         &mut self,
         key: u32,
-        handshake: &Handshake,
+        (handshake, user): (&Handshake, Option<&str>),
         violation: &Violation,
     ) {
         let out = &mut self.local.connections[key as usize].out;
         handshake.refuse(violation, out);
-        self.refused(key, violation);
+        let applicant = Applicant {
+            client_id: Some(handshake.client_id()),
+            user,
+        };
+        self.refused(key, applicant, violation);
     }
 
     /// A client that is not in yet has some time left.
@@ -298,7 +318,8 @@ impl Worker {
             .and_then(|()| self.may_enter(key, &handshake, identity))
             .and_then(|()| self.mount(key, &mut handshake, identity));
         if let Err(violation) = may_be {
-            self.refuse_pending(key, &handshake, &violation);
+            let user = identity.username.as_deref();
+            self.refuse_pending(key, (&handshake, user), &violation);
             return Next::Stop;
         }
         match self.will_question(&handshake, &admitted.admission) {

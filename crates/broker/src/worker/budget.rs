@@ -88,6 +88,8 @@ pub(super) struct Budget {
     look_at: u64,
     portion: Share,
     reading: Share,
+    /// Of publishers that were held back.
+    going_on: Share,
 }
 
 impl Worker {
@@ -105,6 +107,18 @@ impl Worker {
         let end = self.local.work + budget.limits.portion_units;
         budget.portion = Share::until(end);
         budget.look_at = budget.look_at.min(end);
+    }
+
+    /// Publishers that were held back go on; each has a portion of a connection, and all together one.
+    pub(super) fn begin_going_on(&mut self) {
+        let end = self.local.work + self.budget.limits.portion_units;
+        self.budget.going_on = Share::until(end);
+    }
+
+    /// No more of them go on in this turn.
+    pub(super) fn is_going_on_over(&self) -> bool {
+        let share = &self.budget.going_on;
+        share.is_over || self.local.work >= share.units_end
     }
 
     /// The portion is used up: what is left waits for the next turn.
@@ -125,6 +139,7 @@ impl Worker {
         let budget = &mut self.budget;
         budget.portion.look(work, now, PORTION_TIME);
         budget.reading.look(work, now, READING_TIME);
+        budget.going_on.look(work, now, PORTION_TIME);
         let next = work + LOOK_UNITS;
         budget.look_at = if budget.portion.is_over {
             work

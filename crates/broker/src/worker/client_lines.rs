@@ -19,6 +19,11 @@ pub(super) struct ClientLines {
 }
 
 impl ClientLines {
+    /// Whether one more may be written.
+    fn has_room(&self, now: Time, most: u32) -> bool {
+        self.written < most || now.since(self.second) >= Duration::from_secs(1)
+    }
+
     /// Whether one more may be written; then it tells how many were left out before it.
     fn admit(&mut self, now: Time, most: u32) -> Option<u64> {
         if now.since(self.second) >= Duration::from_secs(1) {
@@ -40,13 +45,26 @@ impl Worker {
         self.local.settings.client_lines > 0
     }
 
+    /// The next client that comes or goes has a line.
+    pub(super) fn has_room_for_client_line(&self) -> bool {
+        self.has_client_lines()
+            && self
+                .client_lines
+                .has_room(self.local.now, self.client_lines_max())
+    }
+
+    /// Lines of this worker in a second.
+    fn client_lines_max(&self) -> u32 {
+        let workers = u32::try_from(self.node.workers()).unwrap_or(1);
+        self.local.settings.client_lines.div_ceil(workers)
+    }
+
     /// Whether a line may be written now. What was left out before it is told first.
     fn may_write_client_line(&mut self) -> bool {
         if !self.has_client_lines() {
             return false;
         }
-        let workers = u32::try_from(self.node.workers()).unwrap_or(1);
-        let most = self.local.settings.client_lines.div_ceil(workers);
+        let most = self.client_lines_max();
         let Some(left_out) = self.client_lines.admit(self.local.now, most) else {
             self.local.row().add(Counter::ClientLinesLeftOut, 1);
             return false;
@@ -123,7 +141,9 @@ mod tests {
         let mut lines = ClientLines::default();
         let at = |millis: u64| Time::from_millis(10_000 + millis);
         assert_eq!(lines.admit(at(0), 2), Some(0));
+        assert!(lines.has_room(at(1), 2));
         assert_eq!(lines.admit(at(1), 2), Some(0));
+        assert!(!lines.has_room(at(2), 2) && lines.has_room(at(1000), 2));
         assert_eq!(lines.admit(at(2), 2), None);
         assert_eq!(lines.admit(at(999), 2), None);
         assert_eq!(lines.admit(at(1000), 2), Some(2));

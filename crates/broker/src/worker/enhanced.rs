@@ -25,7 +25,7 @@ impl Worker {
     ) {
         let connection = &mut self.local.connections[key as usize];
         if let Err(violation) = handshake.challenge(data, &mut connection.out) {
-            self.refuse_pending(key, &handshake, &violation);
+            self.refuse_pending(key, (&handshake, claim.username()), &violation);
             return;
         }
         let partial = connection.partial.take();
@@ -57,14 +57,14 @@ impl Worker {
         match handshake.authentication_step(packet) {
             Err(violation) => {
                 self.local.row().add(Counter::Violations, 1);
-                self.refuse_pending(key, &handshake, &violation);
+                self.refuse_pending(key, (&handshake, claim.username()), &violation);
             }
             Ok(AuthenticationStep::Disconnected) => self.lost(key, Ending::Disconnected),
             Ok(AuthenticationStep::Data(data)) => {
                 let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
                     let what = "enhanced authentication is no longer set up";
                     let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
-                    self.refuse_pending(key, &handshake, &violation);
+                    self.refuse_pending(key, (&handshake, claim.username()), &violation);
                     return Next::Stop;
                 };
                 let serial = self.hold(key, (handshake, Awaited::Answer(claim)), rest);

@@ -38,7 +38,7 @@ impl Worker {
         handshake: &Handshake,
         username: Option<&str>,
     ) -> Result<(), Violation> {
-        let who = self.who(key, handshake.client_id(), username);
+        let who = self.login_of(key, handshake.client_id(), username);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         let may_be = self.node.protection.may_log_in(&who, settings, now);
         self.counted(may_be)
@@ -70,13 +70,14 @@ impl Worker {
 
     /// The user that the client claims to be has logged in from there before.
     pub(super) fn is_known_there(&self, key: u32, username: Option<&str>) -> bool {
-        self.node.protection.is_known(&self.who(key, "", username))
+        let who = self.login_of(key, "", username);
+        self.node.protection.is_known(&who)
     }
 
     /// What the client has shown is wrong.
     pub(super) fn login_failed(&mut self, key: u32, client_id: &str, username: Option<&str>) {
         self.local.row().add(Counter::LoginsFailed, 1);
-        let who = self.who(key, client_id, username);
+        let who = self.login_of(key, client_id, username);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         if self.node.protection.login_failed(&who, settings, now) {
             self.local.row().add(Counter::LoginWaits, 1);
@@ -90,7 +91,7 @@ impl Worker {
 
     /// What the client has shown is right.
     pub(super) fn login_succeeded(&self, key: u32, client_id: &str, username: Option<&str>) {
-        let who = self.who(key, client_id, username);
+        let who = self.login_of(key, client_id, username);
         let settings = &self.local.settings.protection;
         self.node.protection.login_succeeded(&who, settings);
     }
@@ -100,6 +101,14 @@ impl Worker {
             client_id,
             username,
             address: self.local.connections[key as usize].peer.address(),
+        }
+    }
+
+    /// The same for what counts logins.
+    fn login_of<'a>(&self, key: u32, client_id: &'a str, username: Option<&'a str>) -> Who<'a> {
+        Who {
+            address: self.local.connections[key as usize].peer.login_address(),
+            ..self.who(key, client_id, username)
         }
     }
 

@@ -22,6 +22,14 @@ use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
 use crate::session_counts::Holder;
 
+/// Who wants to come in, as far as it has said so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Applicant<'a> {
+    pub(super) client_id: Option<&'a str>,
+    /// Verified or not.
+    pub(super) user: Option<&'a str>,
+}
+
 /// What was said of a client that comes in, and holds on.
 #[derive(Debug)]
 struct Standing {
@@ -257,9 +265,10 @@ impl Worker {
             .and_then(|()| self.may_begin_session(&handshake, own, standing.holder))
             .and_then(|()| self.may_leave_will(&handshake, access.as_deref()));
         if let Err(violation) = may_be {
-            let out = &mut self.local.connections[key as usize].out;
-            refuse(handshake.version(), &violation, out);
-            self.refused(key, &violation);
+            let user = access
+                .as_deref()
+                .and_then(|access| access.identity.username.as_deref());
+            self.refuse_pending(key, (&handshake, user), &violation);
             if existing.is_none() && self.node.workers() > 1 {
                 self.ended.push(handshake.client_id().into());
             }
@@ -376,7 +385,7 @@ impl Worker {
         Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what))
     }
 
-    /// The session was begun by another user.
+    /// The session was begun by another user. Of one that an older version has left nobody knows.
     fn is_of_another(&self, slot: u32, access: Option<&ClientAccess>) -> bool {
         let before = self.local.clients[slot as usize].owner();
         let now = access.map_or(Owner::Anonymous, ClientAccess::owner);
@@ -424,15 +433,20 @@ impl Worker {
             violation,
             &mut self.local.connections[key as usize].out,
         );
-        self.refused(key, violation);
+        let applicant = Applicant {
+            client_id: Some(connect.client_id),
+            user: connect.username,
+        };
+        self.refused(key, applicant, violation);
     }
 
     /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
-    pub(super) fn refused(&mut self, key: u32, violation: &Violation) {
+    pub(super) fn refused(&mut self, key: u32, applicant: Applicant<'_>, violation: &Violation) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
         if self.may_log() {
             let peer = self.local.connections[key as usize].peer;
-            tracing::info!(%peer, reason = violation.what, "connection refused");
+            let Applicant { client_id, user } = applicant;
+            tracing::info!(%peer, client_id, user, reason = violation.what, "connection refused");
         }
         self.drain(key, Closing::Shutdown);
     }
@@ -453,7 +467,7 @@ impl Worker {
                 let violation = error.into();
                 let out = &mut self.local.connections[key as usize].out;
                 refuse(version, &violation, out);
-                self.refused(key, &violation);
+                self.refused(key, Applicant::default(), &violation);
             }
             _ => self.violated(key, error.into()),
         }

@@ -11,71 +11,87 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
-use thrum_codec::{QoS, decode, frame};
-use thrum_protocol::Time;
+use thrum_protocol::{Message, Time};
 
-use super::input::Next;
-use super::{READ_BYTES, Target, Worker};
+use super::{Target, Worker};
 use crate::access::Verdict;
 use crate::connection::ConnectionRef;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::publish::{Clearance, is_reserved};
+use crate::publish::{Clearance, Cleared, is_reserved};
 use crate::queue_room::{QueueRoom, Shortage};
-use crate::read_gate::PauseReason;
 use crate::shared::MEMBERS_SEEN_MAX;
 
 /// How often it is looked whether somebody has waited for too long, or for a member that has come since.
 const HOLD_CHECK: Duration = Duration::from_millis(100);
-/// Held publishers that go on at once in one turn, for each queue; the others follow in the next one.
-const RESUMED_MAX: usize = 1024;
-/// Kind of a DISCONNECT, in the upper half of its first byte.
-const DISCONNECT: u8 = 14;
+/// How often the owner of a queue is told that somebody waits for it: messages expire by the second.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// A publisher that waits.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     connection: ConnectionRef,
-    until: Time,
-    /// Of its topic and payload.
+    term: Term,
+    /// Of its topic, properties and payload.
     bytes: usize,
 }
 
-/// Those who wait for the same queue, the oldest first.
+/// When a PUBLISH came, and how long it may wait.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    since: Time,
+    until: Time,
+}
+
+/// Those who wait for the same queue, the one whose time is over first in front.
 #[derive(Debug, Default)]
 struct Line {
     held: VecDeque<Held>,
     /// The session that it is about; none for a group.
     room: Option<Arc<QueueRoom>>,
+    /// When the owners of the queues were told last.
+    told_at: Option<Time>,
+    /// It is looked at at the end of the turn.
+    is_listed: bool,
 }
 
-/// The publisher that goes on now.
+/// A publisher that was let go and whose PUBLISH has not been handled since.
 #[derive(Clone, Copy, Debug)]
-struct GoingOn {
-    connection: ConnectionRef,
-    how: Way,
+struct LetGo {
+    serial: u32,
+    term: Term,
+    /// The client has said goodbye: nothing of what it sent before waits.
+    is_leaving: bool,
 }
 
-/// How a publisher goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// There is room for its PUBLISH.
-    Room,
-    /// Its PUBLISH has waited for as long as it may.
-    Overdue,
-    /// The client has said goodbye: nothing of what it sent before waits.
-    Leaving,
+/// What a PUBLISH has to wait for.
+#[derive(Debug)]
+struct Missing {
+    shortage: Shortage,
+    /// The session that it is about; none for a group.
+    room: Option<Arc<QueueRoom>>,
+    bytes: usize,
 }
 
 /// All publishers of this worker that wait.
 #[derive(Debug, Default)]
 pub(super) struct HeldPublishers {
     lines: BTreeMap<Shortage, Line>,
-    /// It is not sent behind those that came after it; until its PUBLISH has been looked at.
-    going_on: Option<GoingOn>,
+    /// By connection. While there are some, the node counts them in `holding`, so that they are asked for.
+    let_go: BTreeMap<u32, LetGo>,
+    /// There may be room for these, or somebody has waited for long enough.
+    listed: VecDeque<Shortage>,
     is_timed: bool,
+}
+
+impl HeldPublishers {
+    /// Some go on in the next turn, which should come at once.
+    pub(super) fn is_listed(&self) -> bool {
+        !self.listed.is_empty()
+    }
 }
 
 impl Worker {
@@ -86,7 +102,7 @@ impl Worker {
         key: u32,
         slot: u32,
         packet: &Packet<'_>,
-    ) -> Option<Clearance> {
+    ) -> Option<Cleared> {
         match packet {
             Packet::Publish(publish)
                 if publish.qos != QoS::AtMostOnce
@@ -94,44 +110,41 @@ impl Worker {
             {
                 self.clear(key, slot, publish)
             }
-            _ => Some(Clearance::NotAsked),
+            _ => Some(Cleared::UNASKED),
         }
     }
 
     #[cold]
-    fn clear(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> Option<Clearance> {
+    fn clear(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> Option<Cleared> {
         let serial = self.local.connections[key as usize].serial;
         let connection = ConnectionRef { key, serial };
-        let going_on = self.held.going_on;
-        let going_on = going_on.filter(|going_on| going_on.connection == connection);
-        let way = going_on.map(|going_on| going_on.how);
-        if way != Some(Way::Leaving) {
-            self.held.going_on = None;
+        let let_go = self.held.let_go.get(&key).copied();
+        let let_go = let_go.filter(|let_go| let_go.serial == serial);
+        let is_leaving = let_go.is_some_and(|let_go| let_go.is_leaving);
+        if let_go.is_some() && !is_leaving {
+            self.forget_let_go(key);
         }
-        if matches!(way, Some(Way::Overdue | Way::Leaving))
-            || self.local.settings.queue_hold.is_zero()
-        {
-            return Some(Clearance::NotAsked);
+        let term = let_go.map(|let_go| let_go.term);
+        let cleared = |clearance| {
+            let came_at = term.map(|term| term.since);
+            Some(Cleared { clearance, came_at })
+        };
+        if is_leaving || self.local.settings.queue_hold.is_zero() {
+            return cleared(Clearance::NotAsked);
         }
-        let Some((shortage, room)) = self.shortage(slot, publish, way.is_some()) else {
-            return Some(Clearance::Given);
+        if term.is_some_and(|term| term.until <= self.local.now) {
+            self.local.row().add(Counter::LimitQueueHold, 1);
+            return cleared(Clearance::NotAsked);
+        }
+        let Some(missing) = self.shortage(slot, publish, term.is_some()) else {
+            return cleared(Clearance::Given);
         };
-        let held = Held {
-            connection,
-            until: self.local.now.plus(self.local.settings.queue_hold),
-            bytes: publish.topic.len() + publish.payload.len(),
-        };
-        self.hold_publisher(shortage, room, held);
+        self.hold_publisher(connection, missing, term);
         None
     }
 
     /// What a PUBLISH has to wait for; none if everybody for whom a publisher waits has room.
-    fn shortage(
-        &mut self,
-        slot: u32,
-        publish: &Publish<'_>,
-        is_going_on: bool,
-    ) -> Option<(Shortage, Option<Arc<QueueRoom>>)> {
+    fn shortage(&mut self, slot: u32, publish: &Publish<'_>, is_going_on: bool) -> Option<Missing> {
         let client = &self.local.clients[slot as usize];
         let seen = client.session.topic_of(publish)?;
         if is_reserved(seen) || client.session.is_repeated(publish) {
@@ -152,7 +165,7 @@ impl Worker {
             None => Cow::Owned(seen.to_owned()),
             Some(mount) => Cow::Owned(mount.mounted_topic(seen, &mut text)?.to_owned()),
         };
-        let bytes = topic.len() + publish.payload.len();
+        let bytes = Message::bytes_of(&topic, &publish.properties, publish.payload);
         let hash = self.routes.hash(&topic);
         let entry = self.recall(&topic, hash);
         let lines = &self.held.lines;
@@ -175,40 +188,72 @@ impl Worker {
             Some((shortage, Some(Arc::clone(room))))
         });
         self.routes.put(hash, entry);
-        found
+        found.map(|(shortage, room)| Missing {
+            shortage,
+            room,
+            bytes,
+        })
     }
 
-    fn hold_publisher(&mut self, shortage: Shortage, room: Option<Arc<QueueRoom>>, held: Held) {
-        let key = held.connection.key;
-        self.local.connections[key as usize].reading.hold();
+    /// A PUBLISH waits; one that has waited before, for this or another queue, has the rest of its time.
+    fn hold_publisher(&mut self, connection: ConnectionRef, missing: Missing, term: Option<Term>) {
+        let now = self.local.now;
+        let Missing {
+            shortage,
+            room,
+            bytes,
+        } = missing;
+        self.local.connections[connection.key as usize]
+            .reading
+            .hold();
         let row = self.local.row();
-        row.add(Counter::PublishesHeld, 1);
+        row.add(Counter::PublishesHeld, u64::from(term.is_none()));
         row.add(Counter::PublishersHeld, 1);
-        row.add(Counter::BytesHeld, held.bytes as u64);
+        row.add(Counter::BytesHeld, bytes as u64);
+        let term = term.unwrap_or_else(|| Term {
+            since: now,
+            until: now.plus(self.local.settings.queue_hold),
+        });
+        let held = Held {
+            connection,
+            term,
+            bytes,
+        };
         let line = self.held.lines.entry(shortage).or_default();
-        line.held.push_back(held);
+        let place = line
+            .held
+            .partition_point(|other| other.term.until <= term.until);
+        line.held.insert(place, held);
         line.room = room;
-        let is_first = line.held.len() == 1;
-        if is_first && self.watch(shortage, held.bytes) {
-            let waiter = (self.local.id, shortage);
-            self.local.room_news.waiters.push(waiter);
+        if place == 0 {
+            let rooms = self.rooms_of(shortage);
+            if self.watch(shortage, &rooms, bytes) {
+                self.list_line(shortage);
+            }
         }
-        if !self.held.is_timed {
-            self.held.is_timed = true;
-            let at = self.local.now.plus(HOLD_CHECK);
-            self.timers.insert(at, Target::Held);
-        }
+        self.look_after_held();
     }
 
     /// The owners of the queues tell us when they have room; true if one has some now.
-    fn watch(&mut self, shortage: Shortage, bytes: usize) -> bool {
-        let rooms = self.rooms_of(shortage);
-        for room in &rooms {
-            if room.wait((self.local.id, shortage)) {
+    fn watch(&mut self, shortage: Shortage, rooms: &[Arc<QueueRoom>], bytes: usize) -> bool {
+        let now = self.local.now;
+        let line = self.held.lines.get_mut(&shortage);
+        let is_to_tell = line.is_some_and(|line| {
+            let is_due = line
+                .told_at
+                .is_none_or(|told_at| now.since(told_at) >= TELL_EVERY);
+            if is_due {
+                line.told_at = Some(now);
+            }
+            is_due
+        });
+        for room in rooms {
+            room.wait((self.local.id, shortage));
+            if is_to_tell {
                 self.tell_of_full(room.session);
             }
         }
-        has_room(shortage, &rooms, bytes)
+        has_room(shortage, rooms, bytes)
     }
 
     /// What has expired in a queue is found by its owner alone.
@@ -241,24 +286,68 @@ impl Worker {
         }
     }
 
-    /// There may be room that publishers of this worker wait for.
-    pub(super) fn go_on_with_held(&mut self, shortage: Shortage) {
-        for _ in 0..RESUMED_MAX {
-            let Some(held) = self.first_held(shortage) else {
-                return;
-            };
-            let bytes = held.bytes;
-            if !has_room(shortage, &self.rooms_of(shortage), bytes) && !self.watch(shortage, bytes)
-            {
-                return;
-            }
-            self.let_go(shortage, held, Way::Room);
+    /// There is room that publishers of this worker have waited for: they go on at the end of the turn.
+    pub(super) fn note_room(&mut self, shortage: Shortage, room: &Arc<QueueRoom>) {
+        if self.held.lines.contains_key(&shortage) {
+            self.list_line(shortage);
+        } else {
+            self.pass_room_on(std::slice::from_ref(room));
         }
-        let waiter = (self.local.id, shortage);
-        self.local.room_news.waiters.push(waiter);
     }
 
-    /// The oldest one that is still there.
+    fn list_line(&mut self, shortage: Shortage) {
+        let line = self.held.lines.get_mut(&shortage);
+        if line.is_some_and(|line| !std::mem::replace(&mut line.is_listed, true)) {
+            self.held.listed.push_back(shortage);
+        }
+    }
+
+    /// Publishers of this worker do not need all the room: other workers are told.
+    fn pass_room_on(&mut self, rooms: &[Arc<QueueRoom>]) {
+        let told = rooms.iter().filter_map(QueueRoom::next_with_room);
+        self.local.room_news.told.extend(told);
+    }
+
+    /// Publishers go on for whose messages there is room, or whose time is over: as far as their portion of the turn goes,
+    /// and one in any case.
+    pub(super) fn go_on_with_held(&mut self) {
+        self.begin_going_on();
+        for _ in 0..self.held.listed.len() {
+            let Some(shortage) = self.held.listed.pop_front() else {
+                return;
+            };
+            if let Some(line) = self.held.lines.get_mut(&shortage) {
+                line.is_listed = false;
+            }
+            if self.go_on_with(shortage) == Left::Some {
+                self.list_line(shortage);
+            }
+            if self.is_going_on_over() {
+                return;
+            }
+        }
+    }
+
+    fn go_on_with(&mut self, shortage: Shortage) -> Left {
+        let rooms = self.rooms_of(shortage);
+        while let Some(held) = self.first_held(shortage) {
+            let is_overdue = held.term.until <= self.local.now;
+            if !is_overdue
+                && !has_room(shortage, &rooms, held.bytes)
+                && !self.watch(shortage, &rooms, held.bytes)
+            {
+                return Left::Nobody;
+            }
+            self.let_go(shortage, held);
+            if self.is_going_on_over() {
+                return Left::Some;
+            }
+        }
+        self.pass_room_on(&rooms);
+        Left::Nobody
+    }
+
+    /// The first one that is still there.
     fn first_held(&mut self, shortage: Shortage) -> Option<Held> {
         loop {
             let line = self.held.lines.get(&shortage)?;
@@ -293,93 +382,76 @@ impl Worker {
         }
     }
 
-    /// The first of a line is looked at again.
-    fn let_go(&mut self, shortage: Shortage, held: Held, how: Way) {
+    /// The first of a line is looked at again: now, or when nothing else keeps it from being read.
+    fn let_go(&mut self, shortage: Shortage, held: Held) {
         self.forget_first(shortage, held);
-        if how == Way::Overdue {
-            self.local.row().add(Counter::LimitQueueHold, 1);
-        }
-        let connection = held.connection;
-        self.held.going_on = Some(GoingOn { connection, how });
-        if let Some(found) = self.local.connections.get_mut(connection.key as usize) {
-            found.reading.let_go();
-            self.read(connection.key);
-        }
-        self.held.going_on = None;
-    }
-
-    /// Input of a client whose PUBLISH is held back: what goes ahead of it is handled, the rest is kept behind it.
-    pub(super) fn read_ahead(&mut self, key: u32, bytes: &[u8]) {
-        let connection = &mut self.local.connections[key as usize];
-        let Some(slot) = connection.session() else {
+        let ConnectionRef { key, serial } = held.connection;
+        let Some(connection) = self.local.connections.get_mut(key as usize) else {
             return;
         };
-        let version = connection.version;
-        let mut waiting = connection.partial.take();
-        waiting.extend_from_slice(bytes);
-        let packet_bytes_max = self.local.settings.session.packet_bytes_max;
-        let mut left = Vec::with_capacity(waiting.len());
-        let (mut at, mut held_bytes, mut is_leaving) = (0, 0, false);
-        while let Ok(Some(frame)) = frame::split(&waiting[at..], packet_bytes_max) {
-            let whole = &waiting[at..at + frame.len];
-            at += frame.len;
-            held_bytes = if left.is_empty() {
-                frame.len
-            } else {
-                held_bytes
-            };
-            is_leaving |= frame.first >> 4 == DISCONNECT;
-            let packet = decode(frame, version).ok().filter(goes_ahead);
-            let Some(packet) = packet else {
-                left.extend_from_slice(whole);
-                continue;
-            };
-            self.local.row().add(Counter::PacketsReceived, 1);
-            let next = self.packet(key, slot, packet, Clearance::NotAsked);
-            self.local.end_unit();
-            if next == Next::Stop {
-                return;
-            }
+        connection.reading.let_go();
+        let let_go = LetGo {
+            serial,
+            term: held.term,
+            is_leaving: false,
+        };
+        self.remember_let_go(key, let_go);
+        self.read(key);
+    }
+
+    fn remember_let_go(&mut self, key: u32, let_go: LetGo) {
+        if self.held.let_go.insert(key, let_go).is_none() {
+            self.node.holding.fetch_add(1, Ordering::Relaxed);
         }
-        left.extend_from_slice(&waiting[at..]);
-        let connection = &mut self.local.connections[key as usize];
-        if left.len() > held_bytes + READ_BYTES {
-            connection.reading.close(PauseReason::Room);
-        }
-        connection.partial.put(left);
-        self.after_input(key);
-        if is_leaving {
-            self.let_leave(key);
+        self.look_after_held();
+    }
+
+    fn forget_let_go(&mut self, key: u32) {
+        if self.held.let_go.remove(&key).is_some() {
+            self.node.holding.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// The client has said goodbye behind its PUBLISH: all of it is handled in its order, and waits no longer.
-    fn let_leave(&mut self, key: u32) {
+    pub(super) fn let_leave(&mut self, key: u32) {
+        let now = self.local.now;
         let connection = &mut self.local.connections[key as usize];
         connection.reading.let_go();
-        let serial = connection.serial;
-        self.held.going_on = Some(GoingOn {
-            connection: ConnectionRef { key, serial },
-            how: Way::Leaving,
-        });
+        let let_go = LetGo {
+            serial: connection.serial,
+            term: Term {
+                since: now,
+                until: now,
+            },
+            is_leaving: true,
+        };
+        self.remember_let_go(key, let_go);
         self.input(key, &[]);
-        self.held.going_on = None;
     }
 
-    /// Looks after those who wait: who has waited for long enough is let go, and a queue is looked at whose owner does
-    /// not know of them.
+    /// Looks after those who wait: for who has waited for long enough, and for queues whose owners do not know of them.
     pub(super) fn held_due(&mut self) {
         self.held.is_timed = false;
         let shortages: Vec<Shortage> = self.held.lines.keys().copied().collect();
         for shortage in shortages {
-            while let Some(held) = self.first_held(shortage)
-                && held.until <= self.local.now
-            {
-                self.let_go(shortage, held, Way::Overdue);
-            }
-            self.go_on_with_held(shortage);
+            self.list_line(shortage);
         }
-        if !self.held.lines.is_empty() && !self.held.is_timed {
+        let connections = &self.local.connections;
+        let let_go = self.held.let_go.iter();
+        let gone = let_go.filter(|(key, let_go)| {
+            let found = connections.get(**key as usize);
+            found.is_none_or(|found| found.serial != let_go.serial)
+        });
+        let gone: Vec<u32> = gone.map(|(key, _)| *key).collect();
+        for key in gone {
+            self.forget_let_go(key);
+        }
+        self.look_after_held();
+    }
+
+    fn look_after_held(&mut self) {
+        let is_anybody = !self.held.lines.is_empty() || !self.held.let_go.is_empty();
+        if is_anybody && !self.held.is_timed {
             self.held.is_timed = true;
             let at = self.local.now.plus(HOLD_CHECK);
             self.timers.insert(at, Target::Held);
@@ -387,16 +459,11 @@ impl Worker {
     }
 }
 
-/// It is neither a message nor a request.
-fn goes_ahead(packet: &Packet<'_>) -> bool {
-    matches!(
-        packet,
-        Packet::PubAck(_)
-            | Packet::PubRec(_)
-            | Packet::PubRel(_)
-            | Packet::PubComp(_)
-            | Packet::PingReq
-    )
+/// Whether some of a line have to go on in the next turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nobody,
+    Some,
 }
 
 /// Of a group nobody of which is there nothing is waited for.

@@ -10,7 +10,7 @@ use super::Worker;
 use super::durable::rests_on_changes;
 use crate::connection::{ConnectionRef, Phase};
 use crate::metrics::Counter;
-use crate::publish::{Clearance, Published};
+use crate::publish::{Cleared, Published};
 use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
 
@@ -150,7 +150,7 @@ impl Worker {
                     return Next::Wait;
                 }
                 match self.clearance(key, session, &packet) {
-                    Some(clearance) => self.packet(key, session, packet, clearance),
+                    Some(cleared) => self.packet(key, session, packet, cleared),
                     None => Next::Wait,
                 }
             }
@@ -211,7 +211,7 @@ impl Worker {
         key: u32,
         slot: u32,
         packet: Packet<'_>,
-        clearance: Clearance,
+        cleared: Cleared,
     ) -> Next {
         let now = self.local.now;
         let mut next = Next::Frame;
@@ -235,7 +235,7 @@ impl Worker {
                 self.after_acknowledgement(slot);
             }
             Action::Publish { publish, alias } => {
-                let published = self.publish_from(slot, &publish, alias.as_ref(), clearance);
+                let published = self.publish_from(slot, &publish, alias.as_ref(), cleared);
                 if let Some(violation) = refusal(published) {
                     self.violated(key, violation);
                     return Next::Stop;

@@ -66,8 +66,8 @@ impl Worker {
         }
         let connection = &self.local.connections[key as usize];
         let (peer, session) = (connection.peer, connection.session());
-        // The line of a client that goes tells the reason.
-        let is_told = session.is_some() && self.has_client_lines();
+        // The line of a client that goes tells the reason, if it is written.
+        let is_told = session.is_some() && self.has_room_for_client_line();
         if !is_told && self.may_log() {
             let client = session.map(|slot| &self.local.clients[slot as usize].session);
             let client_id = client.map_or("", |session| session.client_id());
@@ -328,7 +328,7 @@ impl Worker {
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
     fn keep_alive_over(&mut self, key: u32, slot: u32) {
         self.local.row().add(Counter::KeepAliveTimeouts, 1);
-        if !self.has_client_lines() && self.may_log() {
+        if !self.has_room_for_client_line() && self.may_log() {
             let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(
                 client_id,

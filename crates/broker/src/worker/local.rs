@@ -69,7 +69,7 @@ pub(crate) struct Rare {
     /// Whom the session is counted for.
     pub(crate) holder: Holder,
     /// Of a session that was restored and has had no connection since: whose it is. What it may do is not known yet.
-    pub(crate) owner: Owner<Box<str>>,
+    pub(crate) restored_owner: Option<Owner<Box<str>>>,
 }
 
 /// A replay of retained messages that goes on as the session takes them.
@@ -141,7 +141,7 @@ impl Client {
     /// What its client may do tells whose it is.
     fn forget_owner(&mut self) {
         if let Some(rare) = self.rare.as_deref_mut() {
-            rare.owner = Owner::Unknown;
+            rare.restored_owner = None;
             self.drop_unused();
         }
     }
@@ -153,20 +153,21 @@ impl Client {
         };
         let is_counted = rare.holder != Holder::default();
         let is_marked = rare.drops_logged || rare.is_kept_for_will;
-        let is_used = is_counted || is_marked || rare.owner != Owner::Unknown;
+        let is_used = is_counted || is_marked || rare.restored_owner.is_some();
         let is_member = rare.room.is_some() || !rare.groups.is_empty();
         if rare.replays.is_empty() && !is_member && !is_used {
             self.rare = None;
         }
     }
 
-    /// Whose the session is.
+    /// Whose the session is: a client of an open node has no user that anybody verified.
     pub(crate) fn owner(&self) -> Owner<&str> {
         if let Some(access) = self.access.as_deref() {
             return access.owner();
         }
         let rare = self.rare.as_deref();
-        rare.map_or(Owner::Unknown, |rare| rare.owner.as_deref())
+        let restored = rare.and_then(|rare| rare.restored_owner.as_ref());
+        restored.map_or(Owner::Anonymous, Owner::as_deref)
     }
 
     /// Whom the session is counted for.

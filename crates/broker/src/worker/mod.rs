@@ -15,6 +15,8 @@ mod enhanced;
 mod guard;
 mod handshake;
 mod holding;
+#[cfg(test)]
+mod holding_tests;
 mod input;
 mod judging;
 mod lifecycle;
@@ -30,6 +32,7 @@ mod output;
 mod overload;
 #[cfg(test)]
 mod queue_tests;
+mod read_ahead;
 mod reading;
 mod reauthentication;
 mod recheck;
@@ -351,6 +354,9 @@ impl Worker {
         self.handle_mail();
         self.handle_timers();
         self.pass_room_news_on();
+        if self.held.is_listed() {
+            self.go_on_with_held();
+        }
     }
 
     /// Mail in the order in which it came, as far as the portion goes.
@@ -436,6 +442,7 @@ impl Worker {
             || self.is_rechecking()
             || self.reviews.are_due()
             || !self.local.room_news.is_empty()
+            || self.held.is_listed()
         {
             return Some(Duration::ZERO);
         }
@@ -455,7 +462,7 @@ impl Worker {
         match mail {
             Mail::Publish(delivery) => self.publish_from_worker(delivery),
             Mail::Shared(delivery) => self.shared_from_worker(delivery),
-            Mail::Room(shortage) => self.go_on_with_held(shortage),
+            Mail::Room(shortage, room) => self.note_room(shortage, &room),
             Mail::Full(session) => self.found_full(session),
             Mail::Adopt(handover) => self.adopt(*handover),
             Mail::Arrived(arrived) => self.take_in_arrived(*arrived),

@@ -19,8 +19,10 @@ use thrum_transport::Acceptor;
 
 use super::Worker;
 use super::tests::connect_v5;
+use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, Config, QueuePolicy};
+use crate::extension::Access;
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::metrics::Counter;
@@ -28,22 +30,35 @@ use crate::node::{Node, WorkerId};
 use crate::settings::Settings;
 
 /// Workers of one node that take their turns by hand, in a time of their own.
-struct Workers {
-    workers: Vec<Worker>,
-    millis: Arc<AtomicU64>,
+pub(super) struct Workers {
+    pub(super) workers: Vec<Worker>,
+    pub(super) millis: Arc<AtomicU64>,
 }
 
 /// Queues of two messages behind a window of one.
-fn short(config: &mut Config) {
+pub(super) fn short(config: &mut Config) {
     config.limits.client.queue = 2;
     config.limits.client.inflight = 1;
 }
 
 impl Workers {
-    fn new(count: u16, change: impl FnOnce(&mut Config)) -> Self {
+    pub(super) fn new(count: u16, change: impl FnOnce(&mut Config)) -> Self {
+        Self::with_access(count, Access::default(), change)
+    }
+
+    /// The same with somebody who decides about clients.
+    pub(super) fn with_access(
+        count: u16,
+        access: Access,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config::default();
         change(&mut config);
-        let settings = Arc::new(Settings::new(&config, &Arc::default()));
+        let shared = Shared {
+            access,
+            generation: 0,
+        };
+        let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
         let mut node = Node::new(usize::from(count), &settings, config.shared.strategy);
         let millis = Arc::new(AtomicU64::new(1_000_000));
         node.clock = Clock::manual(&millis, 0);
@@ -70,21 +85,21 @@ impl Workers {
     }
 
     /// Turns of all workers until nothing more can happen.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for _ in 0..6 {
             self.workers.iter_mut().for_each(Worker::takes_a_turn);
         }
     }
 
     /// Time passes in small steps, as timers are due.
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         for _ in 0..time.as_millis().div_ceil(50) {
             self.millis.fetch_add(50, Ordering::Relaxed);
             self.settle();
         }
     }
 
-    fn client(&mut self, worker: usize, client_id: &str) -> Client {
+    pub(super) fn client(&mut self, worker: usize, client_id: &str) -> Client {
         let mut client = Client {
             stream: self.workers[worker].accepted(),
             last_id: 0,
@@ -104,57 +119,57 @@ impl Workers {
         self.settle();
     }
 
-    fn count(&self, counter: Counter) -> u64 {
+    pub(super) fn count(&self, counter: Counter) -> u64 {
         self.workers[0].node.metrics.total(counter)
     }
 }
 
-struct Client {
-    stream: UnixStream,
+pub(super) struct Client {
+    pub(super) stream: UnixStream,
     last_id: u16,
 }
 
 /// What came, as far as these tests look at it.
 #[derive(Debug, Default)]
-struct Came {
+pub(super) struct Came {
     /// Outcomes of PUBACK and PUBREC with their identifiers.
-    answers: Vec<(u16, ReasonCode)>,
+    pub(super) answers: Vec<(u16, ReasonCode)>,
     /// Payloads with their identifiers.
-    messages: Vec<(u16, u8)>,
-    pongs: usize,
+    pub(super) messages: Vec<(u16, u8)>,
+    pub(super) pongs: usize,
 }
 
 impl Came {
-    fn payloads(&self) -> Vec<u8> {
+    pub(super) fn payloads(&self) -> Vec<u8> {
         self.messages.iter().map(|(_, payload)| *payload).collect()
     }
 
-    fn outcomes(&self) -> Vec<ReasonCode> {
+    pub(super) fn outcomes(&self) -> Vec<ReasonCode> {
         self.answers.iter().map(|(_, outcome)| *outcome).collect()
     }
 }
 
 impl Client {
-    fn write(&mut self, packet: &Packet<'_>) {
+    pub(super) fn write(&mut self, packet: &Packet<'_>) {
         let mut bytes = Vec::new();
         encode(packet, Version::V5, &mut bytes).unwrap();
         self.stream.write_all(&bytes).unwrap();
     }
 
-    fn next_id(&mut self) -> PacketId {
+    pub(super) fn next_id(&mut self) -> PacketId {
         self.last_id += 1;
         PacketId::new(self.last_id).unwrap()
     }
 
-    fn publish(&mut self, payload: u8) {
+    pub(super) fn publish(&mut self, payload: u8) {
         self.publish_with(QoS::AtLeastOnce, payload);
     }
 
-    fn publish_with(&mut self, qos: QoS, payload: u8) {
+    pub(super) fn publish_with(&mut self, qos: QoS, payload: u8) {
         self.publish_to("t", qos, payload);
     }
 
-    fn publish_to(&mut self, topic: &str, qos: QoS, payload: u8) {
+    pub(super) fn publish_to(&mut self, topic: &str, qos: QoS, payload: u8) {
         let packet_id = (qos != QoS::AtMostOnce).then(|| self.next_id());
         self.write(&Packet::Publish(Publish {
             dup: false,
@@ -167,7 +182,7 @@ impl Client {
         }));
     }
 
-    fn subscribe(&mut self, filter: &str) {
+    pub(super) fn subscribe(&mut self, filter: &str) {
         let options = SubscriptionOptions {
             qos: QoS::AtLeastOnce,
             ..SubscriptionOptions::default()
@@ -194,7 +209,7 @@ impl Client {
         }));
     }
 
-    fn acknowledge(&mut self, packet_id: u16) {
+    pub(super) fn acknowledge(&mut self, packet_id: u16) {
         self.write(&Packet::PubAck(Ack {
             packet_id: PacketId::new(packet_id).unwrap(),
             reason: ReasonCode::Success,
@@ -203,7 +218,7 @@ impl Client {
     }
 
     /// Everything that has reached the client since the last call.
-    fn came(&mut self) -> Came {
+    pub(super) fn came(&mut self) -> Came {
         let mut bytes = Vec::new();
         let end = self.stream.read_to_end(&mut bytes).unwrap_err();
         assert_eq!(end.kind(), ErrorKind::WouldBlock);
@@ -227,7 +242,7 @@ impl Client {
     }
 
     /// Takes and acknowledges what comes until nothing more does.
-    fn drain(&mut self, workers: &mut Workers) -> Vec<u8> {
+    pub(super) fn drain(&mut self, workers: &mut Workers) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
             workers.settle();
@@ -243,8 +258,8 @@ impl Client {
     }
 }
 
-const TAKEN: ReasonCode = ReasonCode::Success;
-const REFUSED: ReasonCode = ReasonCode::QuotaExceeded;
+pub(super) const TAKEN: ReasonCode = ReasonCode::Success;
+pub(super) const REFUSED: ReasonCode = ReasonCode::QuotaExceeded;
 
 // [MQTT-4.6.0-2] [MQTT-4.6.0-3]
 #[test]
@@ -335,7 +350,7 @@ fn a_queue_with_a_long_limit_refuses_past_it_on_another_worker_too() {
 }
 
 /// A group with so many members that take nothing, each on its worker, and all that they have room for.
-fn full_group(workers: &mut Workers, at: &[usize]) -> (Vec<Client>, Client) {
+pub(super) fn full_group(workers: &mut Workers, at: &[usize]) -> (Vec<Client>, Client) {
     let members = at.iter().enumerate().map(|(number, at)| {
         let mut member = workers.client(*at, &format!("m{number}"));
         member.subscribe("$share/g/t");

@@ -98,8 +98,8 @@ impl Worker {
             Some(access) if access.is_current(&shared) => return,
             Some(access) => access.resolve(&shared),
             None if shared.is_open() => return,
-            // Of a restored session no more than the user is known, of one from an open node not even that: it is looked
-            // at when its client comes.
+            // Of a restored session no more than the user is known, of one from an open node that it has none: it is
+            // looked at when its client comes.
             None if is_away => return,
             // It came in while everybody might do everything.
             None => {
@@ -160,7 +160,7 @@ impl Worker {
         let connection = client
             .connection_slot()
             .map(|key| &self.local.connections[key]);
-        let from = connection.map(|connection| (connection.gate, connection.peer.address()));
+        let from = connection.map(|connection| (connection.gate, connection.peer.own_address()));
         let (gate, address) = from.unzip();
         let listener = gate.map(|gate| Arc::clone(&self.local.gate(gate).name));
         Identity {
@@ -231,8 +231,8 @@ impl Worker {
             last = Some((topic.into(), qos, may));
             may
         });
-        if dropped > 0 {
-            let client_id = session.client_id();
+        if dropped > 0 && self.may_log() {
+            let client_id = self.local.clients[slot as usize].session.client_id();
             tracing::info!(
                 client_id,
                 dropped,

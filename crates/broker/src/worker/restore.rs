@@ -112,11 +112,11 @@ impl Worker {
         let user = owner.as_deref().user();
         let holder = self.node.session_counts.holder(user, None, limits);
         self.count_session(slot, false, holder);
-        if !groups.is_empty() || owner != Owner::Unknown {
+        if !groups.is_empty() || owner != Owner::Anonymous {
             let rare = self.local.clients[slot as usize].rare_mut();
             let is_member = !groups.is_empty();
             rare.groups = groups;
-            rare.owner = owner;
+            rare.restored_owner = Some(owner);
             if is_member {
                 self.local.room_is(slot, room);
                 self.local.groups_changed(slot);

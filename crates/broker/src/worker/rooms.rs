@@ -18,7 +18,7 @@ use super::local::{AWAY, Client, Local};
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::publish::Source;
-use crate::queue_room::{Promise, QueueRoom, Waiter, is_nearly_full, is_short};
+use crate::queue_room::{Promise, QueueRoom, Told, is_nearly_full, is_short};
 
 /// A queue that became nearly full takes what was under way to it beyond its limits for this long: whoever sent that was
 /// told that it has room. Mail between workers takes much less.
@@ -30,12 +30,12 @@ pub(crate) struct RoomNews {
     /// Slots of sessions that became nearly full, or are no longer.
     turned: Vec<u32>,
     /// Workers that wait for room which there is now.
-    pub(super) waiters: Vec<Waiter>,
+    pub(super) told: Vec<Told>,
 }
 
 impl RoomNews {
     pub(super) fn is_empty(&self) -> bool {
-        self.turned.is_empty() && self.waiters.is_empty()
+        self.turned.is_empty() && self.told.is_empty()
     }
 }
 
@@ -129,7 +129,7 @@ impl Local {
         if let Some(room) = client.room() {
             room.set_groups(client.groups().len(), &self.node.holding);
             // Those who wait for the group look at who is left.
-            self.room_news.waiters.extend(room.take_waiters());
+            self.room_news.told.extend(room.take_waiters());
             self.show_room(slot);
             self.drop_unused_room(slot);
         }
@@ -158,7 +158,7 @@ impl Local {
         let Some(room) = client.room() else { return };
         let is_connected = client.connection != AWAY;
         let shown = room.show(&client.session, is_connected, &self.node.holding);
-        self.room_news.waiters.extend(shown.waiters);
+        self.room_news.told.extend(shown.told);
         if shown.is_turned {
             self.room_news.turned.push(slot);
         }
@@ -262,8 +262,8 @@ impl Worker {
         if self.local.clients[slot as usize].is_announced() {
             self.retract(slot);
         }
-        let waiters = room.close(&self.node.holding);
-        self.local.room_news.waiters.extend(waiters);
+        let told = room.close(&self.node.holding);
+        self.local.room_news.told.extend(told);
     }
 
     /// Somebody found the queue of a session full, and maybe refused messages on its behalf.
@@ -287,7 +287,7 @@ impl Worker {
     /// What came with promises has its place.
     pub(crate) fn end_promises(&mut self, promises: impl IntoIterator<Item = Promise>) {
         for promise in promises {
-            self.local.room_news.waiters.extend(promise.end());
+            self.local.room_news.told.extend(promise.end());
         }
     }
 
@@ -299,14 +299,15 @@ impl Worker {
         for slot in std::mem::take(&mut self.local.room_news.turned) {
             self.turned(slot);
         }
-        let mut waiters = std::mem::take(&mut self.local.room_news.waiters);
-        waiters.sort_unstable();
-        waiters.dedup();
-        for (worker, shortage) in waiters {
+        let mut told = std::mem::take(&mut self.local.room_news.told);
+        told.sort_by_key(|told| told.waiter);
+        told.dedup_by_key(|told| told.waiter);
+        for Told { waiter, room } in told {
+            let (worker, shortage) = waiter;
             if worker == self.local.id {
-                self.go_on_with_held(shortage);
+                self.note_room(shortage, &room);
             } else {
-                self.send(worker.index(), Mail::Room(shortage));
+                self.send(worker.index(), Mail::Room(shortage, room));
             }
         }
     }

@@ -56,7 +56,8 @@ impl Worker {
         let access = ClientAccess::new(admitted.admission.clone(), &self.local.settings.access);
         if !access.may_leave_will(&question.topic, (question.qos, question.retain), said) {
             let violation = self.will_refused();
-            self.refuse_pending(key, &handshake, &violation);
+            let user = access.identity.username.as_deref();
+            self.refuse_pending(key, (&handshake, user), &violation);
             return;
         }
         admitted.is_will_allowed = said == Some(true);

@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_broker::Config;
+use thrum_access::Rules;
 use thrum_broker::config::Anonymous;
+use thrum_broker::{Access, Config, Policy};
 use thrum_codec::packet::Connect;
 use thrum_codec::properties::ConnectProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 
 use crate::gatekeeper::{Keeper, access, login, policy};
-use crate::peer::{Peer, connect_packet, start};
+use crate::peer::{Peer, connect_packet, start, start_with};
 use crate::protection::{behind_a_proxy, the_listener};
 
 /// A broker that lets everybody in, and its configuration.
@@ -69,6 +70,31 @@ fn who_a_proxy_does_not_name_is_not_taken_for_a_client_of_this_machine() {
         assert_eq!(answer.0, ReasonCode::NotAuthorized, "{header:?}");
     }
     connect_for(address, "127.0.0.1", "here");
+    broker.stop();
+}
+
+#[test]
+fn a_rule_for_addresses_of_this_machine_is_not_for_whom_a_proxy_does_not_name() {
+    let rules = Rules::parse("allow ip:127.0.0.0/8 pubsub #", "test").expect("the test's rule");
+    let access = Access {
+        policy: Policy {
+            rules: Arc::new(rules),
+            allows_by_default: false,
+            ..policy()
+        },
+        ..Access::default()
+    };
+    let (broker, address) = start_with(access, 2, behind_a_proxy);
+    let mut unnamed = Peer::open(address, Version::V5);
+    unnamed.send_bytes(b"PROXY UNKNOWN\r\n");
+    let answer = unnamed.handshake(&connect_packet(Version::V5, "unnamed"));
+    assert_eq!(answer.0, ReasonCode::Success);
+    assert_eq!(
+        unnamed.subscribe("t", QoS::AtMostOnce),
+        ReasonCode::NotAuthorized
+    );
+    let mut here = connect_for(address, "127.0.0.1", "here");
+    assert_eq!(here.subscribe("t", QoS::AtMostOnce), ReasonCode::Success);
     broker.stop();
 }
 

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thrum_broker::Config;
 use thrum_broker::config::{ClientIdPattern, Takeover};
-use thrum_codec::packet::Connect;
+use thrum_codec::packet::{Connect, Packet};
 use thrum_codec::properties::ConnectProperties;
 use thrum_codec::{QoS, ReasonCode, Version};
 
@@ -133,6 +134,65 @@ fn what_a_client_without_user_name_left_belongs_to_nobody() {
     let (mut taker, answer) = try_as(address, Version::V5, ALICE);
     assert_eq!(answer, NEW);
     taker.assert_silent();
+    broker.stop();
+}
+
+#[test]
+fn what_waits_from_before_there_were_users_is_not_for_the_next_user() {
+    for (workers, is_durable) in [(1, false), (2, true)] {
+        let folder = Folder::new(&format!("before-users-{workers}"));
+        let (broker, address) = crate::peer::start(workers, |config| {
+            if is_durable {
+                config.node.data_dir.clone_from(&folder.0);
+            }
+        });
+        let (mut nobody, _) = try_as(address, Version::V5, None);
+        nobody.subscribe("t", QoS::AtLeastOnce);
+        nobody.leave();
+        let mut publisher = Peer::connect(address, "publisher");
+        publisher.publish_acknowledged("t", b"for nobody");
+        drop(publisher);
+        let keeper = Arc::new(Keeper::default());
+        let access = access(&keeper, thrum_broker::Policy::default());
+        let settling = broker.access_handle().set(access);
+        assert_eq!(settling.wait(Duration::from_secs(5)), Ok(()));
+        let (mut taker, answer) = try_as(address, Version::V5, ALICE);
+        assert_eq!(answer, NEW);
+        taker.assert_silent();
+        broker.stop();
+    }
+}
+
+#[test]
+fn an_open_node_keeps_the_session_of_a_client_without_user_over_a_restart() {
+    let folder = Folder::new("open-restart");
+    let on_disk = |config: &mut Config| config.node.data_dir.clone_from(&folder.0);
+    let (broker, address) = crate::peer::start(2, on_disk);
+    assert_eq!(try_as(address, Version::V5, None).1, NEW);
+    broker.stop();
+    let (broker, address) = crate::peer::start(2, on_disk);
+    assert_eq!(try_as(address, Version::V5, None).1, PRESENT);
+    broker.stop();
+    // Users were set up meanwhile.
+    let (broker, address) = start(2, on_disk);
+    assert_eq!(try_as(address, Version::V5, ALICE).1, NEW);
+    broker.stop();
+}
+
+#[test]
+fn who_is_refused_at_the_session_is_told_why() {
+    let (broker, address) = start(2, |_| {});
+    let (_owner, _) = try_as(address, Version::V5, ALICE);
+    let mut stranger = Peer::open(address, Version::V5);
+    stranger.send(&Packet::Connect(connect(Version::V5, "device-7", BOB)));
+    stranger.receive(|packet| match packet {
+        Packet::ConnAck(ack) => {
+            assert_eq!(ack.reason, ReasonCode::ClientIdentifierNotValid);
+            let why = ack.properties.reason_string.unwrap_or_default();
+            assert!(why.contains("another user"), "{why:?}");
+        }
+        other => panic!("expected CONNACK, got {other:?}"),
+    });
     broker.stop();
 }
 

@@ -218,9 +218,12 @@ fn who_comes_back_all_the_time_is_banned() {
     broker.stop();
 }
 
-/// Knows one password.
+/// Knows one password, and a token of mallory's.
 #[derive(Debug)]
 struct Doorkeeper;
+
+/// Mallory has it, whatever name is sent with it.
+const TOKEN: &[u8] = b"token of mallory";
 
 impl Gatekeeper for Doorkeeper {
     fn login(&self, login: Login, reply: Reply<Answer>) {
@@ -228,7 +231,19 @@ impl Gatekeeper for Doorkeeper {
             let password = login.password.as_ref();
             password.is_some_and(|password| password.expose() == b"right")
         };
-        reply(if is_right(&login) {
+        let has_token = |login: &Login| {
+            let password = login.password.as_ref();
+            password.is_some_and(|password| password.expose() == TOKEN)
+        };
+        reply(if has_token(&login) {
+            Answer::Admit(Box::new(Admission {
+                identity: Identity {
+                    username: Some("mallory".into()),
+                    ..login.identity
+                },
+                ..Admission::default()
+            }))
+        } else if is_right(&login) {
             Answer::Admit(Box::new(Admission {
                 identity: login.identity,
                 ..Admission::default()
@@ -278,7 +293,10 @@ fn log_in(
     username: &str,
     password: &[u8],
 ) -> (Peer, ReasonCode) {
-    let mut peer = Peer::open_for(address, source);
+    log_in_over(Peer::open_for(address, source), username, password)
+}
+
+fn log_in_over(mut peer: Peer, username: &str, password: &[u8]) -> (Peer, ReasonCode) {
     let client_id = format!("of {username}");
     let mut connect = connect_packet(Version::V5, &client_id);
     connect.username = Some(username);
@@ -289,11 +307,7 @@ fn log_in(
 
 #[test]
 fn after_failed_logins_an_address_has_to_wait_but_not_its_known_users() {
-    let (broker, address) = start_with_users(|config| {
-        config.protection.logins.failures = 3;
-        config.protection.logins.window = Duration::from_hours(1);
-        config.protection.logins.wait = Duration::from_hours(1);
-    });
+    let (broker, address) = start_with_users(three_failures);
     let (_known, reason) = log_in(address, "198.51.100.1", "known", b"right");
     assert_eq!(reason, ReasonCode::Success);
     for _ in 0..3 {
@@ -305,6 +319,47 @@ fn after_failed_logins_an_address_has_to_wait_but_not_its_known_users() {
     let (_again, reason) = log_in(address, "198.51.100.1", "known", b"right");
     assert_eq!(reason, ReasonCode::Success);
     let (_elsewhere, reason) = log_in(address, "198.51.100.2", "guessed", b"right");
+    assert_eq!(reason, ReasonCode::Success);
+    broker.stop();
+}
+
+fn three_failures(config: &mut Config) {
+    config.protection.logins.failures = 3;
+    config.protection.logins.window = Duration::from_hours(1);
+    config.protection.logins.wait = Duration::from_hours(1);
+}
+
+#[test]
+fn a_token_of_ones_own_makes_nobody_known_whose_name_was_sent_with_it() {
+    let (broker, address) = start_with_users(three_failures);
+    let mut reasons = Vec::new();
+    for _ in 0..3 {
+        let (peer, reason) = log_in(address, "198.51.100.1", "alice", TOKEN);
+        drop(peer);
+        reasons.push(reason);
+        for _ in 0..2 {
+            let (_, reason) = log_in(address, "198.51.100.1", "alice", b"wrong");
+            reasons.push(reason);
+        }
+    }
+    let waits = ReasonCode::ConnectionRateExceeded;
+    assert_eq!(reasons[6..], [waits; 3], "{reasons:?}");
+    broker.stop();
+}
+
+#[test]
+fn failed_logins_behind_a_proxy_that_names_nobody_are_counted() {
+    let (broker, address) = start_with_users(three_failures);
+    let unnamed = |password| {
+        let mut peer = Peer::open(address, Version::V5);
+        peer.send_bytes(b"PROXY UNKNOWN\r\n");
+        log_in_over(peer, "alice", password).1
+    };
+    for _ in 0..3 {
+        assert_eq!(unnamed(b"wrong"), ReasonCode::BadUserNameOrPassword);
+    }
+    assert_eq!(unnamed(b"right"), ReasonCode::ConnectionRateExceeded);
+    let (_named, reason) = log_in(address, "127.0.0.1", "alice", b"right");
     assert_eq!(reason, ReasonCode::Success);
     broker.stop();
 }

@@ -46,6 +46,11 @@ impl Publication<'_> {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
+    /// What [`Message::bytes_len`] is once it is kept.
+    pub fn bytes_len(&self) -> usize {
+        Message::bytes_of(self.topic, &self.properties, self.payload)
+    }
+
     /// Whether its receivers share one copy of the payload.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
@@ -202,6 +207,11 @@ impl Message {
     /// Its text is written down under this number.
     pub fn set_stored_id(&self, id: u64) {
         self.stored_id.store(id, Ordering::Relaxed);
+    }
+
+    /// What [`Message::bytes_len`] is of a message that is made of these.
+    pub fn bytes_of(topic: &str, properties: &PublishProperties<'_>, payload: &[u8]) -> usize {
+        topic.len() + properties::block_len(properties) + payload.len()
     }
 
     /// Bytes that count against queue limits: topic, properties and payload.

@@ -143,8 +143,8 @@ impl Session {
     }
 
     /// There are steps to take.
-    #[inline]
-    pub fn has_steps(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn has_steps(&self) -> bool {
         let steps = self
             .journal
             .as_ref()

@@ -76,7 +76,8 @@ impl Session {
 
     /// What was acknowledged is taken in any case, but by a queue that takes back what it has acknowledged.
     fn exceeds_limits(&self, options: &DeliveryOptions<'_>) -> bool {
-        options.is_acknowledged && self.limits.queue_policy != QueuePolicy::DropOldest
+        let takes_back = self.limits.queue_policy == QueuePolicy::DropOldest;
+        options.is_acknowledged && options.qos != QoS::AtMostOnce && !takes_back
     }
 
     /// Sends or drops the message whose turn it is; none if there is none.

@@ -61,6 +61,34 @@ fn create_folders(path: &Path) -> io::Result<Folder> {
     Ok(folder)
 }
 
+/// Looks as [`create_folders`] and what follows it do.
+fn check_folders(path: &Path) -> io::Result<()> {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let mut above = Folder::open(parent(path));
+    let mut rest = parent(path);
+    while above.as_ref().is_err_and(is_missing) && rest != parent(rest) {
+        rest = parent(rest);
+        above = Folder::open(rest);
+    }
+    let above = above?;
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    let folder = match above.inner(name) {
+        _ if rest != parent(path) => return above.check_writable(),
+        Err(error) if is_missing(&error) => return above.check_writable(),
+        folder => folder?,
+    };
+    folder.check_writable()?;
+    match folder.inner(QUARANTINE) {
+        Err(error) if !is_missing(&error) => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    match folder.change(LOCK.as_ref()) {
+        Err(error) if !is_missing(&error) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -98,6 +126,18 @@ impl RealDisk {
         // Another one may have moved the folder, or removed the lock, before it was ours.
         disk.check_place().map_err(refused)?;
         Ok(disk)
+    }
+
+    /// Whether [`RealDisk::open`] could take the folder if no other process has it. Nothing is created.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenDirError::Io`].
+    pub fn check(path: &Path) -> Result<(), OpenDirError> {
+        check_folders(path).map_err(|source| OpenDirError::Io {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// The folder.

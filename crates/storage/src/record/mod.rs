@@ -123,7 +123,7 @@ pub struct Session<'a> {
 /// The user that a session belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner<T> {
-    /// It was begun while the node did not ask.
+    /// It was written by a version that did not say, or is no client's.
     #[default]
     Unknown,
     /// A client without user name.

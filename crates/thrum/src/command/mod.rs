@@ -12,6 +12,7 @@ mod man;
 mod publish;
 mod request;
 mod retained;
+mod root_alone;
 mod serve;
 mod sessions;
 mod shown;

@@ -89,7 +89,7 @@ impl Reader<'_> {
                 .table(keys, &mut Vec::new(), document.as_table());
             }
             Err(error) => {
-                let place = Place::new(source, error.span().unwrap_or(0..0));
+                let place = Place::new(source, error.span().unwrap_or(0..0)).without_value();
                 let message = error.message().replace('\n', ", ");
                 self.report(Some(place), String::new(), message);
             }

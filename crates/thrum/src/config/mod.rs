@@ -44,6 +44,10 @@ pub(crate) const DEFAULT_FILE: &str = "/etc/thrum/thrum.toml";
 const LISTENERS: &str = "listeners";
 /// The key of a listener's addresses.
 const BIND: &str = "bind";
+/// The listener that is there if no other is.
+const DEFAULT_LISTENER: &str = "mqtt";
+/// Its addresses.
+const DEFAULT_BIND: &str = "listeners.mqtt.bind";
 
 /// Where to take a configuration from.
 #[derive(Clone, Debug, Default)]
@@ -134,12 +138,8 @@ fn compose(
     }
     if request.dev {
         reader.text(path("auth.anonymous"), "true", Origin::Flag("--dev"));
-        if !reader.settings.iter().any(is_bind) {
-            reader.text(
-                path("listeners.mqtt.bind"),
-                "localhost:1883",
-                Origin::Flag("--dev"),
-            );
+        if takes_default_address(&reader, DEFAULT_LISTENER) {
+            reader.text(path(DEFAULT_BIND), "localhost:1883", Origin::Flag("--dev"));
         }
     }
     for (key, text, flag) in &request.flags {
@@ -211,6 +211,19 @@ fn is_bind(setting: &Setting) -> bool {
 /// Whether the defaults have a listener of that name.
 fn is_default_listener(name: &str) -> bool {
     Config::default().listeners.contains_key(name)
+}
+
+/// Whether nobody says where the listener is, and it is there all the same: by itself, or because its table or another of
+/// its keys is.
+fn takes_default_address(reader: &Reader<'_>, name: &str) -> bool {
+    let its_own = |setting: &&Setting| {
+        is_listener(setting) && setting.path.get(1).is_some_and(|own| own == name)
+    };
+    let mut own = reader.settings.iter().filter(its_own);
+    let is_alone = !reader.settings.iter().any(is_bind);
+    let is_named = reader.listeners.iter().any(|table| table == name);
+    let has_keys = own.clone().next().is_some();
+    (is_alone || is_named || has_keys) && !own.any(is_bind)
 }
 
 /// The default listener keeps its address where another of its keys, or only its table, is set: a key that is taken out

@@ -34,13 +34,48 @@ impl Source {
 pub(crate) struct Place {
     source: Rc<Source>,
     span: Range<usize>,
+    /// What stands behind the key is not shown.
+    hides_value: bool,
 }
+
+/// Where secrets may stand in a file.
+const SECRETS: &str = "auth";
 
 impl Place {
     pub(crate) fn new(source: &Rc<Source>, span: Range<usize>) -> Self {
         Self {
             source: Rc::clone(source),
             span,
+            hides_value: false,
+        }
+    }
+
+    /// The same in a text that could not be read as a whole: nobody knows which value it is, and where secrets may stand
+    /// none is shown.
+    pub(crate) fn without_value(self) -> Self {
+        let line = self.source.text[self.line_start()..].trim_start();
+        let before = self.source.text[..self.line_start()].lines();
+        let header = before
+            .rev()
+            .map(str::trim_start)
+            .find(|line| line.starts_with('['));
+        let table = header
+            .unwrap_or_default()
+            .trim_start_matches(['[', ' ', '"', '\'']);
+        Self {
+            hides_value: line.starts_with(SECRETS) || table.starts_with(SECRETS),
+            ..self
+        }
+    }
+
+    /// Its line, as far as it is shown.
+    fn shown_line(&self) -> String {
+        let line = self.source.text[self.line_start()..].lines().next();
+        let line = line.unwrap_or_default();
+        match line.split_once('=') {
+            Some((key, _)) if self.hides_value => format!("{key}= ..."),
+            None if self.hides_value && !line.trim_start().starts_with('[') => "...".to_owned(),
+            _ => line.to_owned(),
         }
     }
 
@@ -111,7 +146,7 @@ impl fmt::Display for Problem {
         };
         let text = &place.source.text;
         let start = place.line_start();
-        let line = text[start..].lines().next().unwrap_or_default();
+        let line = place.shown_line();
         let lead = text[start..]
             .get(..place.span.start - start)
             .unwrap_or_default();
@@ -139,6 +174,12 @@ impl fmt::Display for Problem {
         };
         writeln!(formatter, "{at}: {}", self.message)?;
         writeln!(formatter, "  {number} | {line}")?;
+        if place.hides_value {
+            return write!(
+                formatter,
+                "  {margin} | (not shown: there may be a secret in it)"
+            );
+        }
         write!(formatter, "  {margin} | {indent}{}", "^".repeat(carets))
     }
 }

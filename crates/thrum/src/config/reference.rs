@@ -8,6 +8,9 @@ use super::show::{self, push_line};
 /// Width that comments are wrapped at.
 const WIDTH: usize = 100;
 
+/// Where the listener is that is there by itself.
+const DEFAULT_LISTENER_TABLE: &str = "listeners.mqtt";
+
 /// A file with every key at its default, commented out, under the text that explains it. Lines that begin with `# `
 /// are prose, lines that begin with `#` and no space are settings.
 pub(crate) fn commented_file() -> String {
@@ -39,6 +42,12 @@ fn begin_section(file: &mut String, keys: &Key, table: &str) {
     comment(file, description(keys, described));
     // Never commented out: a key that is taken out of its comment would land in the table above.
     push_line(file, &format!("[{table}]"));
+    if table == DEFAULT_LISTENER_TABLE {
+        comment(
+            file,
+            "It is there while this header is: without it, and with another listener, its port is closed.",
+        );
+    }
 }
 
 fn is_named(keys: &Key, name: &str) -> bool {

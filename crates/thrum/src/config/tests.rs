@@ -530,16 +530,25 @@ fn the_default_listener_keeps_its_address_when_another_of_its_keys_is_set() {
         let with_another = format!("{text}\n[listeners.b]\nbind = 1\n");
         let listeners = read(&with_another).unwrap().config.listeners;
         assert_eq!(listeners.keys().collect::<Vec<_>>(), ["b", "mqtt"]);
+        assert_eq!(listeners["mqtt"].bind, default);
         let dev = Request {
             dev: true,
             ..Request::default()
         };
         let easy = compose(&[source(FILE, text)], Vec::new(), &dev).unwrap();
-        assert_eq!(
-            easy.config.listeners["mqtt"].bind,
-            addresses(&["127.0.0.1:1883", "[::1]:1883"])
-        );
+        let loopback = addresses(&["127.0.0.1:1883", "[::1]:1883"]);
+        assert_eq!(easy.config.listeners["mqtt"].bind, loopback, "{text}");
+        let easy = compose(&[source(FILE, &with_another)], Vec::new(), &dev).unwrap();
+        assert_eq!(easy.config.listeners["mqtt"].bind, loopback, "{text}");
+        assert_eq!(easy.config.listeners["b"].bind, listeners["b"].bind);
     }
+    let dev = Request {
+        dev: true,
+        ..Request::default()
+    };
+    let other = source(FILE, "[listeners.b]\nbind = 1\n");
+    let easy = compose(&[other], Vec::new(), &dev).unwrap();
+    assert_eq!(easy.config.listeners.keys().collect::<Vec<_>>(), ["b"]);
 }
 
 #[test]

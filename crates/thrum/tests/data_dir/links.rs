@@ -1,7 +1,7 @@
 //! Root works in a data directory whose owner has laid links in it.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
 use crate::folder::Folder;
 
@@ -63,6 +63,46 @@ fn bans_are_not_written_through_a_link() {
         lay(&folder, link);
         check(&folder, "bans add --user jo --data-dir data", is_refused);
     }
+}
+
+#[test]
+fn what_root_changes_beside_the_configuration_stays_readable_for_the_broker() {
+    let folder = Folder::empty("links-etc");
+    fs::write(folder.path("password"), "secret\n").unwrap();
+    if !is_root(&folder) {
+        return;
+    }
+    let said = |line: &str| {
+        let output = folder.thrum(line);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{line}: {said}");
+        said
+    };
+    let add = "users add a --users users.jsonl --password-file password";
+    assert!(said(add).contains("note: root alone can read the new file users.jsonl"));
+    for (owner, mode) in [(0, 0o640), (OWNER, 0o600)] {
+        chown(folder.path("users.jsonl"), Some(owner), Some(OWNER)).unwrap();
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(folder.path("users.jsonl"), permissions).unwrap();
+        let line = format!("users add b{mode} --users users.jsonl --password-file password");
+        assert!(!said(&line).contains("note"));
+        let found = fs::metadata(folder.path("users.jsonl")).unwrap();
+        let rights = (found.uid(), found.gid(), found.mode() & 0o777);
+        assert_eq!(rights, (owner, OWNER, mode));
+    }
+    let ban = "bans add --user jo --file bans.jsonl";
+    assert!(said(ban).contains("note: root alone can read the new file bans.jsonl"));
+    assert!(!said(ban).contains("note"));
+}
+
+#[test]
+fn a_refusal_says_why_once() {
+    let folder = Folder::empty("links-once");
+    fs::write(folder.path("password"), "secret\n").unwrap();
+    fs::create_dir(folder.path("users.jsonl.lock")).unwrap();
+    let output = folder.thrum("users add a --users users.jsonl --password-file password");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
 }
 
 #[test]

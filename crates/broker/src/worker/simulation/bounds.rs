@@ -7,8 +7,8 @@ use crate::connection::Connection;
 
 /// Messages that a session writes at once, whatever the limit of the output is: on a new connection, and for one packet of the client.
 const BURST_BYTES: usize = 256 * 1024;
-/// Messages that were on their way to a session at a start, and are taken then.
-const UNDER_WAY_AT_START: usize = 100;
+/// Messages that were on their way to a session at a start, or when its queue became nearly full, and are taken then.
+const UNDER_WAY: usize = 100;
 /// A client is read until so many times the limit of its output waits.
 const OUTPUT_HARD_FACTOR: usize = 2;
 
@@ -19,8 +19,8 @@ const REDISPATCHED: usize = 32;
 /// What the costliest single packet, timer or piece of mail does: a session with all its subscriptions ends.
 const ITEM_UNITS_MAX: u64 = 600;
 /// What goes beyond the share of all connections: the last portion begun, the connection that is read whatever the others
-/// took, mail and timers.
-const PORTIONS: u64 = 4;
+/// took, mail, timers, and publishers that were held back, with the last portion begun there.
+const PORTIONS: u64 = 6;
 
 impl World {
     /// Mail that waits for each worker.
@@ -100,7 +100,7 @@ impl World {
         } else {
             limits.inflight
         });
-        let is_within = messages <= messages_max(client, limits.queue as usize)
+        let is_within = messages <= self.messages_max(client)
             && bytes <= limits.queue_bytes as usize
             && inflight <= inflight_max;
         if is_within {
@@ -112,6 +112,24 @@ impl World {
         ))
     }
 
+    /// What others were promised while the queue filled up comes on top of the limit, and what was on its way. What members
+    /// of a group leave behind goes to the others whatever their limits are.
+    fn messages_max(&self, client: &Client) -> usize {
+        let limit = self.plan.config.limits.client.queue as usize;
+        // Members of groups are known before something is on its way to them.
+        let under_way = if self.plan.has_disk || !client.subscriptions.is_empty() {
+            UNDER_WAY
+        } else {
+            0
+        };
+        let left_behind = if client.groups().is_empty() {
+            0
+        } else {
+            self.redispatched + self.machine.redispatched()
+        };
+        2 * limit + under_way + left_behind
+    }
+
     fn check_output(&self, connection: &Connection) -> Result<(), Failure> {
         let limit = self.plan.config.limits.output_bytes as usize;
         // The answers to one more read are no longer than what was read.
@@ -121,15 +139,5 @@ impl World {
             return Ok(());
         }
         Err(format!("{waiting} bytes of output wait for one client"))
-    }
-}
-
-/// What others were promised while the queue filled up comes on top of the limit. What members of a group leave behind
-/// goes to the others whatever their limits are.
-fn messages_max(client: &Client, limit: usize) -> usize {
-    if client.groups().is_empty() {
-        2 * limit + UNDER_WAY_AT_START
-    } else {
-        usize::MAX
     }
 }

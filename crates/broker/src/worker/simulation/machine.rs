@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
+use crate::metrics::Counter;
 use crate::node::{Node, WorkerId};
 use crate::settings::Settings;
 
@@ -103,6 +104,12 @@ impl Machine {
             doorkeeper,
             storage,
         }
+    }
+
+    /// Messages that members of groups left to others.
+    pub(super) fn redispatched(&self) -> usize {
+        let count = self.node.metrics.total(Counter::SharedRedispatched);
+        usize::try_from(count).unwrap()
     }
 
     /// Does what the storage thread would do now; true if it had something to do and could.

@@ -46,6 +46,8 @@ pub(super) struct World {
     pub(super) wall_ahead: i64,
     pub(super) disk: Option<SimStorage>,
     pub(super) machine: Machine,
+    /// Messages that members of groups left to others while earlier nodes ran.
+    pub(super) redispatched: usize,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
     /// Connections of which only the node does not know that they are dead. They are read once the client has another one.
@@ -81,6 +83,7 @@ impl World {
             wall_ahead: 0,
             disk,
             machine,
+            redispatched: 0,
             clients: Vec::new(),
             silent: Vec::new(),
             leaving: Vec::new(),

@@ -5,6 +5,7 @@ mod full_disk;
 mod groups;
 mod late_answers;
 mod layers;
+mod recheck;
 mod rights;
 mod sources;
 mod stop;

@@ -59,7 +59,9 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         |until| format!("until {}", time(until * 1000)),
     );
     let who = shown(&ban.subject);
-    let replaced = args.place.bans()?.edit(|list| {
+    let file = args.place.bans()?;
+    let for_root_alone = args.place.for_root_alone();
+    let replaced = file.edit(|list| {
         list.remove_ended(since);
         (true, list.insert(ban).is_some())
     });
@@ -68,7 +70,11 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     } else {
         ""
     };
-    writeln!(std::io::stderr(), "{who} is banned {until}{before}")?;
+    let mut errors = std::io::stderr();
+    writeln!(errors, "{who} is banned {until}{before}")?;
+    if let Some(warning) = for_root_alone {
+        writeln!(errors, "{warning}")?;
+    }
     Ok(())
 }
 

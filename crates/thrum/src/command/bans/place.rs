@@ -6,6 +6,7 @@ use clap::Args;
 use thrum_broker::protection::{BanFile, BanFileError, BanList};
 
 use crate::command::Failure;
+use crate::command::root_alone;
 
 /// A data directory or a file.
 #[derive(Debug, Args)]
@@ -36,6 +37,12 @@ impl Place {
             }
             (None, None) => Err(Failure::usage("name a data directory with --data-dir")),
         }
+    }
+
+    /// What is to be said of a file that is about to be made and that the broker may not be able to read. In its data
+    /// directory it is given to the broker.
+    pub(super) fn for_root_alone(&self) -> Option<String> {
+        root_alone::warning(self.file.as_deref()?)
     }
 
     /// The file in which the broker shows the bans that it made for a time.

@@ -33,7 +33,7 @@ enum From {
 struct FileArgs {
     /// The file to read.
     file: PathBuf,
-    /// The file to write, which must not be there yet, instead of standard output.
+    /// The file to write, which must not be there yet, instead of standard output (-).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print what became of each line as one JSON object, and the new file in it unless it is written.
@@ -60,25 +60,29 @@ fn read(path: &Path) -> anyhow::Result<Source> {
 
 fn configuration(args: &FileArgs) -> anyhow::Result<()> {
     let source = read(&args.file)?;
+    let output = args
+        .output
+        .as_deref()
+        .filter(|file| *file != Path::new("-"));
     let imported = mosquitto::import(&source, &mosquitto::Disk).map_err(Failure::usage)?;
-    if let Some(output) = &args.output {
+    if let Some(output) = output {
         write_new(output, &imported.toml)?;
     }
     if args.json {
         let mut report = imported.report.json();
-        match &args.output {
+        match output {
             Some(output) => report["output"] = json!(output),
             None => report["toml"] = json!(imported.toml),
         }
         writeln!(std::io::stdout(), "{report}")?;
         return Ok(());
     }
-    if args.output.is_none() {
+    if output.is_none() {
         std::io::stdout().write_all(imported.toml.as_bytes())?;
     }
     let mut errors = std::io::stderr().lock();
     write!(errors, "{}", imported.report)?;
-    if let Some(output) = &args.output {
+    if let Some(output) = output {
         let output = output.display();
         writeln!(
             errors,

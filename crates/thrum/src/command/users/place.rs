@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use thrum_auth::Settings;
 use thrum_auth::config::USERS_FILE;
 use thrum_auth::users::{LockedStore, StoreError, UserStore, read};
 use thrum_files::Folder;
 
 use crate::command::Failure;
+use crate::command::root_alone;
 use crate::config::{self, Request};
 
 /// Where the store is.
@@ -36,17 +38,27 @@ impl Place {
         if let Some(folder) = &self.data_dir {
             return Ok(folder.join(USERS_FILE));
         }
-        let request = Request {
-            file: self.config.clone(),
-            ..Request::default()
-        };
-        let loaded = config::load(&request).map_err(Failure::usage)?;
-        loaded.config.access().users_file().ok_or_else(|| {
+        self.settings()?.users_file().ok_or_else(|| {
             Failure::usage(
                 "where is the user store? name it with --users FILE, name the broker's data directory with \
                  --data-dir DIR, or its configuration with -c FILE",
             )
         })
+    }
+
+    /// What the configuration says of it.
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let request = Request {
+            file: self.config.clone(),
+            ..Request::default()
+        };
+        let loaded = config::load(&request).map_err(Failure::usage)?;
+        Ok(loaded.config.access())
+    }
+
+    /// The configuration has no other file for it than that in the data directory, which is the broker's.
+    fn is_in_data_dir(&self) -> anyhow::Result<bool> {
+        Ok(self.users.is_none() && self.settings()?.auth.users.as_os_str().is_empty())
     }
 
     /// Reads the store.
@@ -66,6 +78,10 @@ impl Place {
                 "there is no directory {}; make it first, or name another file with --users",
                 folder.display()
             )));
+        }
+        let is_given = self.data_dir.is_some() || self.is_in_data_dir()?;
+        if let Some(warning) = root_alone::warning(&file).filter(|_| !is_given) {
+            writeln!(io::stderr(), "{warning}")?;
         }
         LockedStore::open(&file).map_err(unusable)
     }

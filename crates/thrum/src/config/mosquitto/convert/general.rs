@@ -17,6 +17,8 @@ const NO_LIMIT: i64 = u32::MAX as i64;
 const INFLIGHT_MAX: i64 = 65_535;
 /// Least that `limits.client.queue_bytes` takes.
 const QUEUE_BYTES_MIN: i64 = 1_024;
+/// Below that a limit of memory would let nobody in: an idle broker takes some tens of MiB.
+const MEMORY_MIN: i64 = 64 << 20;
 
 const CLIENT: &str = "limits.client";
 
@@ -61,7 +63,18 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
             );
             draft.carried(setting, keys);
         }
+        "connection_messages" if setting.value.is_true() => draft.carried(setting, ""),
+        "connection_messages" => {
+            draft.set("log", "clients", 0, setting);
+            draft.carried(setting, keys);
+        }
+        "clientid_prefixes" => prefix(setting, draft),
         "memory_limit" if number == 0 => draft.carried(setting, ""),
+        "memory_limit" if number < MEMORY_MIN => draft.dropped(
+            setting,
+            "thrum counts all memory of the process, and takes about as much by itself: nobody could connect; set \
+             limits.memory to what the machine has to spare",
+        ),
         "memory_limit" => {
             draft.set("limits", "memory", size(number), setting);
             draft.by_entry(setting);
@@ -126,6 +139,17 @@ fn in_flight(setting: &Setting, draft: &mut Draft) {
         }
         _ => draft.set(CLIENT, "upgrade_outgoing_qos", true, setting),
     }
+    draft.carried(setting, setting.entry.fate.keys());
+}
+
+/// Mosquitto takes one prefix of client identifiers.
+fn prefix(setting: &Setting, draft: &mut Draft) {
+    let prefix = setting.value.text();
+    if prefix.contains(['*', '%']) {
+        let why = "auth.client_id reads * and % in its own way: clients with other identifiers can connect";
+        return draft.dropped(setting, why);
+    }
+    draft.set("auth", "client_id", format!("{prefix}*"), setting);
     draft.carried(setting, setting.entry.fate.keys());
 }
 

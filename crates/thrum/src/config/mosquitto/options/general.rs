@@ -62,18 +62,20 @@ pub(super) const OPTIONS: &[Entry] = &[
         "clientid_prefixes",
         General,
         Text,
-        dropped(
-            "clients with other identifiers can connect; auth.client_id = \"PREFIX*\" refuses them",
+        Noted(
+            "auth.client_id",
+            "prefix becomes \"prefix*\"; one that holds * or % is not carried over, and clients with other identifiers can \
+             connect then",
         ),
     ),
     entry(
         "connection_messages",
         General,
         Flag,
-        dropped_unless(
-            "false",
-            "the log has connections that were refused or closed for a reason, not every one; $SYS \
-             counts them",
+        Noted(
+            "log.clients",
+            "true is what thrum does anyway: a line for each client that comes and goes, so many in a second; false switches \
+             them off",
         ),
     ),
     entry(
@@ -162,7 +164,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         "max_inflight_messages",
         General,
         Number(i64::MIN, 65_535),
-        Carried("limits.client.inflight"),
+        Carried("limits.client.inflight, limits.client.receive_maximum"),
     ),
     entry(
         "max_keepalive",
@@ -194,7 +196,8 @@ pub(super) const OPTIONS: &[Entry] = &[
         Number(0, i64::MAX),
         Noted(
             "limits.memory",
-            "past it publishers are read less; nobody is disconnected and nothing is dropped",
+            "all memory of the process counts, that of the program itself too; near it publishers are read less, past it \
+             messages that would wait and new sessions are refused",
         ),
     ),
     entry(

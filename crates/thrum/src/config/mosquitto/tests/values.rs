@@ -68,7 +68,12 @@ fn limits_have_their_units() {
     check_general("max_keepalive 60", &["limits.keep_alive_max = \"1m\""]);
     check_general("max_keepalive 65535", &["limits.keep_alive_max = 0"]);
     check_general("memory_limit 500000000", &["limits.memory = \"500MB\""]);
+    check_general("clientid_prefixes dev-", &["auth.client_id = \"dev-*\""]);
+    check_general("clientid_prefixes 100%", &[]);
+    check_general("connection_messages true", &[]);
+    check_general("connection_messages false", &["log.clients = 0"]);
     check_general("memory_limit 0", &[]);
+    check_general("memory_limit 16000000", &[]);
     check_general("global_max_connections 100", &["limits.connections = 100"]);
     check_general("global_max_connections -1", &[]);
     check_general("global_max_clients 100", &["limits.sessions = 100"]);
