@@ -95,6 +95,9 @@ impl Worker {
         let unwritten = &mut self.unwritten;
         unwritten.is_long =
             !unwritten.connections.is_empty() && (unwritten.is_long || share.bytes == 0);
+        if !unwritten.is_long {
+            self.end_writing_pauses();
+        }
         if share.is_down_to(Share::NOTHING) && self.has_dirty() {
             self.local.row().add(Counter::WritesPutOff, 1);
         }

@@ -139,16 +139,20 @@ impl Worker {
             let connections = std::mem::take(&mut self.readers.at_storage);
             self.resume_all(connections, PauseReason::Storage);
         }
-        if !self.readers.at_writing.is_empty() && !self.unwritten.is_long() {
-            let connections = std::mem::take(&mut self.readers.at_writing);
-            self.resume_all(connections, PauseReason::Writing);
-        }
         let end = self.readers.overload_pause_end();
         let is_slow =
             self.overload.slows_publishers() || self.local.memory.level >= MemoryLevel::Low;
         if end.is_some_and(|end| self.local.now >= end || !is_slow) {
             let connections = std::mem::take(&mut self.readers.overloading);
             self.resume_all(connections, PauseReason::Overload);
+        }
+    }
+
+    /// What was put off is written.
+    pub(super) fn end_writing_pauses(&mut self) {
+        if !self.readers.at_writing.is_empty() {
+            let connections = std::mem::take(&mut self.readers.at_writing);
+            self.resume_all(connections, PauseReason::Writing);
         }
     }
 
