@@ -247,10 +247,10 @@ impl SourceReview {
         let Some(known) = self.known.get_mut(found.source.bytes()) else {
             return;
         };
-        let withholds = match known.rights.allows(&found.message) {
-            Some(is_allowed) => !is_allowed,
-            None => return,
+        let Some(is_allowed) = known.rights.allows(&found.message) else {
+            return;
         };
+        let withholds = !is_allowed;
         if withholds != found.source.is_withheld() {
             let marked = if withholds {
                 &mut known.withheld

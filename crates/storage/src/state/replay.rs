@@ -9,7 +9,9 @@ use super::collected::{Collected, Known, Own, Seen, Step, Subscribed, count};
 use super::index::Index;
 use super::print::{Print, record_len};
 use super::recovered::{Orphans, Recovered, RecoveredMessage, RecoveredRetained};
-use crate::record::{Change, ClockNote, LogMillis, MessageId, Queued, Session, SessionId};
+use crate::record::{
+    Change, ClockNote, LogMillis, MessageId, Queued, Retained, Session, SessionId,
+};
 
 #[derive(Debug)]
 struct Topic {
@@ -17,6 +19,17 @@ struct Topic {
     message: Option<MessageId>,
     source: Option<Arc<[u8]>>,
     len: u64,
+}
+
+impl Topic {
+    fn removed(change: u64, payload: &[u8]) -> Self {
+        Self {
+            change,
+            message: None,
+            source: None,
+            len: record_len(payload),
+        }
+    }
 }
 
 /// The state while its records are read.
@@ -98,24 +111,9 @@ impl Replay {
                 self.collected(will.session).will = Some(((&will).into(), print));
             }
             Change::WillRemoved { session } => self.collected(session).will = None,
-            Change::Retained(retained) => {
-                self.message_id_max = self.message_id_max.max(retained.message);
-                let after = Topic {
-                    change: retained.change,
-                    message: Some(retained.message),
-                    source: retained.source.map(|source| self.source(source)),
-                    len: record_len(payload),
-                };
-                self.retain(retained.topic, after);
-            }
+            Change::Retained(retained) => self.retained(&retained, payload),
             Change::RetainedRemoved { change, topic } => {
-                let after = Topic {
-                    change,
-                    message: None,
-                    source: None,
-                    len: record_len(payload),
-                };
-                self.retain(topic, after);
+                self.retain(topic, Topic::removed(change, payload));
             }
             Change::Reclaimed { segment } => self.note_reclaimed(segment, payload),
             Change::Clock(note) => self.note_clock(note, payload),
@@ -213,6 +211,17 @@ impl Replay {
             }),
             packet_id: None,
         });
+    }
+
+    fn retained(&mut self, retained: &Retained<'_>, payload: &[u8]) {
+        self.message_id_max = self.message_id_max.max(retained.message);
+        let after = Topic {
+            change: retained.change,
+            message: Some(retained.message),
+            source: retained.source.map(|source| self.source(source)),
+            len: record_len(payload),
+        };
+        self.retain(retained.topic, after);
     }
 
     fn source(&mut self, bytes: &[u8]) -> Arc<[u8]> {
