@@ -21,6 +21,13 @@ pub(crate) struct Version {
     anchored: u64,
 }
 
+impl Version {
+    /// Everything that changed before has been seen.
+    pub(crate) fn generation(self) -> u64 {
+        self.generation
+    }
+}
+
 /// Counts the changes of a set of filters: all of them, and those at each anchor.
 #[derive(Debug)]
 pub(crate) struct Changes {
@@ -47,6 +54,11 @@ impl Changes {
         counts[slot(self.anchors.of_filter(filter))].fetch_add(1, Ordering::Relaxed);
         // Whoever sees the new generation sees the count too.
         self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Number of the last change of all.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// The version that a match belongs to which is looked up after this call.

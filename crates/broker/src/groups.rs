@@ -158,7 +158,7 @@ mod tests {
                     options: SubscriptionOptions::default(),
                     identifier: None,
                     durable: false,
-                    room: Arc::new(QueueRoom::new(session)),
+                    room: Arc::new(QueueRoom::new(session, Arc::default())),
                 },
             );
             assert!(groups.remove(number, session.id));

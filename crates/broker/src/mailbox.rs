@@ -15,6 +15,7 @@ use thrum_access::Certificate;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
+use crate::connection::ConnectionRef;
 use crate::durable::Origin;
 use crate::interest::SessionRef;
 use crate::layered::Layered;
@@ -25,7 +26,7 @@ use crate::protection::Changes;
 use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::worker::{Admitted, Answered, Decided};
+use crate::worker::{Admitted, Answered, Decided, Heard, Inquiry};
 
 /// What one worker asks of another.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ pub(crate) enum Mail {
     Room(Shortage, Arc<QueueRoom>),
     /// Somebody found the queue of this session full.
     Full(SessionRef),
+    /// Say whether there is memory for a message.
+    Inquiry(Inquiry),
+    /// All have answered what this connection wants to publish.
+    Heard(ConnectionRef),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
     /// A connection that came in where no worker listens.
@@ -68,6 +73,20 @@ pub(crate) struct PublishDelivery {
     pub(crate) origin: Option<Origin>,
     /// Room in the queues of sessions that are nearly full.
     pub(crate) promises: Vec<Promise>,
+    /// What its sender knew of the queues here ([`crate::changes::Version::generation`]).
+    pub(crate) generation: u64,
+    /// Its publisher is told that somebody here takes it.
+    pub(crate) must_be_taken: bool,
+    /// Where its publisher learns what became of it, while memory is low.
+    pub(crate) heard: Option<Arc<Heard>>,
+}
+
+impl PublishDelivery {
+    /// There is room for it in the queue of that session.
+    pub(crate) fn is_promised_to(&self, session: u64) -> bool {
+        let mut promises = self.promises.iter();
+        promises.any(|promise| promise.session() == session)
+    }
 }
 
 /// A message for one member of a shared group, whose publisher was told that it is taken.
@@ -83,6 +102,8 @@ pub(crate) struct SharedDelivery {
     pub(crate) origin: Option<Origin>,
     /// Room in the member's queue, if that is nearly full.
     pub(crate) promise: Option<Promise>,
+    /// Where its publisher learns what became of it, while memory is low.
+    pub(crate) heard: Option<Arc<Heard>>,
 }
 
 /// A connection that came in where no worker listens.
@@ -118,6 +139,8 @@ impl Mail {
             Self::Adopt(handover) => handover.unread.len(),
             Self::Room(..)
             | Self::Full(_)
+            | Self::Inquiry(_)
+            | Self::Heard(_)
             | Self::Answered(_)
             | Self::Decided(_)
             | Self::Arrived(_)

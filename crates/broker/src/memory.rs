@@ -1,6 +1,6 @@
 //! Memory of the process against its limit, as all workers know it, and what one worker adds to it.
 
-use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,81 +17,39 @@ const STEPS: u64 = 128;
 const STEP_MIN: u64 = 256 * 1024;
 /// Memory goes back to the system once this part of the limit has become free.
 const GIVE_BACK: u64 = 16;
-/// Bits that topics are noted in.
-const TOPIC_BITS: u64 = 4096;
+
+/// A [`MemoryLevel`], 0 while there is enough.
+pub(crate) type SharedLevel = Arc<AtomicU8>;
 
 /// What all workers know.
 #[derive(Debug)]
 pub(crate) struct NodeMemory {
-    level: AtomicU8,
+    level: SharedLevel,
     /// Milliseconds of the node's clock when somebody looked last.
     looked_at: AtomicU64,
     /// What sessions gave up since memory was last given back to the system.
     freed: AtomicU64,
     is_giving_back: AtomicBool,
-    hasher: RandomState,
-    queued: TopicSet,
-    refused: TopicSet,
-}
-
-/// Topics, as bits that some share.
-#[derive(Debug)]
-struct TopicSet(Box<[AtomicU64]>);
-
-impl TopicSet {
-    fn new() -> Self {
-        let words = TOPIC_BITS / u64::from(u64::BITS);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn place(&self, hash: u64) -> (&AtomicU64, u64) {
-        let bit = hash % TOPIC_BITS;
-        let word = usize::try_from(bit / u64::from(u64::BITS)).unwrap_or(0);
-        (&self.0[word], 1 << (bit % u64::from(u64::BITS)))
-    }
-
-    fn insert(&self, hash: u64) {
-        let (word, bit) = self.place(hash);
-        word.fetch_or(bit, Ordering::Relaxed);
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
-        word.load(Ordering::Relaxed) & bit != 0
-    }
-
-    fn clear(&self) {
-        for word in &self.0 {
-            word.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-/// What became of a message on the workers that it was sent to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Elsewhere {
-    /// It waits in a queue.
-    pub(crate) is_queued: bool,
-    /// Nobody there could take it.
-    pub(crate) is_refused: bool,
 }
 
 impl NodeMemory {
     pub(crate) fn new() -> Self {
         Self {
-            level: AtomicU8::new(MemoryLevel::Ample as u8),
+            level: SharedLevel::default(),
             looked_at: AtomicU64::new(0),
             freed: AtomicU64::new(0),
             is_giving_back: AtomicBool::new(false),
-            hasher: RandomState::new(),
-            queued: TopicSet::new(),
-            refused: TopicSet::new(),
         }
     }
 
     #[inline]
     pub(crate) fn level(&self) -> MemoryLevel {
         MemoryLevel::ALL[usize::from(self.level.load(Ordering::Relaxed)) % MemoryLevel::ALL.len()]
+    }
+
+    /// The same for the rooms of queues.
+    pub(crate) fn shared_level(&self) -> SharedLevel {
+        Arc::clone(&self.level)
     }
 
     /// The level with so much memory in use; the one before if it is another.
@@ -134,31 +92,6 @@ impl NodeMemory {
 
     pub(crate) fn gave_back(&self) {
         self.is_giving_back.store(false, Ordering::Relaxed);
-    }
-
-    /// What became of a message of another worker here, for those that publish to its topic.
-    pub(crate) fn note_topic(&self, topic: &str, became: Elsewhere) {
-        let hash = self.hasher.hash_one(topic);
-        if became.is_queued || became.is_refused {
-            self.queued.insert(hash);
-        }
-        if became.is_refused {
-            self.refused.insert(hash);
-        }
-    }
-
-    /// What became of the messages of a topic on other workers in the last second or so.
-    pub(crate) fn topic(&self, topic: &str) -> Elsewhere {
-        let hash = self.hasher.hash_one(topic);
-        Elsewhere {
-            is_queued: self.queued.contains(hash),
-            is_refused: self.refused.contains(hash),
-        }
-    }
-
-    pub(crate) fn forget_topics(&self) {
-        self.queued.clear();
-        self.refused.clear();
     }
 }
 
@@ -261,18 +194,5 @@ mod tests {
         assert!(node.should_give_back(1600) && !node.should_give_back(1600));
         node.gave_back();
         assert!(!node.should_give_back(1600));
-    }
-
-    #[test]
-    fn what_became_of_a_topic_elsewhere_is_known_until_it_is_forgotten() {
-        let node = NodeMemory::new();
-        let refused = Elsewhere {
-            is_queued: true,
-            is_refused: true,
-        };
-        node.note_topic("a", refused);
-        assert_eq!(node.topic("a"), refused);
-        node.forget_topics();
-        assert_eq!(node.topic("a"), Elsewhere::default());
     }
 }

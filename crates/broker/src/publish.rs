@@ -12,7 +12,6 @@ use thrum_routing::FilterId;
 
 use crate::interest::Route;
 use crate::mailbox::{Mail, PublishDelivery};
-use crate::memory::Elsewhere;
 use crate::metrics::Counter;
 use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
@@ -110,8 +109,19 @@ struct Publisher {
 pub(crate) enum Source<'a> {
     /// A publisher of this worker, who is told what becomes of it.
     Publisher,
-    /// Another worker, with room that was promised to it.
-    Worker(&'a [Promise]),
+    /// Another worker.
+    Worker(&'a PublishDelivery),
+    /// The same, and nobody here has memory for what its publisher was told is taken.
+    LastResort(&'a PublishDelivery),
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn delivery(self) -> Option<&'a PublishDelivery> {
+        match self {
+            Self::Publisher => None,
+            Self::Worker(delivery) | Self::LastResort(delivery) => Some(delivery),
+        }
+    }
 }
 
 /// One session that several filters matched, while they are merged.
@@ -123,6 +133,8 @@ pub(crate) struct Match {
     identifier: u32,
     /// Its publisher was told that this session takes it.
     is_acknowledged: bool,
+    /// It is taken however short memory is.
+    is_promised: bool,
 }
 
 impl Worker {
@@ -299,10 +311,7 @@ impl Worker {
         }
         let others = entry.route.workers & !self.local.id.bit();
         if others != 0 {
-            let are_given = self.hand_over(&entry.route, outgoing, clearance, &mut reach);
-            if are_given && self.local.memory.level >= MemoryLevel::Low {
-                self.heed_others(topic, others, &mut reach);
-            }
+            self.hand_over(&entry, outgoing, clearance, &mut reach);
         }
         self.routes.put(hash, entry);
         reach.outcome()
@@ -316,12 +325,17 @@ impl Worker {
         let mut frames = std::mem::take(&mut self.frames);
         let message = &self.own_copy(message);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
-        let source = Source::Worker(&delivery.promises);
+        let source = if delivery.must_be_taken && !self.has_memory(&entry, message.qos()) {
+            Source::LastResort(&delivery)
+        } else {
+            Source::Worker(&delivery)
+        };
         let mut reach = Reach::default();
         self.local.memory.has_queued = false;
         self.deliver_here(&entry, &mut outgoing, source, &mut reach);
-        if self.local.memory.level >= MemoryLevel::Low {
-            self.tell_others(message.topic(), reach);
+        if let Some(heard) = &delivery.heard {
+            let is_refused = reach.matched > 0 && !reach.is_taken();
+            heard.tell(self.local.id, self.local.memory.has_queued || is_refused);
         }
         self.moved(delivery.origin);
         self.end_promises(delivery.promises);
@@ -329,41 +343,9 @@ impl Worker {
         self.routes.put(hash, entry);
     }
 
-    /// While memory is low, publishers of this worker learn what became of the messages of a topic on the others.
-    #[cold]
-    fn heed_others(&mut self, topic: &str, others: u64, reach: &mut Reach) {
-        let elsewhere = self.node.memory.topic(topic);
-        self.local.memory.has_queued |= elsewhere.is_queued;
-        if elsewhere.is_refused {
-            reach.refused += others.count_ones();
-        }
-    }
-
-    /// And those of other workers what became of them here.
-    #[cold]
-    pub(crate) fn tell_others(&mut self, topic: &str, reach: Reach) {
-        let became = Elsewhere {
-            is_queued: std::mem::take(&mut self.local.memory.has_queued),
-            is_refused: reach.matched > 0 && reach.refused == reach.matched,
-        };
-        self.node.memory.note_topic(topic, became);
-    }
-
     fn retain_from(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
         let source = self.source_of(publisher.slot);
         self.retain(outgoing, source, publisher.can_be_told)
-    }
-
-    /// Whom retained messages of a client come from; none while that is not to be known.
-    pub(crate) fn source_of(&self, slot: u32) -> Option<Arc<RetainedSource>> {
-        let policy = &self.local.settings.access.access.policy;
-        if !policy.checks_retained_source {
-            return None;
-        }
-        self.local.clients[slot as usize]
-            .access
-            .as_deref()?
-            .source()
     }
 
     /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
@@ -459,12 +441,10 @@ impl Worker {
                 continue;
             };
             found.is_acknowledged = self.local.is_acknowledged(found.slot, found.qos, source);
+            found.is_promised = self.local.is_promised(found.slot, source);
             let one = [found.identifier];
             let identifiers = if found.identifier == 0 { &[][..] } else { &one };
-            reach.add(
-                self.local
-                    .offer(found.slot, outgoing, found.options(identifiers)),
-            );
+            reach.add(self.local.hand_to(found, outgoing, identifiers));
         }
     }
 
@@ -497,6 +477,7 @@ impl Worker {
             identifiers.sort_unstable();
             identifiers.dedup();
             merged.is_acknowledged = self.local.is_acknowledged(merged.slot, merged.qos, source);
+            merged.is_promised = self.local.is_promised(merged.slot, source);
             self.deliver_with(merged, &identifiers, outgoing, reach);
         }
         matches.clear();
@@ -515,41 +496,69 @@ impl Worker {
     ) {
         let identifiers_max = self.local.settings.message_identifiers;
         if identifiers.len() <= identifiers_max {
-            reach.add(
-                self.local
-                    .offer(found.slot, outgoing, found.options(identifiers)),
-            );
+            reach.add(self.local.hand_to(found, outgoing, identifiers));
             return;
         }
         self.local.row().add(Counter::LimitMessageIdentifiers, 1);
         for some in identifiers.chunks(identifiers_max) {
-            reach.add(self.local.offer(found.slot, outgoing, found.options(some)));
+            reach.add(self.local.hand_to(found, outgoing, some));
         }
     }
 
-    /// The other workers that want a message get it; false if none of them is certain to have room, and nobody else takes it.
+    /// The other workers that want a message get it, unless none of them is certain to have room and nobody else takes it.
     fn hand_over(
         &mut self,
-        route: &Route,
+        entry: &Remembered,
         outgoing: &mut Outgoing<'_>,
         clearance: Clearance,
         reach: &mut Reach,
-    ) -> bool {
+    ) {
+        let route = &entry.route;
         let others = route.workers & !self.local.id.bit();
         let published = outgoing.publication().qos;
-        let is_kept = self.local.delivered_qos(published, QoS::ExactlyOnce) != QoS::AtMostOnce;
+        let is_taken = reach.is_taken();
+        let takers = self.takers(outgoing.publication());
+        let have_memory = takers.unwrap_or(u64::MAX);
+        if others & have_memory == 0 && !is_taken {
+            self.refuse_for_memory(others, reach);
+            return;
+        }
         let mut promises = Vec::new();
         if published != QoS::AtMostOnce && !route.nearly_full.is_empty() {
-            self.take_promises(route, outgoing, clearance, &mut promises);
+            self.take_promises(route, outgoing, (clearance, have_memory), &mut promises);
             let rooms = route.nearly_full.iter();
             let uncertain = rooms.fold(0, |all, room| all | room.session.worker.bit());
             // Who only has subscriptions with QoS 0 queues nothing.
-            let certain = others & (route.certain | !uncertain);
-            let is_certain = reach.is_taken() || certain != 0;
+            let certain = others & (route.certain | !uncertain) & have_memory;
+            let is_certain = is_taken || certain != 0;
             if !is_certain && promises.is_empty() && self.refuse_for(route, reach) {
-                return false;
+                return;
             }
         }
+        // Where nobody was asked, level and answer are of this turn.
+        let is_told = published != QoS::AtMostOnce && !is_taken;
+        let must_take = match takers {
+            Some(takers) if is_told => takers,
+            None if is_told && self.local.memory.level < MemoryLevel::Short => others,
+            Some(_) | None => 0,
+        };
+        reach.matched += others.count_ones();
+        self.send_to_others(entry, outgoing, must_take, promises);
+    }
+
+    fn send_to_others(
+        &mut self,
+        entry: &Remembered,
+        outgoing: &mut Outgoing<'_>,
+        must_take: u64,
+        mut promises: Vec<Promise>,
+    ) {
+        let route = &entry.route;
+        let others = route.workers & !self.local.id.bit();
+        let published = *outgoing.publication();
+        let is_kept = self.local.delivered_qos(published.qos, QoS::ExactlyOnce) != QoS::AtMostOnce;
+        let heard = self.heard_by(published.publisher);
+        self.heed(heard.as_ref(), others);
         let mut rest = others;
         while rest != 0 {
             let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
@@ -564,38 +573,49 @@ impl Worker {
                 message,
                 origin,
                 promises: promises.extract_if(.., its_own).collect(),
+                generation: entry.node_version.generation(),
+                must_be_taken: worker.bit() & must_take != 0,
+                heard: heard.clone(),
             };
             self.send(worker.index(), Mail::Publish(delivery));
-            reach.matched += 1;
         }
-        true
+    }
+
+    /// Nobody on these workers has memory for a message, and nobody else takes it.
+    #[cold]
+    fn refuse_for_memory(&mut self, others: u64, reach: &mut Reach) {
+        let count = others.count_ones();
+        reach.matched += count;
+        reach.refused += count;
+        self.local
+            .row()
+            .add(Counter::DroppedMemoryShort, count.into());
     }
 
     /// Room in the queues of other workers' sessions that are nearly full: of all that hold publishers back, and of one
     /// of the others, so that one has room for certain.
     fn take_promises(
-        &self,
+        &mut self,
         route: &Route,
         outgoing: &mut Outgoing<'_>,
-        clearance: Clearance,
+        (clearance, have_memory): (Clearance, u64),
         promises: &mut Vec<Promise>,
     ) {
         let bytes = outgoing.message().bytes_len();
-        let here = self.local.id;
-        let elsewhere = |room: &&Arc<QueueRoom>| room.session.worker != here;
-        let (holding, others): (Vec<_>, Vec<_>) = route
-            .nearly_full
-            .iter()
-            .filter(elsewhere)
-            .partition(|room| room.holds());
-        for room in holding {
+        let here = self.local.id.bit();
+        self.local.work += route.nearly_full.len() as u64;
+        let is_asked =
+            |room: &&Arc<QueueRoom>| room.session.worker.bit() & have_memory & !here != 0;
+        let elsewhere = || route.nearly_full.iter().filter(is_asked);
+        for room in elsewhere().filter(|room| room.holds()) {
             promises.extend(match clearance {
                 Clearance::Given | Clearance::Acknowledged => Some(room.promise(bytes)),
                 Clearance::NotAsked => room.try_promise(bytes),
             });
         }
         if promises.is_empty() {
-            promises.extend(others.iter().find_map(|room| room.try_promise(bytes)));
+            let mut others = elsewhere().filter(|room| !room.holds());
+            promises.extend(others.find_map(|room| room.try_promise(bytes)));
         }
     }
 
@@ -628,6 +648,22 @@ impl crate::worker::Local {
         published.max(self.settings.published_qos_min).min(asked)
     }
 
+    /// A message to a session that matched.
+    #[inline]
+    fn hand_to(
+        &mut self,
+        found: Match,
+        outgoing: &mut Outgoing<'_>,
+        identifiers: &[u32],
+    ) -> Delivered {
+        let options = found.options(identifiers);
+        if found.is_promised {
+            self.deliver(found.slot, outgoing, options)
+        } else {
+            self.offer(found.slot, outgoing, options)
+        }
+    }
+
     /// How a subscription wants this message; none if it is the client's own and it wants no such.
     #[inline]
     fn matched(&self, subscriber: &Subscriber, published: &Publication<'_>) -> Option<Match> {
@@ -655,6 +691,7 @@ impl crate::worker::Local {
             retain: published.retain && options.retain_as_published,
             identifier: subscriber.identifier(),
             is_acknowledged: false,
+            is_promised: false,
         })
     }
 }

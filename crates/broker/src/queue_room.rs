@@ -5,7 +5,7 @@
 //! much waits, and whoever has a message for it takes a [`Promise`] of room before its publisher is answered.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thrum_protocol::Limits;
@@ -13,7 +13,9 @@ use thrum_protocol::limits::QueuePolicy;
 use thrum_protocol::server::{GroupId, Session};
 
 use crate::interest::SessionRef;
+use crate::memory::SharedLevel;
 use crate::node::WorkerId;
+use crate::protection::MemoryLevel;
 
 /// A queue with fewer free places than this is nearly full whatever its limit: what others have under way to it without
 /// a promise fits in.
@@ -46,6 +48,12 @@ pub(crate) struct Told {
 #[derive(Debug)]
 pub(crate) struct QueueRoom {
     pub(crate) session: SessionRef,
+    /// How short memory is.
+    level: SharedLevel,
+    /// The level up to which it takes messages, as far as it is known.
+    takes_until: AtomicU8,
+    /// Messages that would be sent at once.
+    window: AtomicUsize,
     is_nearly_full: AtomicBool,
     is_connected: AtomicBool,
     /// Its client is connected, and publishers wait for it.
@@ -78,9 +86,12 @@ pub(crate) struct Shown {
 }
 
 impl QueueRoom {
-    pub(crate) fn new(session: SessionRef) -> Self {
+    pub(crate) fn new(session: SessionRef, level: SharedLevel) -> Self {
         Self {
             session,
+            level,
+            takes_until: AtomicU8::new(MemoryLevel::Short as u8),
+            window: AtomicUsize::new(0),
             is_nearly_full: AtomicBool::new(false),
             is_connected: AtomicBool::new(false),
             holds: AtomicBool::new(false),
@@ -111,37 +122,60 @@ impl QueueRoom {
     /// Whether a message of that size is certain to be taken.
     #[inline]
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        !self.is_nearly_full() || self.has_free_place(bytes)
+        self.has_memory() && (!self.is_nearly_full() || self.has_free_place(bytes))
+    }
+
+    /// A message of any size is certain to be taken.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.has_memory() && !self.is_nearly_full()
+    }
+
+    /// Memory is not too short for one more message.
+    #[inline]
+    pub(crate) fn has_memory(&self) -> bool {
+        let level = self.level.load(Ordering::Relaxed);
+        level < MemoryLevel::Short as u8 || level <= self.takes_until.load(Ordering::SeqCst)
+    }
+
+    /// Shows the level up to which it takes messages; for the owner. True if that rose.
+    pub(crate) fn show_memory(&self, takes_until: MemoryLevel) -> bool {
+        let takes_until = takes_until as u8;
+        self.takes_until.load(Ordering::Relaxed) != takes_until
+            && self.takes_until.swap(takes_until, Ordering::SeqCst) < takes_until
     }
 
     fn has_free_place(&self, bytes: usize) -> bool {
         let all = |shown: &AtomicUsize, promised: &AtomicUsize| {
             shown.load(Ordering::SeqCst) + promised.load(Ordering::SeqCst)
         };
-        let messages = all(&self.messages, &self.promised_messages) + 1;
+        let messages = all(&self.messages, &self.promised_messages);
+        let window = self.window.load(Ordering::SeqCst);
         let bytes = all(&self.bytes, &self.promised_bytes) + bytes + ENTRY_BYTES;
-        messages <= self.messages_max.load(Ordering::Relaxed)
-            && bytes <= self.bytes_max.load(Ordering::Relaxed)
+        // What is sent at once may have any size.
+        messages < window
+            || (messages < window + self.messages_max.load(Ordering::Relaxed)
+                && bytes <= self.bytes_max.load(Ordering::Relaxed))
     }
 
     /// Room for one message, if there is some.
     pub(crate) fn try_promise(self: &Arc<Self>, bytes: usize) -> Option<Promise> {
         let bytes = bytes + ENTRY_BYTES;
         let shown = self.messages.load(Ordering::SeqCst);
-        let max = self.messages_max.load(Ordering::Relaxed);
+        let window = self.window.load(Ordering::SeqCst);
+        let max = window + self.messages_max.load(Ordering::Relaxed);
         let is_free = !self.is_nearly_full();
         let one_more = |promised| (is_free || shown + promised < max).then_some(promised + 1);
         let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
-        self.promised_messages
-            .fetch_update(set, fetch, one_more)
-            .ok()?;
+        let before = self.promised_messages.fetch_update(set, fetch, one_more);
+        let is_sent = shown + before.ok()? < window;
         let promised = self.promised_bytes.fetch_add(bytes, Ordering::SeqCst);
         let promise = Promise {
             room: Arc::clone(self),
             bytes,
         };
         let all = self.bytes.load(Ordering::SeqCst) + promised + bytes;
-        (is_free || all <= self.bytes_max.load(Ordering::Relaxed)).then_some(promise)
+        (is_free || is_sent || all <= self.bytes_max.load(Ordering::Relaxed)).then_some(promise)
     }
 
     /// Room for one message beyond the limits, if need be.
@@ -224,6 +258,8 @@ impl QueueRoom {
             .store(limits.queue_bytes_max as usize, Ordering::Relaxed);
         let has_shrunk = messages < self.messages.swap(messages, Ordering::SeqCst);
         let has_shrunk = bytes < self.bytes.swap(bytes, Ordering::SeqCst) || has_shrunk;
+        let window = session.free_window();
+        let has_shrunk = window > self.window.swap(window, Ordering::SeqCst) || has_shrunk;
         self.is_nearly_full.store(is_nearly_full, Ordering::SeqCst);
         let holds = is_connected && limits.queue_policy == QueuePolicy::Hold;
         self.holds.store(holds, Ordering::Relaxed);

@@ -247,7 +247,7 @@ mod tests {
             slot: 0,
             id: 1,
         };
-        let room = Arc::new(QueueRoom::new(session));
+        let room = Arc::new(QueueRoom::new(session, Arc::default()));
         let mut cache = RouteCache::new();
         let mut entry = cache.take("t", 1);
         let rooms = ENTRY_BYTES_MAX / size_of::<Arc<QueueRoom>>() / 2;

@@ -97,7 +97,7 @@ impl Worker {
             member,
             has_room: true,
         };
-        if published.qos == QoS::AtMostOnce || !member.room.is_nearly_full() {
+        if published.qos == QoS::AtMostOnce || member.room.is_open() {
             return Some(chosen);
         }
         let bytes = published.bytes_len();
@@ -109,6 +109,10 @@ impl Worker {
         let other = candidates
             .take(MEMBERS_SEEN_MAX)
             .find(|other| Some(other.session.id) != exclude && has_room(other));
+        if other.is_none() && !member.room.has_memory() {
+            // Maybe nobody has looked since memory is short.
+            self.tell_of_full(member.session);
+        }
         Some(Chosen {
             member: other.unwrap_or(member),
             has_room: other.is_some(),
@@ -150,7 +154,7 @@ impl Worker {
         let Receiver { group, chosen, .. } = receiver;
         let member = chosen.member;
         let is_acknowledged = receiver.clearance == Clearance::Acknowledged;
-        let published = outgoing.publication();
+        let published = *outgoing.publication();
         let is_answered = published.qos != QoS::AtMostOnce;
         // [MQTT-4.8.2-3]
         let qos = self.local.delivered_qos(published.qos, member.options.qos);
@@ -185,6 +189,8 @@ impl Worker {
         let message = Arc::clone(outgoing.message());
         let is_promised = is_answered && member.room.is_nearly_full();
         let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
+        let heard = self.heard_by(published.publisher);
+        self.heed(heard.as_ref(), worker.bit());
         let delivery = SharedDelivery {
             to: member.session,
             group,
@@ -194,6 +200,7 @@ impl Worker {
             identifier: member.identifier,
             origin,
             promise,
+            heard,
         };
         self.send(worker.index(), Mail::Shared(delivery));
         Delivered::Queued
@@ -215,10 +222,14 @@ impl Worker {
                 is_acknowledged: message.qos() != QoS::AtMostOnce,
             };
             let slot = delivery.to.slot;
+            self.local.memory.has_queued = false;
             if options.is_acknowledged {
                 self.local.deliver(slot, &mut outgoing, options);
             } else {
                 self.local.offer(slot, &mut outgoing, options);
+            }
+            if let Some(heard) = &delivery.heard {
+                heard.tell(self.local.id, self.local.memory.has_queued);
             }
             self.moved(delivery.origin);
         } else {

@@ -173,6 +173,11 @@ impl Interest {
         self.changes.holds(version, topic)
     }
 
+    /// Number of the last change of the table.
+    pub(crate) fn generation(&self) -> u64 {
+        self.changes.generation()
+    }
+
     pub(crate) fn add_worker(&self, filter: &str, worker: WorkerId) {
         self.add(filter, Interested::Worker(worker));
     }

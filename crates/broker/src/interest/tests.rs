@@ -47,7 +47,7 @@ fn member(id: u64) -> Member {
         options: SubscriptionOptions::default(),
         identifier: None,
         durable: false,
-        room: Arc::new(QueueRoom::new(session)),
+        room: Arc::new(QueueRoom::new(session, Arc::default())),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::connection::ConnectionRef;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
+use crate::protection::MemoryLevel;
 use crate::publish::{Clearance, Cleared, is_reserved};
 use crate::queue_room::{QueueRoom, Shortage};
 use crate::shared::MEMBERS_SEEN_MAX;
@@ -106,7 +107,8 @@ impl Worker {
         match packet {
             Packet::Publish(publish)
                 if publish.qos != QoS::AtMostOnce
-                    && self.node.holding.load(Ordering::Relaxed) > 0 =>
+                    && (self.node.holding.load(Ordering::Relaxed) > 0
+                        || self.local.memory.level >= MemoryLevel::Short) =>
             {
                 self.clear(key, slot, publish)
             }
@@ -257,7 +259,7 @@ impl Worker {
     }
 
     /// What has expired in a queue is found by its owner alone.
-    fn tell_of_full(&mut self, session: SessionRef) {
+    pub(crate) fn tell_of_full(&mut self, session: SessionRef) {
         if session.worker == self.local.id {
             self.found_full(session);
         } else {

@@ -149,6 +149,9 @@ impl Worker {
                 if self.stands_behind_mail(key, &packet) {
                     return Next::Wait;
                 }
+                if self.has_to_inquire(key, session, &packet) {
+                    return Next::Wait;
+                }
                 match self.clearance(key, session, &packet) {
                     Some(cleared) => self.packet(key, session, packet, cleared),
                     None => Next::Wait,

@@ -125,6 +125,8 @@ impl Worker {
         client.log_next_drop();
         let farewell = client.session.connection_lost(now);
         self.local.note(slot);
+        self.publishers
+            .remove(&self.local.clients[slot as usize].session.id());
         let will = farewell.will.and_then(|will| self.permitted(slot, will));
         if farewell.session_ended {
             self.end_session(slot);

@@ -436,6 +436,7 @@ impl Local {
                 let payload_bytes = outgoing.publication().payload.len() as u64;
                 self.row().add(Counter::PublishSent, 1);
                 self.row().add(Counter::PublishBytesSent, payload_bytes);
+                self.show_sent(slot);
                 self.wrote(connection);
                 if waiting > self.settings.output_bytes {
                     self.congest(connection, slot);

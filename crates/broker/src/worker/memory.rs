@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_protocol::server::Session;
 use thrum_protocol::{Outgoing, Time};
 
 use super::Worker;
@@ -37,13 +38,7 @@ impl Local {
             return false;
         }
         let session = &self.clients[slot as usize].session;
-        let (_, bytes, inflight) = session.backlog();
-        let waits = session.would_queue(qos);
-        if self.memory.level < MemoryLevel::Full {
-            return waits && bytes > SHORT_QUEUE_BYTES;
-        }
-        let is_kept = qos != QoS::AtMostOnce && session.is_persistent();
-        waits || (is_kept && inflight >= SMALL_WINDOW)
+        lacks_memory(session, qos, self.memory.level)
     }
 
     /// The limit in force is another one.
@@ -93,7 +88,6 @@ impl Worker {
     pub(super) fn watch_memory(&mut self) {
         self.local.look_at_memory();
         let memory = &self.node.memory;
-        memory.forget_topics();
         let level = self.local.memory.level;
         if level >= MemoryLevel::Full {
             self.local.row().add(Counter::LimitMemory, 1);
@@ -108,5 +102,28 @@ impl Worker {
                 memory.gave_back();
             }
         }
+    }
+}
+
+/// Whether a message for that session would take memory that there is not, from [`MemoryLevel::Short`] on.
+fn lacks_memory(session: &Session, qos: QoS, level: MemoryLevel) -> bool {
+    let (_, bytes, inflight) = session.backlog();
+    let waits = session.would_queue(qos);
+    if level < MemoryLevel::Full {
+        return waits && bytes > SHORT_QUEUE_BYTES;
+    }
+    let is_kept = qos != QoS::AtMostOnce && session.is_persistent();
+    waits || (is_kept && inflight >= SMALL_WINDOW)
+}
+
+/// The level up to which a session takes one more message with `QoS` 1 or 2.
+pub(super) fn takes_until(session: &Session) -> MemoryLevel {
+    let lacks = |level| lacks_memory(session, QoS::AtLeastOnce, level);
+    if lacks(MemoryLevel::Short) {
+        MemoryLevel::Low
+    } else if lacks(MemoryLevel::Full) {
+        MemoryLevel::Short
+    } else {
+        MemoryLevel::Exhausted
     }
 }

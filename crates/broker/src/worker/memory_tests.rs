@@ -265,8 +265,6 @@ fn a_publisher_learns_that_the_sessions_of_another_worker_have_no_memory() {
     let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
     ask(&mut workers, &mut publisher, &publish("long", &LARGE));
     set_level(&workers, 95, MemoryLevel::Short);
-    // The first one cannot know.
-    ask(&mut workers, &mut publisher, &publish("long", b"x"));
     let answer = ask(&mut workers, &mut publisher, &publish("long", b"x"));
     assert_eq!(answer, [Seen::Acknowledged(ReasonCode::QuotaExceeded)]);
 }
@@ -359,4 +357,102 @@ fn full_memory_refuses_to_retain_what_is_larger_than_before_and_nothing_else() {
     let packet = retain(QoS::AtMostOnce, "r", b"7");
     assert_eq!(ask(&mut workers, &mut publisher, &packet), []);
     assert_eq!(workers[0].node.retained.size().0, 1);
+}
+
+/// A client on the other worker that publishes to it, and what it is answered.
+fn publish_afar(workers: &mut [Worker; 2], stream: &mut UnixStream, topic: &str) -> ReasonCode {
+    match ask(workers, stream, &publish(topic, b"x"))[..] {
+        [Seen::Acknowledged(outcome)] => outcome,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn short_memory_refuses_the_first_message_of_each_topic_and_drops_nothing_that_it_acknowledged() {
+    for is_shared in [false, true] {
+        let mut workers = two_workers();
+        for number in 0..20 {
+            let client_id = format!("c{number}");
+            absent(&mut workers, &client_id);
+            if is_shared {
+                let (mut stream, _) = come(&mut workers, 0, &client_id, 300);
+                let filter = format!("$share/g/s{number}");
+                ask(&mut workers, &mut stream, &subscribe(&filter));
+                drop(stream);
+                settle(&mut workers);
+            }
+        }
+        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        set_level(&workers, 105, MemoryLevel::Full);
+        for number in 0..20 {
+            let kind = if is_shared { 's' } else { 'c' };
+            let topic = format!("{kind}{number}");
+            let outcome = publish_afar(&mut workers, &mut publisher, &topic);
+            assert_eq!(outcome, ReasonCode::QuotaExceeded, "{topic}");
+            assert_eq!(queued(&workers, &format!("c{number}")), 0);
+        }
+    }
+}
+
+#[test]
+fn who_is_connected_is_served_from_another_worker_however_short_memory_is() {
+    for filter in ["t", "$share/g/t"] {
+        let mut workers = two_workers();
+        absent(&mut workers, "away");
+        let (mut subscriber, _) = come(&mut workers, 0, "subscriber", 300);
+        ask(&mut workers, &mut subscriber, &subscribe(filter));
+        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        set_level(&workers, 105, MemoryLevel::Full);
+        for _ in 0..40 {
+            let outcome = publish_afar(&mut workers, &mut publisher, "t");
+            assert_eq!(outcome, ReasonCode::Success, "{filter}");
+            assert_eq!(drain(&mut workers, &mut subscriber), ["t"], "{filter}");
+            // One refusal says nothing of other topics.
+            let outcome = publish_afar(&mut workers, &mut publisher, "away");
+            assert_eq!(outcome, ReasonCode::QuotaExceeded, "{filter}");
+        }
+        assert_eq!(queued(&workers, "away"), 0);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_before_memory_was_full_is_taken_after_it() {
+    for (filter, client_id) in [("away", "away"), ("$share/g/t", "away")] {
+        let mut workers = two_workers();
+        absent(&mut workers, "away");
+        let (mut stream, _) = come(&mut workers, 0, client_id, 300);
+        ask(&mut workers, &mut stream, &subscribe(filter));
+        drop(stream);
+        settle(&mut workers);
+        let (mut publisher, _) = come(&mut workers, 1, "publisher", 0);
+        let topic = if filter == "away" { "away" } else { "t" };
+        publisher.write_all(&publish(topic, b"x")).unwrap();
+        workers[1].takes_a_turn();
+        assert_eq!(
+            seen(&mut publisher),
+            [Seen::Acknowledged(ReasonCode::Success)]
+        );
+        set_level(&workers, 105, MemoryLevel::Full);
+        settle(&mut workers);
+        assert_eq!(queued(&workers, "away"), 1, "{filter}");
+    }
+}
+
+#[test]
+fn a_publisher_is_slowed_for_what_waits_on_another_worker_whatever_the_topics() {
+    let mut workers = two_workers();
+    let (mut stream, _) = come(&mut workers, 0, "away", 300);
+    ask(&mut workers, &mut stream, &subscribe("many/+"));
+    drop(stream);
+    let (mut filler, _) = come(&mut workers, 1, "filler", 0);
+    set_level(&workers, 85, MemoryLevel::Low);
+    let before = workers[1].node.metrics.total(Counter::OverloadPaused);
+    for number in 0..3 {
+        let topic = format!("many/{number}");
+        filler.write_all(&publish(&topic, b"x")).unwrap();
+        settle(&mut workers);
+    }
+    let paused = workers[1].node.metrics.total(Counter::OverloadPaused);
+    assert_eq!(paused - before, 1, "the second one waits");
+    assert_eq!(queued(&workers, "away"), 2);
 }

@@ -11,6 +11,7 @@ mod authorize;
 mod budget;
 mod client_lines;
 mod durable;
+mod elsewhere;
 mod enhanced;
 mod guard;
 mod handshake;
@@ -51,6 +52,8 @@ mod trim;
 #[cfg(test)]
 mod turn_tests;
 mod wills;
+#[cfg(test)]
+mod window_tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -68,6 +71,7 @@ use thrum_routing::{FilterId, Index};
 pub(crate) use admission::{Admitted, Pending};
 pub(crate) use answers::Answered;
 pub(crate) use authorize::Decided;
+pub(crate) use elsewhere::{Heard, Inquiry};
 pub(crate) use local::{Client, Local, Replay, Written};
 
 use crate::connection::ConnectionRef;
@@ -86,6 +90,7 @@ use budget::Budget;
 pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
 use client_lines::ClientLines;
 pub(crate) use durable::DurableTurn;
+use elsewhere::Publishers;
 use holding::HeldPublishers;
 use listening::Listeners;
 use outbox::Outbox;
@@ -180,6 +185,8 @@ pub(crate) struct Worker {
     behind_mail: VecDeque<(u64, ConnectionRef)>,
     /// Publishers that wait for room in a queue.
     held: HeldPublishers,
+    /// Clients that publish while memory is low.
+    publishers: Publishers,
     /// Filters with subscribers whose queues are nearly full.
     nearly_full: NearlyFullFilters,
     /// Client identifiers of the sessions that ended in this turn.
@@ -253,6 +260,7 @@ impl Worker {
             mail_opened: 0,
             behind_mail: VecDeque::new(),
             held: HeldPublishers::default(),
+            publishers: Publishers::new(),
             nearly_full: NearlyFullFilters::new(),
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
@@ -464,6 +472,8 @@ impl Worker {
             Mail::Shared(delivery) => self.shared_from_worker(delivery),
             Mail::Room(shortage, room) => self.note_room(shortage, &room),
             Mail::Full(session) => self.found_full(session),
+            Mail::Inquiry(inquiry) => self.answer_inquiry(&inquiry),
+            Mail::Heard(connection) => self.go_on_informed(connection),
             Mail::Adopt(handover) => self.adopt(*handover),
             Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),

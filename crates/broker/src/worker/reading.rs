@@ -132,6 +132,7 @@ impl Worker {
 
     /// Ends the pauses whose reason is over.
     pub(super) fn end_pauses(&mut self) {
+        self.forget_publishers();
         if !self.readers.at_mailboxes.is_empty() {
             self.end_mailbox_pauses();
         }

@@ -94,7 +94,7 @@ impl Worker {
             slot,
             id: stored.id,
         };
-        let room = Arc::new(QueueRoom::new(session));
+        let room = Arc::new(QueueRoom::new(session, self.node.memory.shared_level()));
         let mut groups = Vec::new();
         for subscription in &subscriptions {
             groups.extend(self.rejoin(&room, subscription));
@@ -186,6 +186,9 @@ impl Worker {
                 message: Arc::clone(message),
                 origin: None,
                 promises: Vec::new(),
+                generation: 0,
+                must_be_taken: true,
+                heard: None,
             });
             self.local.end_unit();
         }

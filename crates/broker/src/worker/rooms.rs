@@ -5,24 +5,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use thrum_codec::QoS;
-use thrum_protocol::Time;
 use thrum_protocol::limits::QueuePolicy;
 use thrum_protocol::server::DropReason;
 use thrum_routing::FilterId;
 
 use super::Worker;
 use super::local::{AWAY, Client, Local};
+use super::memory::takes_until;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
+use crate::protection::MemoryLevel;
 use crate::publish::Source;
 use crate::queue_room::{Promise, QueueRoom, Told, is_nearly_full, is_short};
-
-/// A queue that became nearly full takes what was under way to it beyond its limits for this long: whoever sent that was
-/// told that it has room. Mail between workers takes much less.
-const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// What others are told at the end of the turn.
 #[derive(Debug, Default)]
@@ -45,8 +41,9 @@ pub(crate) struct OwnRoom {
     pub(crate) room: Arc<QueueRoom>,
     /// The filters of the session say that it is nearly full.
     is_announced: bool,
-    /// What was sent without knowing so has come since then.
-    since: Time,
+    /// Who knows of this generation of the table of interest knows so. What others sent is taken beyond the limits: they
+    /// were told that there is room.
+    known_from: u64,
 }
 
 /// The quality of service of a subscription before and after a change; none where there was or is no subscription.
@@ -102,7 +99,10 @@ impl Local {
             slot,
             id: self.clients[slot as usize].session.id(),
         };
-        self.room_is(slot, Arc::new(QueueRoom::new(session)));
+        self.room_is(
+            slot,
+            Arc::new(QueueRoom::new(session, self.node.memory.shared_level())),
+        );
     }
 
     /// The room of a session that has none yet.
@@ -110,7 +110,7 @@ impl Local {
         self.clients[slot as usize].rare_mut().room = Some(OwnRoom {
             room,
             is_announced: false,
-            since: self.now,
+            known_from: 0,
         });
     }
 
@@ -153,9 +153,28 @@ impl Local {
         }
     }
 
+    /// A message was sent at once, which changes only what others see while something is short.
+    #[inline]
+    pub(crate) fn show_sent(&mut self, slot: u32) {
+        let room = self.clients[slot as usize].room();
+        let is_short =
+            |room: &Arc<QueueRoom>| room.is_nearly_full() || self.memory.level >= MemoryLevel::Low;
+        if room.is_some_and(is_short) {
+            self.show_room_now(slot);
+        }
+    }
+
     fn show_room_now(&mut self, slot: u32) {
         let client = &self.clients[slot as usize];
         let Some(room) = client.room() else { return };
+        let takes_until = if self.memory.level >= MemoryLevel::Low {
+            takes_until(&client.session)
+        } else {
+            MemoryLevel::Short
+        };
+        if room.show_memory(takes_until) {
+            self.room_news.told.extend(room.take_waiters());
+        }
         let is_connected = client.connection != AWAY;
         let shown = room.show(&client.session, is_connected, &self.node.holding);
         self.room_news.told.extend(shown.told);
@@ -166,10 +185,11 @@ impl Local {
 
     /// Whether the publisher of a message that comes to a session was told that this session takes it.
     pub(crate) fn is_acknowledged(&self, slot: u32, qos: QoS, source: Source<'_>) -> bool {
-        let Source::Worker(promises) = source else {
+        let Some(delivery) = source.delivery() else {
             return false;
         };
-        if qos == QoS::AtMostOnce {
+        // One that is upgraded was not acknowledged.
+        if qos == QoS::AtMostOnce || delivery.message.qos() == QoS::AtMostOnce {
             return false;
         }
         let client = &self.clients[slot as usize];
@@ -182,8 +202,20 @@ impl Local {
         self.only.is_some()
             || !own.room.is_nearly_full()
             || !own.is_announced
-            || promises.iter().any(|promise| promise.session() == id)
-            || self.now.since(own.since) < UNDER_WAY
+            || delivery.is_promised_to(id)
+            || delivery.generation < own.known_from
+    }
+
+    /// Whether a session takes a message however short memory is.
+    pub(crate) fn is_promised(&self, slot: u32, source: Source<'_>) -> bool {
+        match source {
+            Source::Publisher => false,
+            Source::LastResort(_) => true,
+            Source::Worker(delivery) => {
+                let is_of = |slot: u32| self.clients[slot as usize].session.id();
+                !delivery.promises.is_empty() && delivery.is_promised_to(is_of(slot))
+            }
+        }
     }
 }
 
@@ -204,7 +236,7 @@ impl Worker {
             self.announce(slot);
             if let Some(own) = &mut self.local.clients[slot as usize].rare_mut().room {
                 // Nothing is under way to it.
-                own.since = Time::default();
+                own.known_from = 0;
             }
         }
         let client = &self.local.clients[slot as usize];
@@ -329,11 +361,9 @@ impl Worker {
     }
 
     fn announce(&mut self, slot: u32) {
-        let now = self.local.now;
         let client = &mut self.local.clients[slot as usize];
         if let Some(own) = &mut client.rare_mut().room {
             own.is_announced = true;
-            own.since = now;
         }
         self.for_each_filter(slot, |worker, (filter, qos), text| {
             let client = &worker.local.clients[slot as usize];
@@ -343,6 +373,10 @@ impl Worker {
             worker.count_nearly_full(filter, |sessions| sessions + 1);
             worker.review_nearly_full(filter, text);
         });
+        let generation = self.node.interest.generation();
+        if let Some(own) = &mut self.local.clients[slot as usize].rare_mut().room {
+            own.known_from = generation;
+        }
     }
 
     fn retract(&mut self, slot: u32) {

@@ -8,7 +8,7 @@ use thrum_protocol::Time;
 
 use super::Worker;
 use super::answers::AnswerTo;
-use crate::retained::{ReviewStep, SourceReview};
+use crate::retained::{RetainedSource, ReviewStep, SourceReview};
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
@@ -37,6 +37,16 @@ impl SourceReviews {
 }
 
 impl Worker {
+    /// Whom retained messages of a client come from; none while that is not to be known.
+    pub(crate) fn source_of(&self, slot: u32) -> Option<Arc<RetainedSource>> {
+        let policy = &self.local.settings.access.access.policy;
+        if !policy.checks_retained_source {
+            return None;
+        }
+        let client = &self.local.clients[slot as usize];
+        client.access.as_deref()?.source()
+    }
+
     /// Some client, connected or not, may publish something else than before.
     pub(super) fn want_look_at_sources(&self) {
         let policy = &self.local.settings.access.access.policy;

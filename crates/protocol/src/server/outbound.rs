@@ -130,6 +130,18 @@ impl Session {
             || self.inflight.window_bytes() >= self.limits.inflight_bytes_max
     }
 
+    /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
+    pub fn free_window(&self) -> usize {
+        if !self.may_send() || !self.queue.is_empty() || !self.has_window() {
+            return 0;
+        }
+        if self.limits.inflight_bytes_max != u32::MAX {
+            // The next one may use up the bytes.
+            return 1;
+        }
+        usize::from(self.window) - self.inflight.window_used()
+    }
+
     fn next_to_send(&self) -> Next {
         let waits = self.inflight.unsent() > 0 || !self.queue.is_empty();
         if !waits || !self.may_send() {
