@@ -17,6 +17,10 @@ pub struct Access {
 
 /// What clients may do.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that have nothing to do with each other"
+)]
 pub struct Policy {
     /// Rules for everybody.
     pub rules: Arc<Rules>,

@@ -282,7 +282,7 @@ impl Worker {
     pub(crate) fn publish_message(
         &mut self,
         message: &Arc<Message>,
-        source: Option<Arc<RetainedSource>>,
+        source: Option<&Arc<RetainedSource>>,
     ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.frames);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
@@ -345,7 +345,7 @@ impl Worker {
 
     fn retain_from(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
         let source = self.source_of(publisher.slot);
-        self.retain(outgoing, source, publisher.can_be_told)
+        self.retain(outgoing, source.as_ref(), publisher.can_be_told)
     }
 
     /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
@@ -354,7 +354,7 @@ impl Worker {
     fn retain(
         &mut self,
         outgoing: &mut Outgoing<'_>,
-        source: Option<Arc<RetainedSource>>,
+        source: Option<&Arc<RetainedSource>>,
         can_be_told: bool,
     ) -> bool {
         let publication = outgoing.publication();

@@ -378,7 +378,7 @@ pub(crate) fn review_at_start(node: &Node, shared: &Shared) {
         }
     };
     loop {
-        match review.step(&node.retained, shared, &ask) {
+        match review.step(&node.retained, shared, ask) {
             ReviewStep::Worked(_) => {}
             ReviewStep::Waits => {
                 let left = end.saturating_sub(node.clock.elapsed());

@@ -138,9 +138,9 @@ impl Worker {
     pub(crate) fn retain_message(
         &mut self,
         message: &Arc<Message>,
-        source: Option<Arc<RetainedSource>>,
+        source: Option<&Arc<RetainedSource>>,
     ) -> bool {
-        let stored = self.node.retained.store(message, source.clone());
+        let stored = self.node.retained.store(message, source.cloned());
         let topic = message.topic();
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), stored.change) {
             if message.payload().is_empty() {
@@ -151,7 +151,7 @@ impl Worker {
                     change,
                     topic,
                     message,
-                    source: source.as_ref().map(|source| &**source.bytes()),
+                    source: source.map(|source| &**source.bytes()),
                 }));
             }
         }

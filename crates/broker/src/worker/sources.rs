@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_access::Answer;
+use thrum_access::{Answer, Identity};
 use thrum_protocol::Time;
 
 use super::Worker;
@@ -90,13 +90,7 @@ impl Worker {
         self.begin_portion();
         loop {
             let step = review.step(&self.node.retained, &shared, |question, identity| {
-                let to = AnswerTo::Source {
-                    review: number,
-                    question,
-                };
-                if let Some(gatekeeper) = &shared.access.gatekeeper {
-                    gatekeeper.refresh(identity, self.reply(to));
-                }
+                self.ask_about_source((number, question), identity);
             });
             match step {
                 ReviewStep::Worked(units) => self.local.work += units,
@@ -116,6 +110,13 @@ impl Worker {
             }
         }
         self.reviews.under_way = Some(review);
+    }
+
+    fn ask_about_source(&self, (review, question): (u64, u64), identity: Arc<Identity>) {
+        if let Some(gatekeeper) = &self.local.settings.access.access.gatekeeper {
+            let reply = self.reply(AnswerTo::Source { review, question });
+            gatekeeper.refresh(identity, reply);
+        }
     }
 
     /// The gatekeeper has answered about the client that retained messages came from.

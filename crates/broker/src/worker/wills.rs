@@ -108,7 +108,8 @@ impl Worker {
 
     /// [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
     pub(super) fn publish_will(&mut self, will: DueWill) {
-        self.publish_message(&Arc::new(will.message), will.source);
+        let DueWill { message, source } = will;
+        self.publish_message(&Arc::new(message), source.as_ref());
     }
 
     /// The client is no longer admitted: its will is not published.
