@@ -150,9 +150,15 @@ impl Worker {
         let mut in_part = false;
         // [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
         let filters_max = self.local.settings.packet_filters_max;
+        let access = self.local.clients[slot as usize].access.as_deref_mut();
+        // None if everything is allowed.
+        let mut by_rules = access
+            .map_or_else(Vec::new, |access| std::mem::take(access.grants()))
+            .into_iter();
         for request in subscribe.requests.iter().take(filters_max) {
             self.local.work += FILTER_UNITS;
-            let granted = self.subscribe(slot, &request, identifier);
+            let by_rules = by_rules.next().unwrap_or(Grant::Whole);
+            let granted = self.subscribe(slot, &request, (identifier, by_rules));
             in_part |= granted.in_part;
             codes.push(granted.code);
         }
@@ -177,7 +183,7 @@ impl Worker {
         &mut self,
         slot: u32,
         request: &SubscriptionRequest<'_>,
-        identifier: u32,
+        (identifier, by_rules): (u32, Grant),
     ) -> Granted {
         let mount = self.local.clients[slot as usize]
             .session
@@ -198,11 +204,7 @@ impl Worker {
         // [MQTT-3.2.2-10]: a higher QoS is accepted and granted at ours.
         options.qos = options.qos.min(self.local.settings.session.maximum_qos);
         let is_shared = request.filter.shared().is_some();
-        let check = match self.grant(
-            slot,
-            request.filter.matched_part(),
-            (request.options.qos, is_shared),
-        ) {
+        let check = match self.grant_as(by_rules, is_shared) {
             Grant::Whole => Check::Never,
             Grant::Checked { or_allowed } => {
                 self.subscribed_in_part(slot, request.filter.as_str());

@@ -221,7 +221,11 @@ pub fn resolved(admission: &Admission) -> Resolved {
 ///
 /// # Panics
 /// It cannot be written.
-pub fn secret_file(folder: &crate::folder::Folder, name: &str, secret: &str) -> PathBuf {
+pub fn secret_file(
+    folder: &thrum_conformance::folder::Folder,
+    name: &str,
+    secret: &str,
+) -> PathBuf {
     let path = folder.path().join(name);
     fs::write(&path, format!("{secret}\n")).expect("a file for a secret");
     path

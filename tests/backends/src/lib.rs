@@ -12,7 +12,6 @@ pub mod client;
 pub mod crowd;
 pub mod death;
 pub mod figures;
-pub mod folder;
 pub mod http;
 pub mod node;
 pub mod process;

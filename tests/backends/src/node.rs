@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thrum_conformance::broker::thrum_binary;
 
-use crate::folder::Folder;
 use crate::process::Process;
+use thrum_conformance::folder::Folder;
 
 /// A running broker.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use thrum_codec::{QoS, ReasonCode};
 
 use crate::client::{Door, Told, Visitor, may_publish, resolved};
-use crate::folder::Folder;
 use crate::process::run_as_myself;
+use thrum_conformance::folder::Folder;
 
 /// bcrypt of `secret`.
 pub const BCRYPT: &str = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW";

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use thrum_backends::client::{Door, Told, Visitor, may_publish, secret_file};
 use thrum_backends::death;
-use thrum_backends::folder::Folder;
 use thrum_backends::http::{HttpService, Request, Response};
 use thrum_backends::server::Tls;
 use thrum_backends::silence::{self, Silence};
 use thrum_codec::{QoS, ReasonCode};
+use thrum_conformance::folder::Folder;
 
 const DENIED: ReasonCode = ReasonCode::BadUserNameOrPassword;
 

@@ -3,11 +3,11 @@
 use serde_json::json;
 use thrum_backends::client::{Door, Visitor, secret_file};
 use thrum_backends::death;
-use thrum_backends::folder::Folder;
 use thrum_backends::server::{MariaDb, PASSWORD};
 use thrum_backends::silence::{self, Silence};
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
+use thrum_conformance::folder::Folder;
 
 #[test]
 fn users_rules_and_hashes_are_read_from_mariadb() {

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use thrum_backends::client::{Door, Told, Visitor, may_publish, resolved, secret_file};
 use thrum_backends::death;
-use thrum_backends::folder::Folder;
 use thrum_backends::server::{PASSWORD, Redis, Tls};
 use thrum_backends::silence::{self, Silence};
 use thrum_backends::sql;
 use thrum_codec::{QoS, ReasonCode};
+use thrum_conformance::folder::Folder;
 
 const DENIED: ReasonCode = ReasonCode::BadUserNameOrPassword;
 

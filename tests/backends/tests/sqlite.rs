@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use thrum_backends::client::Door;
-use thrum_backends::folder::Folder;
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
+use thrum_conformance::folder::Folder;
 
 fn settings(file: &str) -> Value {
     sql::settings(&format!("sqlite://{file}"), Path::new(""))

@@ -57,13 +57,24 @@ impl Broker {
     /// # Panics
     /// As there.
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
-        let port = free_port();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let log = env::temp_dir().join(format!("thrum-conformance-{port}.log"));
+        let address = free_address();
+        Self::start_command(address, command(address), settings)
+    }
+
+    /// Starts this command, which has to listen there, with these variables.
+    ///
+    /// # Panics
+    /// It does not accept connections within ten seconds.
+    pub fn start_command(
+        address: SocketAddr,
+        command: Vec<String>,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let log = env::temp_dir().join(format!("thrum-conformance-{}.log", address.port()));
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(&log)
-            .args(command(address))
+            .args(command)
             .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -116,23 +127,68 @@ impl Broker {
         );
     }
 
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.process_id
+    }
+
     /// Resident memory in bytes.
     pub fn resident_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory since the start, in bytes.
+    pub fn resident_bytes_peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process_id))
             .expect("the broker runs");
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .expect("VmRSS is there");
-        let kibibytes = line.split_whitespace().nth(1).expect("VmRSS has a value");
-        kibibytes.parse::<u64>().expect("VmRSS is a number") * 1024
+        let line = status.lines().find(|line| line.starts_with(name));
+        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1));
+        let kibibytes = kibibytes.expect("the kernel tells the memory of a process");
+        kibibytes.parse::<u64>().expect("it is a number") * 1024
+    }
+
+    /// CPU time of all its threads so far, to within a hundredth of a second.
+    ///
+    /// # Panics
+    /// The broker is gone.
+    pub fn cpu_time(&self) -> Duration {
+        /// Fields behind the name: state, then user and system time as the 12th and 13th.
+        const TIMES: std::ops::Range<usize> = 11..13;
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", self.process_id)).expect("the broker runs");
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = fields.get(TIMES).unwrap_or_default().iter();
+        let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+        // The kernel shows hundredths of a second, whatever it counts in.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Tells it to read its configuration again.
+    ///
+    /// # Panics
+    /// It is gone.
+    pub fn reload(&self) {
+        let id = self.process_id.to_string();
+        let status = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(status.is_ok_and(|status| status.success()), "no reload");
+    }
+
+    /// All that it wrote.
+    pub fn log(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// The last lines that the broker wrote.
     pub fn log_tail(&self) -> String {
-        let text = fs::read(&self.log).unwrap_or_default();
-        let start = text.len().saturating_sub(LOG_BYTES_SHOWN);
-        String::from_utf8_lossy(text.get(start..).unwrap_or_default()).into_owned()
+        let text = self.log();
+        let start = text.ceil_char_boundary(text.len().saturating_sub(LOG_BYTES_SHOWN));
+        text[start..].to_owned()
     }
 
     fn wait_until_it_accepts(&self) {
@@ -160,12 +216,15 @@ impl Drop for Broker {
     }
 }
 
-fn free_port() -> u16 {
+/// An address of this machine where nobody listens.
+///
+/// # Panics
+/// There is none.
+pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     listener
         .local_addr()
         .expect("a bound socket has an address")
-        .port()
 }
 
 fn command(address: SocketAddr) -> Vec<String> {

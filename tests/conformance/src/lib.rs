@@ -14,6 +14,7 @@ pub mod canary;
 pub mod case;
 pub mod clock;
 pub mod corpus;
+pub mod folder;
 pub mod noise;
 pub mod packets;
 pub mod received;

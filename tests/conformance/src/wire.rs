@@ -305,6 +305,11 @@ impl Wire {
         );
     }
 
+    /// The connection itself, for whoever only sends.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Closes the sending side and leaves.
     pub fn abandon(self) {
         // The broker may have closed first.

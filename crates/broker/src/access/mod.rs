@@ -17,6 +17,9 @@ pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
 pub(crate) use rights::{OwnRules, publish_rights};
 
+/// Rules that are compared with a filter in the time of a unit of work.
+const RULES_OF_UNIT: u64 = 8;
+
 /// May the client do it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -137,16 +140,17 @@ impl ClientAccess {
         }
     }
 
-    /// Perhaps other rules of its own, or another identity; true if the rules are others.
+    /// Other rules of its own, or another identity; false if all that was granted is granted as before.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
-        let has_same_rules = rules_of(self.own.as_deref()).eq(rules_of(admission.rules.as_deref()));
-        if !has_same_rules || *self.identity != admission.identity {
+        let before = (std::mem::take(&mut self.front), self.behind.take());
+        let had_rules = self.own.is_some();
+        if *self.identity != admission.identity || had_rules != admission.rules.is_some() {
             self.source = OnceCell::new();
         }
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
-        !has_same_rules
+        (&before.0, &before.1) != (&self.front, &self.behind)
     }
 
     /// Whom its retained messages come from; none if of this client too much would have to be kept.
@@ -352,12 +356,7 @@ impl ClientAccess {
 
     /// May this message come through a subscription that is checked?
     pub(crate) fn receive(&self, topic: &str, qos: QoS, or_allowed: bool) -> bool {
-        self.decided(topic, qos).unwrap_or(or_allowed)
-    }
-
-    /// What the rules alone say about messages of a topic.
-    pub(crate) fn decided(&self, topic: &str, qos: QoS) -> Option<bool> {
-        self.front.receive(topic, qos)
+        self.front.receive(topic, qos).unwrap_or(or_allowed)
     }
 
     /// The gatekeeper has answered about the packet at hand.
@@ -372,14 +371,20 @@ impl ClientAccess {
         self.remembered.insert(asked, said, until);
     }
 
-    /// Where to go on with the filters of the packet at hand; none if no more of them are asked about.
-    pub(crate) fn goes_on_at(&self) -> Option<usize> {
-        self.remembered.goes_on_at()
+    /// Whether the gatekeeper may be asked once more about the packet at hand.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.remembered.may_ask()
     }
 
-    /// A filter of the packet at hand is asked about.
-    pub(crate) fn asks_about(&mut self, place: usize) {
-        self.remembered.asks_about(place);
+    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is handled.
+    pub(crate) fn grants(&mut self) -> &mut Vec<Grant> {
+        self.remembered.grants()
+    }
+
+    /// Units of work to look a filter up: each rule is compared with it.
+    pub(crate) fn filter_units(&self) -> u64 {
+        let behind = self.behind.as_deref().map_or(0, Resolved::len);
+        (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
     }
 
     /// The packet at hand is another one.
@@ -387,8 +392,4 @@ impl ClientAccess {
     pub(crate) fn end_of_packet(&mut self, decisions_max: usize) {
         self.remembered.end_of_packet(decisions_max);
     }
-}
-
-fn rules_of(rules: Option<&Rules>) -> impl Iterator<Item = &Rule> {
-    rules.into_iter().flat_map(Rules::iter)
 }

@@ -1,10 +1,12 @@
-//! What the gatekeeper has said about topics of one client, for a while.
+//! What the gatekeeper has said about topics of one client, for a while, and what is known of the packet at hand.
 //!
 //! All that it said about the packet at hand is kept until that is handled, however many filters it has and however long
 //! the answers took: else the first would be asked for again behind the last, and so on for ever.
 
 use thrum_codec::QoS;
 use thrum_protocol::Time;
+
+use super::Grant;
 
 /// Most questions about one packet: a SUBSCRIBE with more filters that need one gets the others refused.
 const QUESTIONS_MAX: usize = 256;
@@ -43,8 +45,8 @@ pub(super) struct Remembered {
     said: Vec<Said>,
     /// Answers about the packet at hand.
     needed: usize,
-    /// The filter of the packet at hand that was asked about last.
-    asked_last: usize,
+    /// How the first filters of the packet at hand are granted.
+    grants: Vec<Grant>,
 }
 
 impl<'a> Asked<'a> {
@@ -96,20 +98,21 @@ impl Remembered {
         self.needed += 1;
     }
 
-    /// Where to go on with the filters of the packet at hand; none if it has had its share of answers.
-    pub(super) fn goes_on_at(&self) -> Option<usize> {
-        (self.needed < QUESTIONS_MAX).then_some(self.asked_last)
+    /// Whether the packet at hand has not had its share of answers.
+    pub(super) fn may_ask(&self) -> bool {
+        self.needed < QUESTIONS_MAX
     }
 
-    /// A filter of the packet at hand is asked about.
-    pub(super) fn asks_about(&mut self, place: usize) {
-        self.asked_last = place;
+    /// How the first filters of the packet at hand are granted; in the end of all that are within the limit.
+    pub(super) fn grants(&mut self) -> &mut Vec<Grant> {
+        &mut self.grants
     }
 
     /// The packet at hand is another one: at most so many answers are kept.
     #[inline]
     pub(super) fn end_of_packet(&mut self, max: usize) {
-        if self.needed > 0 {
+        // A SUBSCRIBE that goes on in another turn is still the same one.
+        if self.needed > 0 && self.grants.is_empty() {
             self.forget(max);
         }
     }
@@ -117,7 +120,6 @@ impl Remembered {
     #[cold]
     fn forget(&mut self, max: usize) {
         self.needed = 0;
-        self.asked_last = 0;
         for said in &mut self.said {
             said.is_needed = false;
         }

@@ -1,7 +1,8 @@
 //! May a client publish this, subscribe to that, receive this?
 //!
 //! What the gatekeeper alone can decide is asked before the session sees the packet: the packet waits in the connection,
-//! which is not read until all its answers are there.
+//! which is not read until all its answers are there. The filters of a SUBSCRIBE are looked up then, too: there may be many of
+//! them, and many rules, so that it takes several turns.
 
 use std::sync::Arc;
 
@@ -50,23 +51,25 @@ impl Drop for Deciding {
 }
 
 impl Worker {
-    /// Whether the packet has to wait for the gatekeeper, who is asked now.
+    /// Whether the packet has to wait: for the gatekeeper, who is asked now, or for the next turn.
     #[inline]
-    pub(super) fn has_to_ask(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
+    pub(super) fn has_to_wait(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
         let Some(access) = self.local.clients[slot as usize].access.as_deref_mut() else {
             return false;
         };
         if !self.has_waited {
             access.end_of_packet(self.local.settings.access.access.policy.decisions_max);
         }
-        let asks = match packet {
+        let waits = match packet {
             Packet::Publish(publish) => self.asks_about_publish(key, slot, publish),
-            Packet::Subscribe(subscribe) => self.asks_about_filters(key, slot, subscribe),
+            Packet::Subscribe(subscribe) if !access.is_everything() => {
+                self.looks_filters_up(key, slot, subscribe)
+            }
             _ => false,
         };
         // It is handled now, and the next one is another.
-        self.has_waited &= asks;
-        asks
+        self.has_waited &= waits;
+        waits
     }
 
     fn asks_about_publish(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {
@@ -97,36 +100,39 @@ impl Worker {
         true
     }
 
-    /// One filter after the other: the packet is looked at again after each answer, and asks for the next.
-    fn asks_about_filters(&mut self, key: u32, slot: u32, subscribe: &Subscribe<'_>) -> bool {
+    /// One filter after the other, as far as the portion goes: the packet is looked at again in the next turn, and after
+    /// each answer of the gatekeeper, and goes on where it was. What is beyond the limit is refused without a look.
+    fn looks_filters_up(&mut self, key: u32, slot: u32, subscribe: &Subscribe<'_>) -> bool {
         let now = self.local.now;
-        let Some(access) = self.local.clients[slot as usize].access.as_deref_mut() else {
-            return false;
-        };
-        let Some(first) = access.goes_on_at() else {
-            return false;
-        };
-        // What is beyond the limit is refused without a question.
         let filters_max = self.local.settings.packet_filters_max;
-        let requests = subscribe.requests.iter().enumerate();
-        let mut requests = requests.take(filters_max).skip(first);
-        let next = requests.find(|(_, request)| {
+        let slot = slot as usize;
+        let access = self.local.clients[slot].access.as_deref_mut();
+        let known = access.map_or(0, |access| access.grants().len());
+        for request in subscribe.requests.iter().take(filters_max).skip(known) {
+            if self.is_portion_over() {
+                return true;
+            }
+            let Some(access) = self.local.clients[slot].access.as_deref_mut() else {
+                return false;
+            };
             let (filter, qos) = (request.filter.matched_part(), request.options.qos);
-            access.subscribe(filter, qos, now) == Grant::Ask
-        });
-        let Some((place, request)) = next else {
-            return false;
-        };
-        access.asks_about(place);
-        let question = Question {
-            identity: Arc::clone(&access.identity),
-            is_publish: false,
-            topic: request.filter.matched_part().into(),
-            qos: request.options.qos,
-            retain: false,
-        };
-        self.put(key, question);
-        true
+            let grant = access.subscribe(filter, qos, now);
+            let units = access.filter_units();
+            if grant == Grant::Ask && access.may_ask() {
+                let question = Question {
+                    identity: Arc::clone(&access.identity),
+                    is_publish: false,
+                    topic: filter.into(),
+                    qos,
+                    retain: false,
+                };
+                self.put(key, question);
+                return true;
+            }
+            access.grants().push(grant);
+            self.local.work += units;
+        }
+        false
     }
 
     /// The packet at hand waits for the answer.
@@ -263,18 +269,18 @@ impl Worker {
     }
 
     /// How a subscription is granted. The filter is as the client names it, without `$share/GROUP/`.
-    pub(crate) fn grant(
-        &mut self,
-        slot: u32,
-        filter: &str,
-        (qos, is_shared): (QoS, bool),
-    ) -> Grant {
+    pub(crate) fn grant(&self, slot: u32, filter: &str, (qos, is_shared): (QoS, bool)) -> Grant {
         let access = self.local.clients[slot as usize].access.as_deref();
         let Some(access) = access.filter(|access| !access.is_everything()) else {
             return Grant::Whole;
         };
+        self.grant_as(access.subscribe(filter, qos, self.local.now), is_shared)
+    }
+
+    /// What a grant by the rules comes to.
+    pub(crate) fn grant_as(&self, grant: Grant, is_shared: bool) -> Grant {
         let filters_partial = self.local.settings.access.access.policy.filters_partial;
-        match access.subscribe(filter, qos, self.local.now) {
+        match grant {
             // A message that its member may not have would be lost for the group.
             Grant::Checked { .. } if is_shared || !filters_partial => Grant::Refused,
             grant => grant,

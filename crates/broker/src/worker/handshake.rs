@@ -315,8 +315,8 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if session_present && !standing.may_do_the_same && self.needs_check(slot) {
-            self.withhold(slot);
+        if session_present {
+            self.withhold(slot, standing.may_do_the_same);
         }
         let (client, out) = self.local.client_and_output(slot);
         let was_persistent = client.session.was_persistent_at_connect();

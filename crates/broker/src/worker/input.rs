@@ -143,7 +143,7 @@ impl Worker {
         match (&connection.phase, packet) {
             (Phase::Established { session, .. }, packet) => {
                 let session = *session;
-                if self.has_to_ask(key, session, &packet) {
+                if self.has_to_wait(key, session, &packet) {
                     return Next::Wait;
                 }
                 if self.stands_behind_mail(key, &packet) {

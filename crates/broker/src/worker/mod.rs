@@ -39,6 +39,7 @@ mod reauthentication;
 mod recheck;
 mod records;
 mod restore;
+mod review;
 mod rooms;
 mod rounds;
 mod session_limits;
@@ -96,6 +97,7 @@ use listening::Listeners;
 use outbox::Outbox;
 use output::Unwritten;
 use reading::Readers;
+use recheck::Recheck;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
@@ -157,6 +159,8 @@ pub(crate) struct Worker {
     pub(crate) index: Index<Subscriber>,
     pub(crate) routes: RouteCache,
     pub(crate) cursors: HashMap<GroupId, Cursor<u64>>,
+    /// Nobody in that group has room, as one of the messages that a member left behind has shown.
+    pub(crate) full_group: Option<GroupId>,
     pub(crate) frames: FrameCache,
     pub(crate) filter_scratch: Vec<FilterId>,
     pub(crate) match_scratch: Vec<Match>,
@@ -203,7 +207,7 @@ pub(crate) struct Worker {
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
     /// Sessions that are to be looked at, since rules have changed.
-    recheck: recheck::Round,
+    recheck: Recheck,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
     reviews: SourceReviews,
@@ -238,6 +242,7 @@ impl Worker {
             index: Index::new(),
             routes: RouteCache::new(),
             cursors: HashMap::new(),
+            full_group: None,
             frames: FrameCache::default(),
             filter_scratch: Vec::new(),
             match_scratch: Vec::new(),
@@ -269,7 +274,7 @@ impl Worker {
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: recheck::Round::default(),
+            recheck: Recheck::default(),
             rates_changed: false,
             reviews: SourceReviews::default(),
             readers: Readers::default(),
@@ -343,7 +348,7 @@ impl Worker {
         self.end_lanes();
         self.replay_waiting();
         self.recheck_some();
-        self.go_on_with_review();
+        self.go_on_with_sources();
         self.go_on_with_rounds();
         let listed = self.begin_reading();
         if self.accept_again {

@@ -159,17 +159,19 @@ impl Worker {
         }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
-        if let Some(access) = client.access.as_deref_mut() {
-            if access.renew(admission, &shared) {
-                self.want_look_at_sources();
-            }
+        let is_another = if let Some(access) = client.access.as_deref_mut() {
+            access.renew(admission, &shared)
         } else {
             let mount = client.session.mount_point().cloned();
             let access = ClientAccess::new(admission, &shared).entered(mount, false);
             client.access = Some(Box::new(access));
-        }
+            true
+        };
         self.refresh_in(slot, refresh_secs);
-        self.check_subscriptions(slot);
+        if is_another {
+            self.want_look_at_sources();
+            self.check_subscriptions(slot);
+        }
     }
 
     /// The connection ends then: seconds of the Unix epoch, as a wall clock shows them.

@@ -3,31 +3,28 @@
 use std::sync::Arc;
 
 use thrum_access::{Admission, Identity};
-use thrum_codec::topic::{self, TopicFilter};
-use thrum_codec::{QoS, ReasonCode};
 
+use super::Worker;
 use super::judging::is_verified;
-use super::{Client, FILTER_UNITS, Worker};
-use crate::access::{ClientAccess, Grant};
+use super::review::Review;
+use crate::access::ClientAccess;
 use crate::metrics::Counter;
-use crate::subscribe::Check;
 
 /// Sessions that are looked at in one turn: each costs some microseconds, and clients wait meanwhile.
 const SESSIONS_PER_TURN: usize = 256;
 
-/// What became of a session's subscriptions.
+/// Sessions that are looked at again, one after the other.
 #[derive(Debug, Default)]
-struct Review {
-    /// One at least has ended.
-    is_revoked: bool,
-    /// The others, by filter.
-    kept: Vec<(Box<str>, Check)>,
+pub(super) struct Recheck {
+    round: Round,
+    /// Of the one before, which has much to be looked at.
+    under_way: Option<Review>,
 }
 
 /// A round over all slots of sessions. Each change begins one where the last one is, so that changes without a pause leave
 /// nobody out.
 #[derive(Debug, Default)]
-pub(super) struct Round {
+struct Round {
     /// As many as there were when it began: who came since has come by what is in force.
     slots: usize,
     next: usize,
@@ -49,29 +46,34 @@ impl Round {
 }
 
 impl Worker {
-    /// Rules or gatekeeper have changed.
+    /// Rules or gatekeeper have changed. A review that is under way goes on: what the rules before have revoked goes.
     pub(super) fn access_changed(&mut self) {
-        self.recheck.begin(self.local.clients.capacity());
+        self.recheck.round.begin(self.local.clients.capacity());
         // While changes come without a pause no round ends.
         self.want_look_at_sources();
     }
 
     /// There are sessions that were not looked at yet.
     pub(super) fn is_rechecking(&self) -> bool {
-        self.recheck.left > 0
+        self.recheck.round.left > 0 || self.recheck.under_way.is_some()
     }
 
-    /// The next sessions.
+    /// The next sessions, as far as the portion goes.
     pub(super) fn recheck_some(&mut self) {
         if !self.is_rechecking() {
             return;
         }
         let mut looked_at = 0;
         self.begin_portion();
-        while looked_at < SESSIONS_PER_TURN && self.recheck.left > 0 && !self.is_portion_over() {
-            let slot = self.recheck.take();
+        while self.end_under_way() {
+            let is_rest_for_later = looked_at == SESSIONS_PER_TURN || self.is_portion_over();
+            if is_rest_for_later || self.recheck.round.left == 0 {
+                break;
+            }
+            let slot = self.recheck.round.take();
             if self.local.clients.contains(slot) {
-                self.recheck_session(u32::try_from(slot).unwrap_or(u32::MAX));
+                let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+                self.recheck.under_way = self.recheck_session(slot);
                 self.local.end_unit();
             }
             self.local.work += 1;
@@ -84,23 +86,39 @@ impl Worker {
         }
     }
 
-    fn recheck_session(&mut self, slot: u32) {
+    /// The review that is under way goes on; false if it is not at its end.
+    fn end_under_way(&mut self) -> bool {
+        let Some(mut review) = self.recheck.under_way.take() else {
+            return true;
+        };
+        let is_done = self.go_on_with_review(&mut review);
+        self.local.end_unit();
+        if is_done {
+            self.rechecked(&review);
+        } else {
+            self.recheck.under_way = Some(review);
+        }
+        is_done
+    }
+
+    /// The review of its subscriptions, if there has to be one.
+    fn recheck_session(&mut self, slot: u32) -> Option<Review> {
         if self.rates_changed {
             self.measure_again(slot);
         }
         if !self.keeps_its_place(slot) {
-            return;
+            return None;
         }
         let shared = Arc::clone(&self.local.settings.access);
         let client = &mut self.local.clients[slot as usize];
         let is_away = client.connection_slot().is_none();
         match client.access.as_deref_mut() {
-            Some(access) if access.is_current(&shared) => return,
+            Some(access) if access.is_current(&shared) => return None,
             Some(access) => access.resolve(&shared),
-            None if shared.is_open() => return,
+            None if shared.is_open() => return None,
             // Of a restored session no more than the user is known, of one from an open node that it has none: it is
             // looked at when its client comes.
-            None if is_away => return,
+            None if is_away => return None,
             // It came in while everybody might do everything.
             None => {
                 let identity = self.identity_of(slot);
@@ -114,11 +132,16 @@ impl Worker {
                 client.access = Some(Box::new(access));
             }
         }
-        self.check_subscriptions(slot);
-        let Some(client) = self.local.clients.get(slot as usize) else {
-            // Its session ended with its connection.
+        Some(self.begin_review(slot, true))
+    }
+
+    /// The subscriptions of a session have been looked at; it may have ended with its connection.
+    fn rechecked(&mut self, review: &Review) {
+        let slot = review.slot;
+        if !self.is_session(slot, review.id) {
             return;
-        };
+        }
+        let client = &self.local.clients[slot as usize];
         let has_user = client
             .access
             .as_ref()
@@ -172,112 +195,28 @@ impl Worker {
         }
     }
 
-    /// What the client has subscribed to and may not any more ends, and so does its connection: 5.0 tells why, and a
-    /// client that comes back finds the rest. What is allowed in part is checked from now on, and what waits and is not
-    /// allowed any more is dropped at once: later nobody could tell that it came through a subscription that has ended.
+    /// The client may do something else from now on.
     pub(super) fn check_subscriptions(&mut self, slot: u32) {
-        let id = self.local.clients[slot as usize].session.id();
-        let review = self.review(slot);
-        if review.is_revoked {
-            let what = "a subscription is no longer allowed: the rules have changed";
-            // First, so that messages of shared groups go to other members.
-            self.turn_away(slot, ReasonCode::NotAuthorized, what);
-        }
-        // Its session may have ended with its connection.
-        if self.is_session(slot, id) {
-            self.drop_forbidden(slot, &review);
-            self.local.collect(slot);
-        }
+        let mut review = self.begin_review(slot, true);
+        self.end_review(&mut review);
     }
 
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
-    /// nothing of what it may not have any more.
-    pub(super) fn withhold(&mut self, slot: u32) {
-        let review = self.review(slot);
-        self.drop_forbidden(slot, &review);
-    }
-
-    /// Drops what waits for a session and comes through none of the subscriptions that it has kept.
-    fn drop_forbidden(&mut self, slot: u32, Review { is_revoked, kept }: &Review) {
-        if !is_revoked && kept.iter().all(|(_, check)| *check == Check::Never) {
+    /// nothing of what it may not have any more. `may_do_the_same` says that it may do what it might when its session was
+    /// last looked at.
+    pub(super) fn withhold(&mut self, slot: u32, may_do_the_same: bool) {
+        let under_way = self.recheck.under_way.take_if(|review| review.slot == slot);
+        if !self.needs_check(slot) {
             return;
         }
-        let Client {
-            session, access, ..
-        } = &mut self.local.clients[slot as usize];
-        let Some(access) = access.as_deref() else {
-            return;
-        };
-        // Messages of one topic often wait together.
-        let mut last: Option<(Box<str>, QoS, bool)> = None;
-        let dropped = session.drop_forbidden(|topic, qos| {
-            if let Some((same, of, may)) = &last
-                && **same == *topic
-                && *of == qos
-            {
-                return *may;
-            }
-            let seen = access.seen(topic);
-            let by_rules = seen.map(|seen| access.decided(seen, qos));
-            let is_allowed = |check: Check| match (check, by_rules) {
-                (Check::Never, _) => true,
-                (_, None) => false,
-                (Check::OrDenied, Some(by_rules)) => by_rules == Some(true),
-                (Check::OrAllowed, Some(by_rules)) => by_rules != Some(false),
-            };
-            let may = kept
-                .iter()
-                .any(|(filter, check)| is_allowed(*check) && topic::matches(filter, topic));
-            last = Some((topic.into(), qos, may));
-            may
-        });
-        if dropped > 0 && self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
-            tracing::info!(
-                client_id,
-                dropped,
-                "messages that waited for this client are dropped: it may not have them any more"
-            );
+        if let Some(mut review) = under_way {
+            review.turns_away = false;
+            self.end_review(&mut review);
         }
-    }
-
-    /// Ends the subscriptions that are not allowed.
-    fn review(&mut self, slot: u32) -> Review {
-        let mut review = Review::default();
-        for standing in self.standing_subscriptions(slot) {
-            self.local.work += FILTER_UNITS;
-            let Ok(filter) = TopicFilter::parse(&standing.filter) else {
-                continue;
-            };
-            let is_shared = filter.shared().is_some();
-            let whole = filter.matched_part();
-            let access = self.local.clients[slot as usize].access.as_deref();
-            let seen = access.map_or(Some(whole), |access| access.seen(whole));
-            // The mount point is another one since: nothing comes through it.
-            let Some(seen) = seen else { continue };
-            let check = match self.grant(slot, seen, (standing.qos, is_shared)) {
-                // What the gatekeeper said when it was made holds for it.
-                Grant::Ask => self.check_of(slot, filter),
-                Grant::Whole => Check::Never,
-                Grant::Checked { or_allowed } => Check::each(or_allowed),
-                Grant::Refused => {
-                    review.is_revoked = true;
-                    self.local.row().add(Counter::SubscriptionsRevoked, 1);
-                    self.unsubscribe(slot, filter);
-                    continue;
-                }
-            };
-            self.set_check(slot, filter, check);
-            review.kept.push((whole.into(), check));
+        if !may_do_the_same {
+            let mut review = self.begin_review(slot, false);
+            self.end_review(&mut review);
         }
-        if review.is_revoked && self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
-            tracing::info!(
-                client_id,
-                "subscriptions ended: the rules do not allow them any more"
-            );
-        }
-        review
     }
 }
 

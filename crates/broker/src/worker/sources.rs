@@ -78,7 +78,7 @@ impl Worker {
     }
 
     /// The next portion of the walk.
-    pub(super) fn go_on_with_review(&mut self) {
+    pub(super) fn go_on_with_sources(&mut self) {
         if !self.reviews.are_due() {
             return;
         }

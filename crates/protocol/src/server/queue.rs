@@ -161,9 +161,13 @@ impl Queue {
 
     /// Every message with `QoS` 1 and 2 in the order in which they came, if all have the same priority.
     pub(super) fn kept(&self) -> impl Iterator<Item = &Held> {
+        self.iter().filter(|held| held.qos != QoS::AtMostOnce)
+    }
+
+    /// Every message.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
         let lanes = self.0.iter().flat_map(|waiting| waiting.lanes().rev());
-        let all = lanes.flat_map(|(_, lane)| lane.iter());
-        all.filter(|held| held.qos != QoS::AtMostOnce)
+        lanes.flat_map(|(_, lane)| lane.iter())
     }
 
     fn take(&mut self, which: impl FnOnce(&mut Waiting) -> Option<Held>) -> Option<Held> {

@@ -106,6 +106,12 @@ impl Session {
         Some(())
     }
 
+    /// What waits, but for messages of shared groups: topic and quality of service of each.
+    pub fn waiting(&self) -> impl Iterator<Item = (&str, QoS)> {
+        let all = self.queue.iter().filter(|held| held.group.is_none());
+        all.map(|held| (held.message.topic(), held.qos))
+    }
+
     /// Drops what waits and may not be delivered any more: `is_allowed` is asked about each topic and quality of service.
     /// Messages of shared groups stay: whether they are given to another member is decided with their subscription.
     /// How many there were.

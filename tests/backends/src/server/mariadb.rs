@@ -1,9 +1,9 @@
 //! MariaDB.
 
 use crate::death::{Freezable, Mortal};
-use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::PASSWORD;
+use thrum_conformance::folder::Folder;
 
 /// The process is killed, never the machine: what was written is there, and no disk is waited for.
 const NO_SYNC: &str = "--innodb-flush-method=nosync";

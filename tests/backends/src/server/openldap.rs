@@ -1,9 +1,9 @@
 //! OpenLDAP's slapd.
 
 use crate::death::{Freezable, Mortal};
-use crate::folder::Folder;
 use crate::process::{Process, free_port, program, run};
 use crate::server::Tls;
+use thrum_conformance::folder::Folder;
 
 /// The account that may look users up.
 pub const READER: &str = "cn=reader,dc=example,dc=org";

@@ -1,10 +1,10 @@
 //! PostgreSQL.
 
 use crate::death::{Freezable, Mortal};
-use crate::folder::Folder;
 use crate::process::{Process, START_MAX, free_port, give_to_user, run};
 use crate::server::PASSWORD;
 use thrum_conformance::clock;
+use thrum_conformance::folder::Folder;
 
 const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 

@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::death::{Freezable, Mortal};
-use crate::folder::Folder;
 use crate::process::{Process, free_port, loopback, program};
 use crate::server::PASSWORD;
+use thrum_conformance::folder::Folder;
 
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use thrum_backends::client::secret_file;
 use thrum_backends::crowd::Cast;
 use thrum_backends::death::{Freezable, Mortal};
-use thrum_backends::folder::Folder;
 use thrum_backends::node::Node;
 use thrum_backends::server::{MariaDb, PASSWORD, Postgres, Redis};
 use thrum_backends::siege::{TIMEOUT, lay};
 use thrum_backends::sql;
+use thrum_conformance::folder::Folder;
 
 #[test]
 fn postgresql_dies_hangs_and_comes_back() {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use thrum_backends::babble::Babbler;
 use thrum_backends::crowd::packet;
-use thrum_backends::folder::Folder;
 use thrum_backends::node::Node;
 use thrum_backends::recital::{Recital, USER};
 use thrum_backends::sql;
 use thrum_conformance::clock;
+use thrum_conformance::folder::Folder;
 use thrum_conformance::packets::{Connect, Version};
 use thrum_conformance::wire::Wire;
 

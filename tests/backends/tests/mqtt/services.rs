@@ -45,7 +45,7 @@ fn judge(request: &Request) -> Response {
 fn a_service_dies_hangs_and_comes_back() {
     let tls = Tls::new();
     let mut service = HttpService::start_tls(&tls, judge);
-    let files = thrum_backends::folder::Folder::new("mqtt-https");
+    let files = thrum_conformance::folder::Folder::new("mqtt-https");
     let node = Node::start(&json!({ "auth": { "http": { "web": {
         "url": service.url("/auth"),
         "ca": files.write("ca.pem", &tls.certificate),

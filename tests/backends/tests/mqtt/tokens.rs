@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::json;
 use thrum_backends::crowd::{Cast, packet};
 use thrum_backends::death::{Freezable as _, Mortal as _};
-use thrum_backends::folder::Folder;
 use thrum_backends::http::HttpService;
 use thrum_backends::node::Node;
 use thrum_backends::server::Tls;
 use thrum_backends::siege::{TIMEOUT, lay};
 use thrum_backends::token::Issuer;
 use thrum_conformance::clock;
+use thrum_conformance::folder::Folder;
 use thrum_conformance::packets::{Connect, Version};
 use thrum_conformance::wire::Wire;
 

@@ -7,6 +7,7 @@ mod late_answers;
 mod layers;
 mod recheck;
 mod rights;
+mod rules;
 mod sources;
 mod stop;
 mod timers;

@@ -287,7 +287,7 @@ fn about_whom_nobody_can_tell_nothing_changes_until_somebody_can() {
     node.workers[0].local.now = now.plus(Duration::from_secs(31));
     node.workers[0].watch_sources();
     while node.workers[0].reviews.are_due() {
-        node.workers[0].go_on_with_review();
+        node.workers[0].go_on_with_sources();
         node.workers[0].handle_mail();
     }
     assert_eq!(node.shown(), Vec::<String>::new());
@@ -338,7 +338,7 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
     node.workers[0].local.now = node.workers[0].local.now.plus(Duration::from_secs(76));
     node.workers[0].watch_sources();
     while node.workers[0].reviews.are_due() {
-        node.workers[0].go_on_with_review();
+        node.workers[0].go_on_with_sources();
     }
     assert_eq!(node.shown(), ["a"]);
     // An answer that comes too late.

@@ -1,0 +1,126 @@
+//! Messages that wait, and messages that stay.
+
+use thrum_conformance::packets::{Connect, Publish, subscribe_with};
+use thrum_conformance::{Version, Wire, bytes::variable};
+
+use crate::outcome::Outcome;
+use crate::requests::{ask, either, publish_until_refused};
+use crate::victim::{Ground, MIB, Site, Victim};
+
+const LIMIT: u64 = 128 * MIB;
+const SETTINGS: [(&str, &str); 2] = [
+    ("THRUM_LIMITS__MEMORY", "128MiB"),
+    ("THRUM_SYS__INTERVAL", "0"),
+];
+/// Refusals after which it is plain that the limit holds.
+const REFUSALS: usize = 200;
+/// Clients not served after which it is plain that nobody is: each waits for a while.
+const TURNED_AWAY_MAX: usize = 3;
+
+fn ground() -> Ground<'static> {
+    Ground {
+        settings: &SETTINGS,
+        ..Ground::default()
+    }
+}
+
+/// What is sent is small, what is kept of it is not: 4,700 messages, each for 600 queues.
+pub fn absent_sessions(site: &Site) -> Outcome {
+    fill_queues(site, 600, 4700)
+}
+
+/// So many messages for so many clients that are away: until the limit the broker takes them, and gives each client what
+/// it took.
+pub fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
+    const PAYLOAD: &[u8] = b"fourteen bytes";
+    let mut victim = Victim::start(site, &ground());
+    for number in 0..sessions {
+        let (mut wire, _) = victim.resume(&format!("away{number}"));
+        wire.subscribe("queue", 1);
+    }
+    victim.begin();
+    let mut attacker = victim.client();
+    let message = |_| Publish::new(Version::V5, "queue", 1, PAYLOAD);
+    let (sent, refused) = publish_until_refused(&mut attacker, 0..messages, REFUSALS, message);
+    let mut wrong = (refused == 0).then(|| format!("none of {sent} messages was refused"));
+    // Nobody who has nothing to do with it is turned away, and who has a queue gets it.
+    let mut turned_away = usize::from(victim.try_connect(&Connect::new(Version::V5)).is_none());
+    for number in 0..sessions {
+        let gets_it =
+            |(mut wire, is_present): (Wire, bool)| is_present && wire.publish().payload == PAYLOAD;
+        let owner = Connect::new(Version::V5).client_id(&format!("away{number}"));
+        let owner = victim.try_connect(&owner.persistent());
+        let is_served = owner.is_some_and(gets_it);
+        turned_away += usize::from(!is_served);
+        if turned_away > TURNED_AWAY_MAX {
+            break;
+        }
+    }
+    if turned_away > 0 {
+        wrong = Some(format!(
+            "{sent} messages, {refused} refused; owners of queues are not let in"
+        ));
+    }
+    let seen = format!("{sent} messages, {refused} refused, all owners served");
+    let mut outcome = victim.end(Some(LIMIT), seen);
+    outcome.wrong = outcome.wrong.or(wrong);
+    outcome
+}
+
+/// Overlapping filters with an identifier each make each message that waits a large one.
+pub fn identifiers(site: &Site) -> Outcome {
+    fill_with_identifiers(site, (13, "64MiB"), 4000)
+}
+
+/// The same with two to the power of so many filters and queues of this size, and so many messages.
+pub fn fill_with_identifiers(
+    site: &Site,
+    (levels, queue_bytes): (u32, &str),
+    messages: u32,
+) -> Outcome {
+    const SESSIONS: [&str; 2] = ["one", "two"];
+    let queue = ("THRUM_LIMITS__CLIENT__QUEUE_BYTES", queue_bytes);
+    let ground = Ground {
+        settings: &[SETTINGS[0], SETTINGS[1], queue],
+        ..Ground::default()
+    };
+    let mut victim = Victim::start(site, &ground);
+    for session in SESSIONS {
+        let (mut wire, _) = victim.resume(session);
+        let requests = (0..1_u32 << levels).map(|number| {
+            let identifier = [vec![0x0B], variable(u64::from(number + 1))].concat();
+            subscribe_with(Version::V5, 1, &identifier, &[(&either(number, levels), 1)])
+        });
+        ask(&mut wire, requests, |_| true);
+    }
+    victim.begin();
+    let mut attacker = victim.client();
+    let topic = either(0, levels);
+    let message = |_| Publish::new(Version::V5, &topic, 1, &[b'x'; 1000]);
+    let (sent, refused) = publish_until_refused(&mut attacker, 0..messages, REFUSALS, message);
+    let (mut wire, is_present) = victim.resume(SESSIONS[0]);
+    let is_served = is_present && wire.publish().payload.len() == 1000;
+    let mut outcome = victim.end(Some(LIMIT), format!("{sent} messages, {refused} refused"));
+    let wrong = match (is_served, refused) {
+        (false, _) => Some("the owner of the queue does not get it".to_owned()),
+        (true, 0) => Some(format!("none of {sent} messages was refused")),
+        (true, _) => None,
+    };
+    outcome.wrong = outcome.wrong.or(wrong);
+    outcome
+}
+
+/// Each retained message has 128 levels of its own.
+pub fn deep_retained(site: &Site) -> Outcome {
+    const TOPICS: u32 = 40_000;
+    let mut victim = Victim::start(site, &ground());
+    victim.begin();
+    let mut attacker = victim.client();
+    let deep = "/a".repeat(127);
+    let message = |number: u32| {
+        let topic = format!("{number}{deep}");
+        Publish::new(Version::V5, &topic, 1, b"x").retain()
+    };
+    let (sent, refused) = publish_until_refused(&mut attacker, 0..TOPICS, REFUSALS, message);
+    victim.end(Some(LIMIT), format!("{sent} messages, {refused} refused"))
+}
