@@ -16,6 +16,8 @@ use crate::worker::{Client, Worker};
 
 /// Members whose queues are looked at for one message, when that of the one whose turn it is has no room.
 pub(crate) const MEMBERS_SEEN_MAX: usize = 1024;
+/// So many of them cost as much as a packet.
+const MEMBERS_PER_UNIT: usize = 16;
 
 /// A group to choose from.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,9 @@ impl Worker {
             let Some(chosen) = self.choose(to, outgoing, exclude) else {
                 break;
             };
+            if clearance == Clearance::Acknowledged && !chosen.has_room {
+                self.full_group = Some(to.group);
+            }
             if !chosen.has_room && !may_exceed {
                 break;
             }
@@ -105,10 +110,15 @@ impl Worker {
         if has_room(member) {
             return Some(chosen);
         }
-        let candidates = to.members.candidates(choice.random);
-        let other = candidates
-            .take(MEMBERS_SEEN_MAX)
-            .find(|other| Some(other.session.id) != exclude && has_room(other));
+        let mut seen = 0;
+        let other = if self.full_group == Some(to.group) {
+            None
+        } else {
+            let candidates = to.members.candidates(choice.random);
+            let mut candidates = candidates.take(MEMBERS_SEEN_MAX).inspect(|_| seen += 1);
+            candidates.find(|other| Some(other.session.id) != exclude && has_room(other))
+        };
+        self.local.work += (seen / MEMBERS_PER_UNIT) as u64;
         if other.is_none() && !member.room.has_memory() {
             // Maybe nobody has looked since memory is short.
             self.tell_of_full(member.session);
@@ -249,6 +259,7 @@ impl Worker {
             self.redispatch_one(taken.group, &mut outgoing, from);
             self.frames = frames;
         }
+        self.full_group = None;
     }
 
     fn redispatch_one(

@@ -171,3 +171,13 @@ impl Layers {
         self.tls.as_ref()?.summary()
     }
 }
+
+impl std::fmt::Debug for Layers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Layers")
+            .field("tls", &self.tls())
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}

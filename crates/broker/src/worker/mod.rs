@@ -157,6 +157,8 @@ pub(crate) struct Worker {
     pub(crate) index: Index<Subscriber>,
     pub(crate) routes: RouteCache,
     pub(crate) cursors: HashMap<GroupId, Cursor<u64>>,
+    /// Nobody in that group has room, as one of the messages that a member left behind has shown.
+    pub(crate) full_group: Option<GroupId>,
     pub(crate) frames: FrameCache,
     pub(crate) filter_scratch: Vec<FilterId>,
     pub(crate) match_scratch: Vec<Match>,
@@ -237,6 +239,7 @@ impl Worker {
             index: Index::new(),
             routes: RouteCache::new(),
             cursors: HashMap::new(),
+            full_group: None,
             frames: FrameCache::default(),
             filter_scratch: Vec::new(),
             match_scratch: Vec::new(),

@@ -1,5 +1,7 @@
 //! Memory has its limits, whatever clients and the disk do.
 
+use thrum_transport::Scheme;
+
 use super::super::budget::HANDSHAKE_UNITS;
 use super::super::{Client, READ_BYTES};
 use super::world::{Failure, World};
@@ -58,10 +60,10 @@ impl World {
     fn check_turns(&self) -> Result<(), Failure> {
         let limits = &self.plan.turn_limits;
         // A handshake of a layer is the costliest item.
-        let handshake = if self.plan.has_web_sockets {
-            HANDSHAKE_UNITS
-        } else {
+        let handshake = if self.plan.scheme == Scheme::Mqtt {
             0
+        } else {
+            HANDSHAKE_UNITS
         };
         let item_units_max = ITEM_UNITS_MAX + handshake;
         let units_max = limits.reading_units + PORTIONS * (limits.portion_units + item_units_max);

@@ -2,6 +2,7 @@
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_transport::Scheme;
 
 use super::client::Wish;
 use super::history::{Ending, Message};
@@ -28,7 +29,7 @@ fn world(has_disk: bool) -> World {
     plan.has_disk = has_disk;
     plan.has_short_queue = false;
     plan.has_users = false;
-    plan.has_web_sockets = false;
+    plan.scheme = Scheme::Mqtt;
     plan.has_small_sockets = true;
     // All that is sent in a step is handled in the turns that follow it.
     plan.turn_limits = TurnLimits::default();

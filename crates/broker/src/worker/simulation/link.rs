@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use thrum_codec::{Packet, Version, decode, frame};
+use thrum_transport::Layers;
 
 use super::random::Random;
 use super::websocket::{CLOSE, WebSocket};
@@ -17,10 +18,24 @@ pub(super) struct Link {
     pub(super) output: Vec<u8>,
     /// The same as the network gets it.
     wire: Vec<u8>,
-    /// The layer between them, if there is one.
-    web_socket: Option<WebSocket>,
+    layer: Layer,
     input: Vec<u8>,
     fault: Option<Failure>,
+}
+
+/// What is between the two.
+#[derive(Debug)]
+pub(super) enum Layer {
+    Nothing,
+    WebSocket(WebSocket),
+    /// With a WebSocket inside or without one.
+    Tls(Box<Layers>),
+}
+
+impl Layer {
+    pub(super) fn web_socket() -> Self {
+        Self::WebSocket(WebSocket::default())
+    }
 }
 
 /// What a read brought.
@@ -33,16 +48,18 @@ pub(super) enum Carried {
 }
 
 impl Link {
-    pub(super) fn new(stream: UnixStream, has_web_socket: bool) -> Self {
+    pub(super) fn new(stream: UnixStream, mut layer: Layer) -> Self {
+        let mut wire = Vec::new();
+        match &mut layer {
+            Layer::Nothing => {}
+            Layer::WebSocket(_) => wire = WebSocket::request(),
+            Layer::Tls(layers) => layers.start(&mut wire).expect("random numbers"),
+        }
         Self {
             stream,
             output: Vec::new(),
-            wire: if has_web_socket {
-                WebSocket::request()
-            } else {
-                Vec::new()
-            },
-            web_socket: has_web_socket.then(WebSocket::default),
+            wire,
+            layer,
             input: Vec::new(),
             fault: None,
         }
@@ -53,21 +70,31 @@ impl Link {
         self.output.is_empty() && self.wire.is_empty()
     }
 
-    /// The client's last frame comes right behind what it has written.
-    pub(super) fn end_web_socket(&mut self) {
-        if self.web_socket.is_some() {
-            self.wrap_output();
-            WebSocket::frame(CLOSE, &[], &mut self.wire);
+    /// The end of the layer comes right behind what the client has written.
+    pub(super) fn end_layers(&mut self) {
+        self.wrap_output();
+        match &mut self.layer {
+            Layer::Nothing => {}
+            Layer::WebSocket(_) => WebSocket::frame(CLOSE, &[], &mut self.wire),
+            Layer::Tls(layers) => layers.close(&mut self.wire),
         }
     }
 
+    /// What the client says waits until a handshake is done.
     fn wrap_output(&mut self) {
-        let output = std::mem::take(&mut self.output);
-        if self.web_socket.is_none() {
-            self.wire.extend_from_slice(&output);
-        } else if !output.is_empty() {
-            WebSocket::wrap(&output, &mut self.wire);
+        if self.output.is_empty() {
+            return;
         }
+        match &mut self.layer {
+            Layer::Nothing => self.wire.append(&mut self.output),
+            Layer::WebSocket(_) => WebSocket::wrap(&self.output, &mut self.wire),
+            Layer::Tls(layers) if layers.is_open() => {
+                let sent = layers.send(&self.output, &mut self.wire);
+                self.fault = self.fault.take().or_else(|| Some(sent.err()?.to_string()));
+            }
+            Layer::Tls(_) => return,
+        }
+        self.output.clear();
     }
 
     /// Moves so many bytes towards the node at most.
@@ -94,13 +121,21 @@ impl Link {
         match self.stream.read(&mut buffer[..len]) {
             Ok(0) => Carried::End,
             Ok(read) => {
-                match &mut self.web_socket {
-                    None => self.input.extend_from_slice(&buffer[..read]),
-                    Some(web_socket) => {
-                        let unwrapped = web_socket.unwrap(&buffer[..read], &mut self.input);
-                        self.fault = self.fault.take().or_else(|| unwrapped.err());
+                let arrived = &mut buffer[..read];
+                let fault = match &mut self.layer {
+                    Layer::Nothing => {
+                        self.input.extend_from_slice(arrived);
+                        None
                     }
-                }
+                    Layer::WebSocket(web_socket) => {
+                        web_socket.unwrap(arrived, &mut self.input).err()
+                    }
+                    Layer::Tls(layers) => {
+                        let received = layers.receive(arrived, &mut self.input, &mut self.wire);
+                        received.err().map(|error| error.to_string())
+                    }
+                };
+                self.fault = self.fault.take().or(fault);
                 Carried::Bytes
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Carried::Nothing,

@@ -6,11 +6,11 @@ use mio::Poll;
 use thrum_access::Gatekeeper;
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
-use thrum_transport::{Acceptor, WebSocketOptions};
 
 use super::gatekeeper::Doorkeeper;
 use super::plan::Plan;
 use super::seat::Seat;
+use super::tls;
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
@@ -47,8 +47,7 @@ impl Machine {
         if plan.has_users {
             shared.access.gatekeeper = Some(Arc::clone(&doorkeeper) as Arc<dyn Gatekeeper>);
         }
-        let web_socket = plan.has_web_sockets.then(WebSocketOptions::default);
-        let acceptor = Acceptor::new(None, web_socket.as_ref()).expect("no files are needed");
+        let acceptor = tls::acceptor(plan.scheme);
         let settings = Arc::new(Settings::new(&plan.config, &Arc::new(shared)));
         let workers = usize::from(plan.workers);
         let strategy = plan.config.shared.strategy;

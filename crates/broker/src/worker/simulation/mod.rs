@@ -30,5 +30,6 @@ mod run;
 mod seat;
 mod steps;
 mod tests;
+mod tls;
 pub(crate) mod websocket;
 mod world;

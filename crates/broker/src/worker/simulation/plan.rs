@@ -5,6 +5,7 @@ use std::time::Duration;
 use thrum_codec::Version;
 use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
+use thrum_transport::Scheme;
 
 use super::super::budget::TurnLimits;
 use super::checker::Allowances;
@@ -98,8 +99,8 @@ pub(super) struct Plan {
     pub(super) has_short_queue: bool,
     /// Clients have certificates and user names, which a gatekeeper looks at.
     pub(super) has_users: bool,
-    /// There is a WebSocket between every client and the node.
-    pub(super) has_web_sockets: bool,
+    /// What is between every client and the node: WebSocket, TLS, both or nothing.
+    pub(super) scheme: Scheme,
     /// Clients ask more than they listen.
     pub(super) has_floods: bool,
     /// Every session outlives its connection.
@@ -157,7 +158,7 @@ impl Plan {
             mailbox_messages: random.pick(&[1, 3, 1000]),
             has_disk,
             has_users: random.percent(40),
-            has_web_sockets: random.percent(25),
+            scheme: scheme(random),
             has_floods,
             turn_limits: turn_limits(random, has_floods),
             all_last: random.percent(50),
@@ -187,6 +188,15 @@ impl Plan {
 
     pub(super) fn next_act(&self, random: &mut Random) -> Act {
         ACTS[random.weighted(&self.weights)].0
+    }
+}
+
+fn scheme(random: &mut Random) -> Scheme {
+    match random.below(100) {
+        0..20 => Scheme::Ws,
+        20..30 => Scheme::Mqtts,
+        30..36 => Scheme::Wss,
+        _ => Scheme::Mqtt,
     }
 }
 
@@ -223,7 +233,7 @@ impl std::fmt::Display for Plan {
         write!(
             formatter,
             "{} workers, clients {:?}, {}, inflight {}, queue {} {:?} hold {:?}, output {} bytes, mailbox {}, {:?}, \
-             small sockets {}, retains most {}, disk {} (short queue {}), users {}, WebSocket {}, {:?}",
+             small sockets {}, retains most {}, disk {} (short queue {}), users {}, {:?}, {:?}",
             self.workers,
             self.versions,
             self.config.shared.strategy,
@@ -239,7 +249,7 @@ impl std::fmt::Display for Plan {
             self.has_disk,
             self.has_short_queue,
             self.has_users,
-            self.has_web_sockets,
+            self.scheme,
             self.allowances,
         )
     }

@@ -2,6 +2,7 @@
 
 use thrum_codec::{QoS, Version};
 use thrum_storage::disk::sim::SimStorage;
+use thrum_transport::Scheme;
 
 use super::client::Wish;
 use super::history::{Event, Message, RETAINED};
@@ -27,7 +28,7 @@ fn world(workers: u16, has_disk: bool) -> World {
     plan.has_disk = has_disk;
     plan.has_short_queue = false;
     plan.has_users = false;
-    plan.has_web_sockets = false;
+    plan.scheme = Scheme::Mqtt;
     plan.has_small_sockets = true;
     plan.turn_limits = TurnLimits::default();
     plan.mailbox_messages = 1000;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thrum_codec::{QoS, Version};
+use thrum_transport::Scheme;
 
 use super::client::{Phase, Wish};
 use super::history::{
@@ -267,11 +268,11 @@ impl World {
         let expiry_secs =
             (is_v5 && lasts && self.random.percent(40)).then(|| self.random.pick(&[0, 4, 40]));
         self.clients[client].goodbye(with_will, expiry_secs);
-        if self.plan.has_web_sockets
+        if self.plan.scheme != Scheme::Mqtt
             && self.random.percent(50)
             && let Some(link) = &mut self.clients[client].link
         {
-            link.end_web_socket();
+            link.end_layers();
         }
         self.carry_all_up(client);
         let link = self.clients[client].link.as_ref();

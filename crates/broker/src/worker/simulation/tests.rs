@@ -71,6 +71,7 @@ struct Seen {
     wills: u32,
     restarts: u32,
     refused: u32,
+    over_tls: u32,
     counters: [u64; COUNTERS.len()],
 }
 
@@ -107,6 +108,11 @@ impl Seen {
             };
             *count += 1;
         }
+        if world.plan.scheme.is_tls() {
+            let events = world.history.iter().map(|entry| entry.event);
+            let connected = events.filter(|event| matches!(event, Event::Connected { .. }));
+            self.over_tls += u32::try_from(connected.count()).unwrap();
+        }
         for (count, counter) in self.counters.iter_mut().zip(COUNTERS) {
             // Of the node that came last.
             *count += world.machine.node.metrics.total(counter);
@@ -128,6 +134,7 @@ fn the_runs_see_what_they_are_there_for() {
         wills,
         restarts,
         refused,
+        over_tls,
         counters,
     } = seen;
     let events = [
@@ -137,6 +144,7 @@ fn the_runs_see_what_they_are_there_for() {
         retained,
         wills,
         restarts,
+        over_tls,
     ];
     assert!(events.iter().all(|count| *count > 30), "{seen:?}");
     assert!(refused > 0, "{seen:?}");

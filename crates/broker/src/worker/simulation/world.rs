@@ -9,15 +9,17 @@ use std::time::Duration;
 use thrum_codec::{QoS, Version};
 use thrum_protocol::Time;
 use thrum_storage::disk::sim::SimStorage;
+use thrum_transport::Scheme;
 
 use super::client::{Answered, Client, Leaving, Phase, Wish};
 use super::gatekeeper::{certificate, has_certificate, user};
 use super::history::{ClientNumber, Ending, Entry, Event, MessageNumber, Millis};
-use super::link::{Carried, Link, piece};
+use super::link::{Carried, Layer, Link, piece};
 use super::machine::Machine;
 use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
+use super::tls::Connectors;
 use crate::clock::Clock;
 use crate::hashing::repeatable::start_over;
 use crate::socket::Socket;
@@ -46,6 +48,7 @@ pub(super) struct World {
     pub(super) wall_ahead: i64,
     pub(super) disk: Option<SimStorage>,
     pub(super) machine: Machine,
+    connectors: Connectors,
     /// Messages that members of groups left to others while earlier nodes ran.
     pub(super) redispatched: usize,
     /// The last one watches the wills.
@@ -83,6 +86,7 @@ impl World {
             wall_ahead: 0,
             disk,
             machine,
+            connectors: Connectors::default(),
             redispatched: 0,
             clients: Vec::new(),
             silent: Vec::new(),
@@ -144,10 +148,20 @@ impl World {
         if self.plan.has_small_sockets {
             rustix::net::sockopt::set_socket_send_buffer_size(&theirs, SMALL_SOCKET).unwrap();
         }
-        let certificate = self.plan.has_users.then(|| certificate(client)).flatten();
+        let shows_certificate = self.plan.has_users && has_certificate(client);
+        let layer = match self.plan.scheme {
+            Scheme::Ws => Layer::web_socket(),
+            scheme if scheme.is_tls() => {
+                let layers = self.connectors.layers(client, scheme, shows_certificate);
+                Layer::Tls(Box::new(layers))
+            }
+            _ => Layer::Nothing,
+        };
+        let is_shown_outside = shows_certificate && !self.plan.scheme.is_tls();
+        let certificate = is_shown_outside.then(|| certificate(client)).flatten();
         let socket = Socket::from(OwnedFd::from(theirs));
         self.machine.seats[seat].arrives(socket, certificate);
-        let link = Link::new(ours, self.plan.has_web_sockets);
+        let link = Link::new(ours, layer);
         let event = self.clients[client].connect(link, wish);
         self.note(event);
     }
