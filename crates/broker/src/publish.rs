@@ -98,10 +98,10 @@ impl Cleared {
 
 /// A client that publishes.
 #[derive(Clone, Copy, Debug)]
-struct Publisher {
-    slot: u32,
+pub(crate) struct Publisher {
+    pub(crate) slot: u32,
     /// Its version and the quality of service have a way to say that a message is refused.
-    can_be_told: bool,
+    pub(crate) can_be_told: bool,
 }
 
 /// Where a message comes from.
@@ -341,47 +341,6 @@ impl Worker {
         self.end_promises(delivery.promises);
         self.frames = frames;
         self.routes.put(hash, entry);
-    }
-
-    fn retain_from(&mut self, publisher: Publisher, outgoing: &mut Outgoing<'_>) -> bool {
-        let source = self.source_of(publisher.slot);
-        self.retain(outgoing, source.as_ref(), publisher.can_be_told)
-    }
-
-    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
-    /// be told that it is refused, the topic has no retained message from then on: one that is shown must not be older
-    /// than what was delivered. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
-    fn retain(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        source: Option<&Arc<RetainedSource>>,
-        can_be_told: bool,
-    ) -> bool {
-        let publication = outgoing.publication();
-        let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
-        let is_full = is_more
-            && self.local.memory.level >= MemoryLevel::Full
-            && self.node.retained.would_grow(outgoing.message());
-        if !is_full && self.retain_message(outgoing.message(), source) {
-            return true;
-        }
-        self.local.row().add(Counter::RetainedRefused, 1);
-        let topic = outgoing.publication().topic;
-        if !can_be_told {
-            self.forget_retained(topic);
-        }
-        if self.may_log() {
-            let done = if can_be_told {
-                "refused"
-            } else {
-                "delivered, and nothing is retained there any more"
-            };
-            tracing::warn!(
-                topic,
-                "a message to be retained is {done}: a limit of retained messages is reached"
-            );
-        }
-        !can_be_told
     }
 
     /// The topic's route, looked up again if filters that may match it came or went since it was remembered.
