@@ -22,7 +22,8 @@ pub trait Gatekeeper: Send + Sync + Debug {
     fn step(&self, exchange: Exchange, data: Vec<u8>, reply: Reply<Answer>);
 
     /// The client's own rules may have changed: the admission anew, without its password. An end
-    /// (`expires_at`) and a time of refresh (`refresh_secs`) that the new one lacks stay as they were.
+    /// (`expires_at`) and a time of refresh (`refresh_secs`) that the new one lacks stay as they were. Who cannot tell now
+    /// says that the server is unavailable or busy, and the client keeps what it has.
     fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>);
 
     /// Whether some decisions about topics are made by others, so that [`Gatekeeper::authorize`] has to be asked when no

@@ -25,6 +25,8 @@ pub struct Policy {
     pub denied_publish: DeniedPublish,
     /// What happens to a subscription of which only a part is allowed.
     pub partial: PartialSubscription,
+    /// Whether retained messages are looked at again when rules or users change.
+    pub check_retained_source: bool,
 }
 
 /// Where the rules for everybody come from.
@@ -98,6 +100,7 @@ impl PolicySource {
             order: self.config.order.clone(),
             denied_publish: self.config.denied_publish,
             partial: self.config.partial,
+            check_retained_source: self.config.check_retained_source,
         }
     }
 }

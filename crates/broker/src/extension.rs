@@ -17,6 +17,10 @@ pub struct Access {
 
 /// What clients may do.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that have nothing to do with each other"
+)]
 pub struct Policy {
     /// Rules for everybody.
     pub rules: Arc<Rules>,
@@ -28,6 +32,8 @@ pub struct Policy {
     pub disconnects_denied: bool,
     /// A subscription of which only a part is allowed is granted and each message checked; else it is refused.
     pub filters_partial: bool,
+    /// A retained message is not given to new subscribers once the client that published it may not publish it any more.
+    pub checks_retained_source: bool,
     /// Decisions of the gatekeeper that are remembered for each client.
     pub decisions_max: usize,
     /// For how long.
@@ -47,6 +53,7 @@ impl Default for Policy {
             allows_by_default: true,
             disconnects_denied: false,
             filters_partial: true,
+            checks_retained_source: false,
             decisions_max: 32,
             decision_ttl: Duration::from_mins(1),
         }

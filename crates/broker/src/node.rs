@@ -27,7 +27,7 @@ use crate::memory::NodeMemory;
 use crate::metrics::{Counter, Metrics};
 use crate::protection::{BanKeeper, LoginKeeper, Protection, SharedBucket};
 use crate::registry::Registry;
-use crate::retained::RetainedStore;
+use crate::retained::{RetainedStore, review_at_start};
 use crate::session_counts::SessionCounts;
 use crate::settings::Settings;
 use crate::storage::{self, StorageError};
@@ -281,6 +281,9 @@ impl Broker {
             None => Vec::new(),
             Some((store, recovered)) => broker.take_over(store, recovered)?,
         };
+        if !parts.is_empty() {
+            review_at_start(&broker.node, &settings.access);
+        }
         // Nobody takes a turn before all have their sessions: what is due at once is for subscribers everywhere.
         let all_restored = Arc::new(Barrier::new(count + 1));
         for (number, poll) in polls.into_iter().enumerate() {

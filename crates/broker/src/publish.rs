@@ -16,6 +16,7 @@ use crate::metrics::Counter;
 use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
 use crate::queue_room::{Promise, QueueRoom};
+use crate::retained::RetainedSource;
 use crate::route_cache::Remembered;
 use crate::shared::Pool;
 use crate::subscribe::Subscriber;
@@ -93,6 +94,14 @@ impl Cleared {
         clearance: Clearance::NotAsked,
         came_at: None,
     };
+}
+
+/// A client that publishes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Publisher {
+    pub(crate) slot: u32,
+    /// Its version and the quality of service have a way to say that a message is refused.
+    pub(crate) can_be_told: bool,
 }
 
 /// Where a message comes from.
@@ -189,8 +198,11 @@ impl Worker {
             }
             ReasonCode::QuotaExceeded
         } else {
-            let can_be_told = publish.qos != QoS::AtMostOnce && !self.is_v3(slot);
-            self.publish(&publication, cleared.clearance, can_be_told)
+            let publisher = Publisher {
+                slot,
+                can_be_told: publish.qos != QoS::AtMostOnce && !self.is_v3(slot),
+            };
+            self.publish(&publication, cleared.clearance, publisher)
         };
         if publish.qos != QoS::AtMostOnce {
             let (client, out) = self.local.client_and_output(slot);
@@ -253,11 +265,11 @@ impl Worker {
         &mut self,
         publication: &Publication<'_>,
         clearance: Clearance,
-        can_be_told: bool,
+        publisher: Publisher,
     ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.frames);
         let mut outgoing = Outgoing::new(*publication, &mut frames);
-        let outcome = if !publication.retain || self.retain(&mut outgoing, can_be_told) {
+        let outcome = if !publication.retain || self.retain_from(publisher, &mut outgoing) {
             self.route(&mut outgoing, clearance)
         } else {
             ReasonCode::QuotaExceeded
@@ -266,13 +278,17 @@ impl Worker {
         outcome
     }
 
-    /// Routes a message that is owned already: a will, `$SYS`, a redelivery to a shared group.
-    pub(crate) fn publish_message(&mut self, message: &Arc<Message>) -> ReasonCode {
+    /// Routes a message that is owned already: a will, `$SYS`.
+    pub(crate) fn publish_message(
+        &mut self,
+        message: &Arc<Message>,
+        source: Option<&Arc<RetainedSource>>,
+    ) -> ReasonCode {
         let mut frames = std::mem::take(&mut self.frames);
         let mut outgoing = Outgoing::from_message(message, &mut frames);
         // [MQTT3-3.3.1-12]: what is not to be retained leaves the retained message alone.
         if message.retain() {
-            self.retain(&mut outgoing, false);
+            self.retain(&mut outgoing, source, false);
         }
         let outcome = self.route(&mut outgoing, Clearance::NotAsked);
         self.frames = frames;
@@ -325,37 +341,6 @@ impl Worker {
         self.end_promises(delivery.promises);
         self.frames = frames;
         self.routes.put(hash, entry);
-    }
-
-    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
-    /// be told that it is refused, the topic has no retained message from then on: one that is shown must not be older
-    /// than what was delivered. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
-    fn retain(&mut self, outgoing: &mut Outgoing<'_>, can_be_told: bool) -> bool {
-        let publication = outgoing.publication();
-        let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
-        let is_full = is_more
-            && self.local.memory.level >= MemoryLevel::Full
-            && self.node.retained.would_grow(outgoing.message());
-        if !is_full && self.retain_message(outgoing.message()) {
-            return true;
-        }
-        self.local.row().add(Counter::RetainedRefused, 1);
-        let topic = outgoing.publication().topic;
-        if !can_be_told {
-            self.forget_retained(topic);
-        }
-        if self.may_log() {
-            let done = if can_be_told {
-                "refused"
-            } else {
-                "delivered, and nothing is retained there any more"
-            };
-            tracing::warn!(
-                topic,
-                "a message to be retained is {done}: a limit of retained messages is reached"
-            );
-        }
-        !can_be_told
     }
 
     /// The topic's route, looked up again if filters that may match it came or went since it was remembered.

@@ -183,6 +183,8 @@ struct Figures<'a> {
     metrics: &'a Metrics,
     /// Retained messages and their bytes.
     retained: (usize, usize),
+    /// Of the retained messages, those that are not given to new subscribers.
+    withheld: usize,
     storage: Option<(Health, MetricsSnapshot)>,
     gatekeeper: Option<&'a dyn Gatekeeper>,
 }
@@ -208,7 +210,10 @@ impl SysTopics {
     /// Topics and values that changed since the last call.
     fn changes(&mut self, figures: &Figures<'_>, now: Time) -> Vec<(String, String)> {
         let Figures {
-            metrics, retained, ..
+            metrics,
+            retained,
+            withheld,
+            ..
         } = *figures;
         let mut values = Vec::new();
         let mut put =
@@ -233,6 +238,7 @@ impl SysTopics {
         put("clients/inactive", away.to_string());
         put("clients/maximum", self.clients_maximum.to_string());
         put("retained messages/count", retained.0.to_string());
+        put("retained messages/withheld", withheld.to_string());
         put("store/messages/count", retained.0.to_string());
         put("store/messages/bytes", retained.1.to_string());
         put("publish/messages/dropped", dropped(metrics).to_string());
@@ -327,6 +333,7 @@ impl Worker {
         let figures = Figures {
             metrics: &self.node.metrics,
             retained: self.node.retained.size(),
+            withheld: self.node.retained.withheld(),
             storage: journal.map(|journal| (journal.health(), journal.metrics())),
             gatekeeper: self.local.settings.access.access.gatekeeper.as_deref(),
         };
@@ -342,7 +349,7 @@ impl Worker {
                 publisher: 0,
                 publisher_hash: 0,
             });
-            self.publish_message(&Arc::new(message));
+            self.publish_message(&Arc::new(message), None);
         }
     }
 }
@@ -355,6 +362,7 @@ mod tests {
         Figures {
             metrics,
             retained: (0, 0),
+            withheld: 0,
             storage: Some((Health::Healthy, MetricsSnapshot::default())),
             gatekeeper: None,
         }

@@ -16,7 +16,7 @@ use crate::slab::Slab;
 
 /// Memory that a level of a topic is counted with, besides its text: a node, its edge and its entry in
 /// the table of levels, each with what its container keeps in reserve.
-const LEVEL_BYTES: usize = 128;
+const LEVEL_BYTES: usize = 144;
 
 /// A page ends after so many visited branches for each message it may hold, so that a filter that
 /// matches little does not hold up a turn.
@@ -99,7 +99,7 @@ impl PartialOrd for Edge {
     }
 }
 
-/// Messages by topic. Keep `M` small, an `Arc` for instance: inner levels have room for one too.
+/// Messages by topic. Keep `M` small, an `Arc` or two for instance: inner levels have room for one too.
 #[derive(Debug)]
 pub struct Retained<M> {
     pub(crate) levels: Levels,

@@ -171,6 +171,7 @@ fn access(auth: &Arc<AuthService>, acl: &AclConfig) -> Access {
             allows_by_default: policy.allows_by_default,
             disconnects_denied: policy.denied_publish == DeniedPublish::Disconnect,
             filters_partial: policy.partial == PartialSubscription::Filter,
+            checks_retained_source: policy.check_retained_source,
             decisions_max: usize::try_from(acl.cache).unwrap_or(usize::MAX),
             decision_ttl: acl.cache_ttl,
         },

@@ -530,3 +530,66 @@ fn a_subscription_of_which_a_part_is_allowed_is_told() {
     assert_ne!(code, Some(0));
     assert!(said.contains("refused by the broker"), "{said}");
 }
+
+/// The packets behind the SUBACK with which the broker answers a subscription to `t`, up to its PINGRESP.
+fn retained(address: SocketAddr) -> Vec<u8> {
+    let (mut client, answer) = ask(address, &CONNECT_V3);
+    assert_eq!(answer, ACCEPTED);
+    client.write_all(b"\x82\x06\0\x01\0\x01t\0\xc0\0").unwrap();
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\xd0\0") {
+        let mut more = [0; 64];
+        let len = client.read(&mut more).unwrap();
+        assert!(len > 0, "the broker has closed: {bytes:?}");
+        bytes.extend_from_slice(&more[..len]);
+    }
+    let packets = bytes.strip_prefix(b"\x90\x03\0\x01\0").unwrap();
+    packets.strip_suffix(b"\xd0\0").unwrap().to_vec()
+}
+
+#[test]
+fn a_retained_message_is_withheld_while_its_publisher_may_not_publish_it() {
+    let folder = folder("retained_source");
+    let file = folder.join("thrum.toml");
+    let data = folder.join("data");
+    let write = |rules: &str| {
+        let text = format!(
+            "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\nnode.data_dir = {data:?}\n\
+             [acl]\ncheck_retained_source = true\nrules = [{rules} \"allow all pubsub #\"]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    let start = || Broker::start(&[OsStr::new("-c"), file.as_os_str()]);
+    write("");
+    let broker = start();
+    let address = broker.address();
+    // Of the client identifier `b`.
+    let connect = b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01b";
+    let (mut publisher, answer) = ask(address, connect);
+    assert_eq!(answer, ACCEPTED);
+    publisher.write_all(b"\x33\x06\0\x01t\0\x01x").unwrap();
+    let mut answer = [0; 4];
+    publisher.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"\x40\x02\0\x01");
+    let message = b"\x31\x04\0\x01tx";
+    assert_eq!(retained(address), message);
+
+    write("\"deny client:b pub t\",");
+    broker.signal(Signal::HUP);
+    let line = broker.logged("a retained message is withheld");
+    assert!(line.contains("topic=\"t\" client_id=\"b\""), "{line}");
+    broker.logged("withheld=1 given_again=0");
+    assert_eq!(retained(address), b"");
+    broker.signal(Signal::TERM);
+    broker.end();
+
+    // It is judged before the port opens, by what it was published with.
+    let broker = start();
+    broker.logged("withheld=1 given_again=0");
+    let address = broker.address();
+    assert_eq!(retained(address), b"");
+    write("");
+    broker.signal(Signal::HUP);
+    broker.logged("withheld=0 given_again=1");
+    assert_eq!(retained(address), message);
+}

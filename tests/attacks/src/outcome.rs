@@ -62,13 +62,10 @@ impl Outcome {
             Verdict::Untried
         } else if self.rounds.is_lost {
             Verdict::Dies
+        } else if !self.has_memory() {
+            Verdict::Swells
         } else if self.wrong.is_some() {
             Verdict::Open
-        } else if self
-            .memory_bound
-            .is_some_and(|bound| self.memory_peak > bound)
-        {
-            Verdict::Swells
         } else if self.rounds.longest > alone + DELAY_MAX {
             Verdict::Stalls
         } else {

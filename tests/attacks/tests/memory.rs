@@ -24,8 +24,7 @@ fn check(outcome: &Outcome) {
 
 #[test]
 fn queues_of_absent_clients_keep_to_the_limit_and_their_owners_get_them() {
-    // Each message takes a four hundredth of the memory, so that the limit is near after few of them.
-    check(&queues::fill_queues(&Site::of_tests(), 1200, 2000));
+    check(&queues::absent_sessions(&Site::of_tests()));
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub struct AclConfig {
     /// What happens to a subscription of which only a part is allowed: `"filter"` (granted; each message is checked)
     /// or `"deny"`. Default `"filter"`: a client may ask for `#` and gets what is its own.
     pub partial: PartialSubscription,
+    /// Retained messages of clients that may not publish them any more, since rules or users have changed, are not given to new
+    /// subscribers. Default `false`: what was published by right stays.
+    pub check_retained_source: bool,
     /// Decisions of services that are remembered for each client, 0 to 10,000. Default `32`: topics of a usual client.
     #[schemars(range(max = 10_000))]
     pub cache: u32,
@@ -53,6 +56,7 @@ impl Default for AclConfig {
             default: DefaultAccess::Auto,
             denied_publish: DeniedPublish::Reject,
             partial: PartialSubscription::Filter,
+            check_retained_source: false,
             cache: 32,
             cache_ttl: Duration::from_mins(1),
         }

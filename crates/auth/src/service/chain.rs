@@ -156,7 +156,7 @@ pub(super) fn unknown(login: &Login) -> Denial {
     }
 }
 
-fn failed(backend: &str, error: &BackendError) -> Denial {
+pub(super) fn failed(backend: &str, error: &BackendError) -> Denial {
     match error {
         BackendError::Overloaded => busy(format!("{backend}: {error}").into()),
         BackendError::TimedOut

@@ -29,7 +29,7 @@ use crate::hash::{Hasher, Verified};
 use crate::metrics::{BackendMetrics, Counters, GatekeeperMetrics, add, read};
 use crate::panics;
 use crate::policy::Policy;
-use chain::{Admitted, Chain, busy, unavailable, unknown};
+use chain::{Admitted, Chain, busy, failed, unavailable, unknown};
 use reply::{Once, Pending};
 pub use settings::{ListenerSettings, Settings};
 use state::State;
@@ -260,7 +260,7 @@ impl Gatekeeper for AuthService {
     }
 
     fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>) {
-        let once = Once::new(reply, || Answer::Unchanged);
+        let once = Once::new(reply, lost);
         let state = self.shared.state();
         let chain = Arc::clone(state.chain(&identity.listener));
         let Some(link) = chain.link_of(&identity).map(Arc::clone) else {
@@ -278,11 +278,13 @@ impl Gatekeeper for AuthService {
         }
         let limit = chain.timeout;
         self.spawn(async move {
-            // Who is in stays in with what it has while a backend is down: it would be cut off for nothing else.
             let rules = tokio::time::timeout(limit, link.refresh(&identity)).await;
             let answer = match rules {
                 Ok(Ok(Some(rules))) => Answer::Admit(Box::new(state.with_rules(&identity, rules))),
-                Ok(Ok(None) | Err(_)) | Err(_) => Answer::Unchanged,
+                Ok(Ok(None)) => Answer::Unchanged,
+                // Who is in stays in with what it has: it would be cut off for nothing else.
+                Ok(Err(error)) => Answer::Deny(failed(&link.name, &error)),
+                Err(_) => Answer::Deny(unavailable(Some(&link.name), "it took too long")),
             };
             once.answer(answer);
         });

@@ -544,6 +544,28 @@ mod scram_login {
 }
 
 #[test]
+fn who_cannot_be_asked_about_a_client_says_so_and_not_that_nothing_has_changed() {
+    let cache: crate::config::RedisConfig = serde_json::from_value(serde_json::json!({
+        "url": "redis://127.0.0.1:1",
+        "rules": "HGETALL mqtt_acl:${username}",
+    }))
+    .unwrap();
+    let mut settings = Settings::default();
+    settings.auth.redis.insert("cache".to_owned(), cache);
+    let service = AuthService::start(&settings).unwrap();
+    let identity = Identity {
+        username: Some("alice".into()),
+        backend: Some("cache".into()),
+        ..Identity::default()
+    };
+    let (answers, answer) = mpsc::channel();
+    let reply = Box::new(move |answer| answers.send(answer).unwrap());
+    service.refresh(Arc::new(identity), reply);
+    let denial = denial(answer.recv().unwrap());
+    assert_eq!(denial.reason, ReasonCode::ServerUnavailable);
+}
+
+#[test]
 fn what_is_prepared_is_in_force_once_it_is_put_there() {
     let service = Service::start("prepared", |_| {});
     let denying = with_default(&service, DefaultAccess::Deny);

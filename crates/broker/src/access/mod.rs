@@ -1,7 +1,9 @@
 //! What one client may do: the rules about it, and what the gatekeeper has said.
 
 mod remembered;
+mod rights;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use thrum_access::{Admission, Coverage, Gatekeeper, Identity, Resolved, Rule, RuleId, Rules};
@@ -10,8 +12,10 @@ use thrum_protocol::{MountPoint, Time};
 use thrum_storage::Owner;
 
 use crate::extension::{Access, Policy, RuleSource};
+use crate::retained::RetainedSource;
 pub(crate) use remembered::Asked;
 use remembered::{Opinion, Remembered};
+pub(crate) use rights::{OwnRules, publish_rights};
 
 /// Rules that are compared with a filter in the time of a unit of work.
 const RULES_OF_UNIT: u64 = 8;
@@ -52,6 +56,8 @@ pub(crate) struct ClientAccess {
     remembered: Remembered,
     /// The gatekeeper allowed its will when it was left.
     is_will_allowed: bool,
+    /// As whom its retained messages name it, once there is one.
+    source: OnceCell<Option<Arc<RetainedSource>>>,
     /// How often the gatekeeper is asked about it again, and when next.
     pub(crate) refresh_secs: Option<u32>,
     pub(crate) refresh_at: Option<Time>,
@@ -68,11 +74,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Everybody may do everything, now and as long as this holds.
+    /// Everybody may do everything, now and as long as this holds, and nobody needs to know who did it.
     pub(crate) fn is_open(&self) -> bool {
         self.access.gatekeeper.is_none()
             && self.access.policy.rules.is_empty()
             && self.access.policy.allows_by_default
+            && !self.access.policy.checks_retained_source
     }
 
     /// Whether the gatekeeper decides about topics.
@@ -94,6 +101,7 @@ impl ClientAccess {
             behind: None,
             remembered: Remembered::default(),
             is_will_allowed: false,
+            source: OnceCell::new(),
             refresh_secs: None,
             refresh_at: None,
             generation: 0,
@@ -135,10 +143,22 @@ impl ClientAccess {
     /// Other rules of its own, or another identity; false if all that was granted is granted as before.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
         let before = (std::mem::take(&mut self.front), self.behind.take());
+        let had_rules = self.own.is_some();
+        if *self.identity != admission.identity || had_rules != admission.rules.is_some() {
+            self.source = OnceCell::new();
+        }
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
         self.resolve(shared);
         (&before.0, &before.1) != (&self.front, &self.behind)
+    }
+
+    /// Whom its retained messages come from; none if of this client too much would have to be kept.
+    pub(crate) fn source(&self) -> Option<Arc<RetainedSource>> {
+        let source = self.source.get_or_init(|| {
+            RetainedSource::new(&self.identity, self.mount.as_ref(), self.own.is_some())
+        });
+        source.clone()
     }
 
     /// Whether it was made from what is in force now.

@@ -102,8 +102,9 @@ pub struct LimitsConfig {
     /// `retain_available = false`. Default `1_000_000`: one for each device of a large site.
     pub retained_messages: u32,
     /// Memory of all retained messages that clients keep, as `retained_messages`: their topics, properties and payloads,
-    /// 96 bytes for each message, and for each level of the tree of topics its text and 128 bytes. A topic of 128 levels
-    /// of its own counts with 16 KiB and more; `topic_levels` bounds it. Default `"1GiB"`.
+    /// 96 bytes for each message, and for each level of the tree of topics its text and 144 bytes. A topic of 128 levels
+    /// of its own counts with 18 KiB and more; `topic_levels` bounds it. With `acl.check_retained_source` what is known
+    /// of each publisher counts as well, some 200 bytes. Default `"1GiB"`.
     #[serde(with = "units::byte_size")]
     #[schemars(with = "units::ByteSizeSchema")]
     pub retained_bytes: u64,

@@ -12,6 +12,7 @@ use thrum_storage::{
 
 use super::lanes::{Purpose, purpose};
 use crate::node::{Node, WorkerId};
+use crate::retained::RetainedSource;
 
 /// A session as it comes back.
 #[derive(Debug)]
@@ -51,9 +52,15 @@ pub(crate) struct Passed {
 /// Hands the sessions to workers, and the retained messages to the node.
 pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> {
     let messages: Vec<Came> = recovered.messages.into_iter().map(message).collect();
+    // Those of one client share theirs.
+    let mut sources: HashMap<Arc<[u8]>, Arc<RetainedSource>> = HashMap::new();
     for retained in recovered.retained {
+        let source = retained.source.map(|bytes| {
+            let stored = || RetainedSource::stored(Arc::clone(&bytes));
+            Arc::clone(sources.entry(Arc::clone(&bytes)).or_insert_with(stored))
+        });
         if let Some((message, _)) = messages.get(retained.message) {
-            node.retained.restore(message);
+            node.retained.restore(message, source);
         }
     }
     let mut latest: HashMap<Box<str>, u64> = HashMap::new();

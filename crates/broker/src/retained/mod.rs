@@ -3,9 +3,12 @@
 //! The store is cut into shards by topic, so that workers retain at the same time. Whatever looks at many
 //! topics does so in pages, and no page holds a lock for longer than it takes to visit [`PAGE_VISITS`] branches.
 
+mod review;
+mod source;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,6 +17,9 @@ use crossbeam_utils::CachePadded;
 use thrum_protocol::{Message, Time};
 use thrum_routing::retained::{Allowance, Position, Retained};
 use thrum_routing::stable_hash;
+
+pub(crate) use review::{ReviewStep, SourceReview, review_at_start};
+pub(crate) use source::RetainedSource;
 
 /// Shards for each worker of a node that has several: seldom do two of them want the same one.
 const SHARDS_PER_WORKER: usize = 2;
@@ -25,6 +31,8 @@ const PAGE_VISITS: usize = 1024;
 const MESSAGE_BYTES: usize = 96;
 /// What the node says about itself is no client's: no limit holds for it, and it is not counted.
 const NODE_TOPICS: &str = "$SYS/";
+/// Branches visited for one page of messages whose sources are asked about together.
+const SOURCES_PAGE_VISITS: usize = 256;
 /// Pages of one sweep: a round over a million topics takes two minutes, which delays the return of
 /// memory only, as what has expired is not delivered.
 const SWEEP_PAGES: usize = 8;
@@ -55,15 +63,31 @@ pub(crate) struct RetainedStore {
     changes: CachePadded<AtomicU64>,
     /// Where the next sweep begins; only the worker that keeps house takes the lock.
     sweep_from: Mutex<Place>,
+    /// How often somebody has found that sources may have other rights than before.
+    looks_wanted: CachePadded<AtomicU64>,
 }
 
 /// The topics of one hash.
 #[derive(Debug)]
 struct Shard {
-    messages: Retained<Arc<Message>>,
+    messages: Retained<Kept>,
     /// Messages that will expire.
     expiring: usize,
     limits: RetainedLimits,
+}
+
+/// A message, and the client that published it as far as that is to be looked at again.
+#[derive(Debug)]
+struct Kept {
+    message: Arc<Message>,
+    source: Option<Arc<RetainedSource>>,
+}
+
+/// A message with a source, as a page found it.
+#[derive(Debug)]
+struct Sourced {
+    message: Arc<Message>,
+    source: Arc<RetainedSource>,
 }
 
 /// Of all shards, without the topics of the node: written when a topic comes or goes, or its message has another size
@@ -72,6 +96,8 @@ struct Shard {
 struct Totals {
     messages: AtomicUsize,
     bytes: AtomicUsize,
+    /// Messages that are not given to new subscribers.
+    withheld: AtomicUsize,
 }
 
 /// What became of a message that was to be retained.
@@ -120,26 +146,31 @@ impl RetainedStore {
             totals: CachePadded::default(),
             changes: CachePadded::default(),
             sweep_from: Mutex::default(),
+            looks_wanted: CachePadded::default(),
         }
     }
 
     /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
     /// Whatever its quality of service. [MQTT3-3.3.1-7] Not kept if the limits leave no room.
     #[must_use]
-    pub(crate) fn store(&self, message: &Arc<Message>) -> Stored {
-        self.store_within(message, None)
+    pub(crate) fn store(
+        &self,
+        message: &Arc<Message>,
+        source: Option<Arc<RetainedSource>>,
+    ) -> Stored {
+        self.store_within(message, source, None)
     }
 
     /// Whether the message takes more memory than what its topic has now.
     pub(crate) fn would_grow(&self, message: &Message) -> bool {
         let shard = self.read(self.slot(message.topic()));
         let kept = shard.messages.get(message.topic());
-        kept.is_none_or(|kept| memory_bytes(message) > memory_bytes(kept))
+        kept.is_none_or(|kept| memory_bytes(message) > memory_bytes(&kept.message))
     }
 
     /// Takes a message over from the disk, whatever the limits are by now.
-    pub(crate) fn restore(&self, message: &Arc<Message>) {
-        let stored = self.store_within(message, Some(RetainedLimits::NONE));
+    pub(crate) fn restore(&self, message: &Arc<Message>, source: Option<Arc<RetainedSource>>) {
+        let stored = self.store_within(message, source, Some(RetainedLimits::NONE));
         debug_assert!(stored.kept, "there is no limit");
     }
 
@@ -152,7 +183,12 @@ impl RetainedStore {
         self.changes.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn store_within(&self, message: &Arc<Message>, limits: Option<RetainedLimits>) -> Stored {
+    fn store_within(
+        &self,
+        message: &Arc<Message>,
+        source: Option<Arc<RetainedSource>>,
+        limits: Option<RetainedLimits>,
+    ) -> Stored {
         let (topic, payload_bytes) = (message.topic(), message.payload().len());
         let mut shard = self.write(self.slot(topic));
         // [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT3-3.3.1-10] [MQTT3-3.3.1-11]
@@ -176,18 +212,24 @@ impl RetainedStore {
             messages, expiring, ..
         } = &mut *shard;
         if let Some(kept) = messages.get_mut(topic) {
-            let (before, after) = (memory_bytes(kept), memory_bytes(message));
+            let (before, after) = (memory_bytes(&kept.message), memory_bytes(message));
             if is_counted && !self.totals.resize(before, after, limits) {
                 return Stored::REFUSED;
             }
-            *expiring -= usize::from(will_expire(kept));
-            *kept = Arc::clone(message);
+            *expiring -= usize::from(will_expire(&kept.message));
+            kept.message = Arc::clone(message);
+            self.totals.change_source(kept, source);
         } else {
             let bytes = memory_bytes(message) + messages.tree_bytes_of(topic);
             if is_counted && !self.totals.add(bytes, limits) {
                 return Stored::REFUSED;
             }
-            messages.insert(topic, Arc::clone(message));
+            let mut kept = Kept {
+                message: Arc::clone(message),
+                source: None,
+            };
+            self.totals.change_source(&mut kept, source);
+            messages.insert(topic, kept);
         }
         *expiring += usize::from(will_expire(message));
         Stored {
@@ -203,7 +245,8 @@ impl RetainedStore {
     }
 
     fn remove_from(&self, shard: &mut Shard, topic: &str) -> Option<u64> {
-        let bytes = shard.remove(topic)?;
+        let (mut kept, bytes) = shard.remove(topic)?;
+        self.totals.change_source(&mut kept, None);
         if is_counted(topic) {
             self.totals.forget(bytes);
         }
@@ -222,7 +265,7 @@ impl RetainedStore {
         if !filter.contains(['+', '#']) {
             allowance.visits = allowance.visits.saturating_sub(1);
             let shard = self.read(self.slot(filter));
-            into.extend(shard.messages.get(filter).cloned());
+            into.extend(shard.messages.get(filter).and_then(Kept::shown).cloned());
             return None;
         }
         let ReplayCursor(mut place) = after.unwrap_or_default();
@@ -234,8 +277,8 @@ impl RetainedStore {
             };
             let shard = self.read(place.shard);
             let (messages, after) = (&shard.messages, place.after.as_ref());
-            let end = messages.next_page_within(filter, after, &mut page, |message| {
-                into.push(Arc::clone(message));
+            let end = messages.next_page_within(filter, after, &mut page, |kept| {
+                into.extend(kept.shown().cloned());
             });
             drop(shard);
             allowance.messages = page.messages;
@@ -320,7 +363,7 @@ impl RetainedStore {
             return None;
         }
         let messages = &shard.messages;
-        messages.next_page_of_all(after, PAGE_VISITS, |message| {
+        messages.next_page_of_all(after, PAGE_VISITS, |Kept { message, .. }| {
             into.extend(message.is_expired(now).then(|| Arc::clone(message)));
         })
     }
@@ -337,16 +380,63 @@ impl RetainedStore {
         let mut shard = self.write(shard);
         for message in expired.drain(..) {
             let kept = shard.messages.get(message.topic());
-            let is_kept = kept.is_some_and(|kept| Arc::ptr_eq(kept, &message));
+            let is_kept = kept.is_some_and(|kept| Arc::ptr_eq(&kept.message, &message));
             if is_kept && let Some(change) = self.remove_from(&mut shard, message.topic()) {
                 removed.push((change, message));
             }
         }
     }
 
+    /// The next messages that have a source, from a place on; none is the first. The place to go on from, none at the end.
+    fn sourced_page(&self, from: Option<Place>, into: &mut VecDeque<Sourced>) -> Option<Place> {
+        let Place { shard, after } = from.unwrap_or_default();
+        let guard = self.read(shard);
+        let end = guard
+            .messages
+            .next_page_of_all(after.as_ref(), SOURCES_PAGE_VISITS, |kept| {
+                into.extend(kept.source.as_ref().map(|source| Sourced {
+                    message: Arc::clone(&kept.message),
+                    source: Arc::clone(source),
+                }));
+            });
+        drop(guard);
+        self.beyond(shard, end)
+    }
+
+    /// Gives a message its source in another form, if it is still there and has the one that was found.
+    fn remark(&self, found: &Sourced, source: Arc<RetainedSource>) {
+        let topic = found.message.topic();
+        let mut shard = self.write(self.slot(topic));
+        let is_it = |kept: &&mut Kept| {
+            let same_source = |source| Arc::ptr_eq(source, &found.source);
+            Arc::ptr_eq(&kept.message, &found.message)
+                && kept.source.as_ref().is_some_and(same_source)
+        };
+        if let Some(kept) = shard.messages.get_mut(topic).filter(is_it) {
+            self.totals.change_source(kept, Some(source));
+        }
+    }
+
+    /// What sources may publish may be something else than before.
+    pub(crate) fn want_look(&self) {
+        self.looks_wanted.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often it was. Who has seen a number and looks then finds what was published before.
+    pub(crate) fn looks_wanted(&self) -> u64 {
+        self.looks_wanted.load(Ordering::Acquire)
+    }
+
+    /// Messages that are not given to new subscribers, as their publishers may not publish them any more.
+    pub(crate) fn withheld(&self) -> usize {
+        self.totals.withheld.load(Ordering::Relaxed)
+    }
+
     /// Messages and their memory, without those of the node.
     pub(crate) fn size(&self) -> (usize, usize) {
-        let Totals { messages, bytes } = &*self.totals;
+        let Totals {
+            messages, bytes, ..
+        } = &*self.totals;
         (
             messages.load(Ordering::Relaxed),
             bytes.load(Ordering::Relaxed),
@@ -382,12 +472,25 @@ impl RetainedStore {
 }
 
 impl Shard {
-    /// Forgets the message of a topic; the memory that is free now, if there was one.
-    fn remove(&mut self, topic: &str) -> Option<usize> {
+    /// Forgets the message of a topic, if there was one; with the memory that is free now, without that of its source.
+    fn remove(&mut self, topic: &str) -> Option<(Kept, usize)> {
         let before = self.messages.tree_bytes();
         let old = self.messages.remove(topic)?;
-        self.expiring -= usize::from(will_expire(&old));
-        Some(memory_bytes(&old) + before - self.messages.tree_bytes())
+        self.expiring -= usize::from(will_expire(&old.message));
+        let bytes = memory_bytes(&old.message) + before - self.messages.tree_bytes();
+        Some((old, bytes))
+    }
+}
+
+impl Kept {
+    /// For new subscribers.
+    fn shown(&self) -> Option<&Arc<Message>> {
+        (!self.is_withheld()).then_some(&self.message)
+    }
+
+    fn is_withheld(&self) -> bool {
+        let source = self.source.as_deref();
+        source.is_some_and(RetainedSource::is_withheld)
     }
 }
 
@@ -430,6 +533,31 @@ impl Totals {
             self.bytes.fetch_sub(more, Ordering::Relaxed);
         }
         fits
+    }
+
+    /// Gives a message another source. The memory of sources counts, though no limit keeps one out: the next message is kept
+    /// out instead.
+    fn change_source(&self, kept: &mut Kept, source: Option<Arc<RetainedSource>>) {
+        let is_same = match (&kept.source, &source) {
+            (None, None) => true,
+            (Some(before), Some(after)) => Arc::ptr_eq(before, after),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if is_same {
+            return;
+        }
+        let was_withheld = kept.is_withheld();
+        if let Some(source) = &source {
+            self.bytes.fetch_add(source.gain(), Ordering::Relaxed);
+        }
+        if let Some(before) = std::mem::replace(&mut kept.source, source) {
+            self.bytes.fetch_sub(before.lose(), Ordering::Relaxed);
+        }
+        match (was_withheld, kept.is_withheld()) {
+            (false, true) => self.withheld.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.withheld.fetch_sub(1, Ordering::Relaxed),
+            (false, false) | (true, true) => return,
+        };
     }
 
     /// A topic is gone, and with it so many bytes.

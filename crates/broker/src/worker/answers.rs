@@ -27,6 +27,8 @@ pub(crate) enum AnswerTo {
         id: u64,
         connection: Option<u32>,
     },
+    /// The client that retained messages came from, by the walk that asks and the number of the question.
+    Source { review: u64, question: u64 },
 }
 
 /// An answer of the gatekeeper.
@@ -93,6 +95,7 @@ impl Worker {
                 id,
                 connection,
             } => self.refreshed((slot, id), connection, answer),
+            AnswerTo::Source { review, question } => self.source_answered(review, question, answer),
         }
     }
 }

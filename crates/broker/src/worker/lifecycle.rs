@@ -1,11 +1,10 @@
 //! How connections and sessions end: losses, violations, timeouts, wills, the stop of the node.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::ReasonCode;
 use thrum_protocol::server::Timeout;
-use thrum_protocol::{Message, Time, Violation};
+use thrum_protocol::{Time, Violation};
 
 use super::budget::CLOSING_UNITS;
 use super::local::AWAY;
@@ -178,11 +177,6 @@ impl Worker {
                 self.node.registry.release(&client_id, self.local.id);
             }
         }
-    }
-
-    pub(super) fn publish_will(&mut self, will: Message) {
-        // [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
-        self.publish_message(&Arc::new(will));
     }
 
     /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full or it waits for the

@@ -46,6 +46,7 @@ mod session_limits;
 mod shaking;
 #[cfg(test)]
 pub(crate) mod simulation;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -100,6 +101,7 @@ use recheck::Recheck;
 use rooms::NearlyFullFilters;
 pub(crate) use rooms::SubscriptionChange;
 use rounds::{Errand, Rounds};
+use sources::SourceReviews;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -208,6 +210,7 @@ pub(crate) struct Worker {
     recheck: Recheck,
     /// Rates of clients have changed since the sessions were last looked at.
     rates_changed: bool,
+    reviews: SourceReviews,
     readers: Readers,
     /// The packet at hand has waited for the gatekeeper.
     has_waited: bool,
@@ -273,6 +276,7 @@ impl Worker {
             bans_seen: 0,
             recheck: Recheck::default(),
             rates_changed: false,
+            reviews: SourceReviews::default(),
             readers: Readers::default(),
             has_waited: false,
             full_targets: 0,
@@ -344,6 +348,7 @@ impl Worker {
         self.end_lanes();
         self.replay_waiting();
         self.recheck_some();
+        self.go_on_with_sources();
         self.go_on_with_rounds();
         let listed = self.begin_reading();
         if self.accept_again {
@@ -448,6 +453,7 @@ impl Worker {
             || self.has_dirty()
             || self.replays.is_waiting()
             || self.is_rechecking()
+            || self.reviews.are_due()
             || !self.local.room_news.is_empty()
             || self.held.is_listed()
         {
@@ -542,6 +548,7 @@ impl Worker {
             Target::Trim => self.trim(),
             Target::House => {
                 self.sweep_retained();
+                self.watch_sources();
                 self.watch_memory();
                 self.watch_bans();
                 self.sweep_protection();

@@ -169,6 +169,7 @@ impl Worker {
         };
         self.refresh_in(slot, refresh_secs);
         if is_another {
+            self.want_look_at_sources();
             self.check_subscriptions(slot);
         }
     }

@@ -49,6 +49,8 @@ impl Worker {
     /// Rules or gatekeeper have changed. A review that is under way goes on: what the rules before have revoked goes.
     pub(super) fn access_changed(&mut self) {
         self.recheck.round.begin(self.local.clients.capacity());
+        // While changes come without a pause no round ends.
+        self.want_look_at_sources();
     }
 
     /// There are sessions that were not looked at yet.
@@ -78,6 +80,10 @@ impl Worker {
             looked_at += 1;
         }
         self.rates_changed &= self.is_rechecking();
+        if !self.is_rechecking() {
+            // From here on nothing is published here by the rules from before.
+            self.want_look_at_sources();
+        }
     }
 
     /// The review that is under way goes on; false if it is not at its end.

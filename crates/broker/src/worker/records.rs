@@ -1,17 +1,21 @@
-//! What subscriptions and retained messages leave on the disk.
+//! Messages that become the retained ones of their topics, and what they and subscriptions leave on the disk.
 
 use std::sync::Arc;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::topic::TopicFilter;
-use thrum_protocol::{Message, Publication};
+use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 use thrum_storage::{Change, Retained, Subscription};
 
 use super::Worker;
 use super::local::AWAY;
 use crate::durable::Journal;
+use crate::metrics::Counter;
+use crate::protection::MemoryLevel;
+use crate::publish::Publisher;
+use crate::retained::RetainedSource;
 
 impl Worker {
     /// A durable session has a subscription, or has it with other options.
@@ -133,9 +137,58 @@ impl Worker {
         needs
     }
 
+    pub(crate) fn retain_from(
+        &mut self,
+        publisher: Publisher,
+        outgoing: &mut Outgoing<'_>,
+    ) -> bool {
+        let source = self.source_of(publisher.slot);
+        self.retain(outgoing, source.as_ref(), publisher.can_be_told)
+    }
+
+    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
+    /// be told that it is refused, the topic has no retained message from then on: one that is shown must not be older
+    /// than what was delivered. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
+    pub(crate) fn retain(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        source: Option<&Arc<RetainedSource>>,
+        can_be_told: bool,
+    ) -> bool {
+        let publication = outgoing.publication();
+        let is_more = !publication.payload.is_empty() && !publication.topic.starts_with("$SYS/");
+        let is_full = is_more
+            && self.local.memory.level >= MemoryLevel::Full
+            && self.node.retained.would_grow(outgoing.message());
+        if !is_full && self.retain_message(outgoing.message(), source) {
+            return true;
+        }
+        self.local.row().add(Counter::RetainedRefused, 1);
+        let topic = outgoing.publication().topic;
+        if !can_be_told {
+            self.forget_retained(topic);
+        }
+        if self.may_log() {
+            let done = if can_be_told {
+                "refused"
+            } else {
+                "delivered, and nothing is retained there any more"
+            };
+            tracing::warn!(
+                topic,
+                "a message to be retained is {done}: a limit of retained messages is reached"
+            );
+        }
+        !can_be_told
+    }
+
     /// Makes a message its topic's retained one; false if the limits leave no room.
-    pub(crate) fn retain_message(&mut self, message: &Arc<Message>) -> bool {
-        let stored = self.node.retained.store(message);
+    fn retain_message(
+        &mut self,
+        message: &Arc<Message>,
+        source: Option<&Arc<RetainedSource>>,
+    ) -> bool {
+        let stored = self.node.retained.store(message, source.cloned());
         let topic = message.topic();
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), stored.change) {
             if message.payload().is_empty() {
@@ -146,6 +199,7 @@ impl Worker {
                     change,
                     topic,
                     message,
+                    source: source.map(|source| &**source.bytes()),
                 }));
             }
         }
@@ -153,7 +207,7 @@ impl Worker {
     }
 
     /// A topic has no retained message any more.
-    pub(crate) fn forget_retained(&mut self, topic: &str) {
+    fn forget_retained(&mut self, topic: &str) {
         let change = self.node.retained.remove(topic);
         if let (Some(journal), Some(change)) = (self.retained_journal(topic), change) {
             journal.push(&Change::RetainedRemoved { change, topic });

@@ -13,6 +13,15 @@ use crate::access::{ClientAccess, Verdict};
 use crate::metrics::Counter;
 use crate::protection::Who;
 use crate::publish::is_reserved;
+use crate::retained::RetainedSource;
+
+/// A will that may be published.
+#[derive(Debug)]
+pub(super) struct DueWill {
+    message: Message,
+    /// The client that left it.
+    source: Option<Arc<RetainedSource>>,
+}
 
 impl Worker {
     /// What the gatekeeper has to be asked about the will before the client is in; mostly nothing.
@@ -84,13 +93,23 @@ impl Worker {
 
     /// A will is due: nothing of it is left if its client may not publish it any more. To be asked before the session
     /// ends.
-    pub(super) fn permitted(&mut self, slot: u32, mut will: Message) -> Option<Message> {
+    pub(super) fn permitted(&mut self, slot: u32, mut will: Message) -> Option<DueWill> {
         let Some(why) = self.objection(slot, &will) else {
             will.set_publisher_hash(self.publisher_hash(&self.local.clients[slot as usize]));
-            return Some(will);
+            let source = self.source_of(slot);
+            return Some(DueWill {
+                message: will,
+                source,
+            });
         };
         self.will_dropped(slot, will.topic(), why);
         None
+    }
+
+    /// [MQTT-3.1.2-14] [MQTT-3.1.2-15] [MQTT3-3.1.2-16] [MQTT3-3.1.2-17]
+    pub(super) fn publish_will(&mut self, will: DueWill) {
+        let DueWill { message, source } = will;
+        self.publish_message(&Arc::new(message), source.as_ref());
     }
 
     /// The client is no longer admitted: its will is not published.

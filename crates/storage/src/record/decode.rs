@@ -48,11 +48,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Change<'_>, Malformed> {
         tag::WILL_REMOVED => Change::WillRemoved {
             session: fields.u64()?,
         },
-        tag::RETAINED => Change::Retained(Retained {
-            change: fields.u64()?,
-            message: fields.message_id()?,
-            topic: fields.rest_text()?,
-        }),
+        tag::RETAINED => retained(&mut fields, false)?,
+        tag::SOURCED_RETAINED => retained(&mut fields, true)?,
         tag::RETAINED_REMOVED => Change::RetainedRemoved {
             change: fields.u64()?,
             topic: fields.rest_text()?,
@@ -123,12 +120,13 @@ fn subscription<'a>(fields: &mut Fields<'a>, is_owed: bool) -> Result<Change<'a>
         session,
         options,
         identifier: fields.u32()?,
-        owed: is_owed.then(|| owed(fields)).transpose()?,
+        owed: is_owed.then(|| bytes(fields)).transpose()?,
         filter: fields.rest_text()?,
     }))
 }
 
-fn owed<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
+/// Bytes behind their length.
+fn bytes<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Malformed> {
     let len = fields.u32()? as usize;
     fields.take(len)
 }
@@ -201,6 +199,15 @@ fn will<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, Malformed> {
         topic,
         properties,
         payload,
+    }))
+}
+
+fn retained<'a>(fields: &mut Fields<'a>, has_source: bool) -> Result<Change<'a>, Malformed> {
+    Ok(Change::Retained(Retained {
+        change: fields.u64()?,
+        message: fields.message_id()?,
+        source: has_source.then(|| bytes(fields)).transpose()?,
+        topic: fields.rest_text()?,
     }))
 }
 

@@ -29,6 +29,8 @@ pub(super) mod tag {
     pub(in crate::record) const OWED_SUBSCRIPTION: u8 = 20;
     pub(in crate::record) const CLOCK: u8 = 24;
     pub(in crate::record) const RECLAIMED: u8 = 25;
+    /// A retained message with its source.
+    pub(in crate::record) const SOURCED_RETAINED: u8 = 26;
 }
 
 /// Bits of the flag bytes; the two lowest are a quality of service where there is one.
@@ -193,9 +195,16 @@ fn encode_will(will: &Will<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_retained(retained: &Retained<'_>, out: &mut Vec<u8>) {
-    out.push(tag::RETAINED);
+    out.push(match retained.source {
+        None => tag::RETAINED,
+        Some(_) => tag::SOURCED_RETAINED,
+    });
     out.extend_from_slice(&retained.change.to_le_bytes());
     out.extend_from_slice(&retained.message.to_le_bytes());
+    if let Some(source) = retained.source {
+        out.extend_from_slice(&length(source.len()).to_le_bytes());
+        out.extend_from_slice(source);
+    }
     out.extend_from_slice(retained.topic.as_bytes());
 }
 

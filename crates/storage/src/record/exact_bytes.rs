@@ -241,8 +241,20 @@ fn retained_messages() {
         change: BIG_NUMBER,
         topic: "a",
         message: 9,
+        source: None,
     };
     check(&Change::Retained(retained), &[&[13], &BIG, &NINE, b"a"]);
+    for source in [&b"who"[..], b""] {
+        let len = [u8::try_from(source.len()).unwrap(), 0, 0, 0];
+        let retained = Retained {
+            source: Some(source),
+            ..retained
+        };
+        check(
+            &Change::Retained(retained),
+            &[&[26], &BIG, &NINE, &len, source, b"a"],
+        );
+    }
     let removed = Change::RetainedRemoved {
         change: BIG_NUMBER,
         topic: "a",
@@ -282,6 +294,8 @@ fn bytes_that_mean_nothing_are_refused() {
         &[&[9][..], &NINE, &[0, 0]].concat(),
         // Quality of service 3.
         &[&[3][..], &NINE, &[3, 0, 0, 0, 0]].concat(),
+        // A source longer than the record.
+        &[&[26][..], &NINE, &NINE, &[4, 0, 0, 0], b"who"].concat(),
         // More identifiers than bytes.
         &[&[6][..], &NINE, &NINE, &NINE, &[0, 255, 255, 255, 255]].concat(),
         // Bytes behind the end.

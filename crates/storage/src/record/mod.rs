@@ -275,6 +275,8 @@ pub struct Retained<'a> {
     pub topic: &'a str,
     /// The message.
     pub message: MessageId,
+    /// The client that published it, in whatever form the owner gives it; none if the owner keeps none.
+    pub source: Option<&'a [u8]>,
 }
 
 /// Subscription identifiers: listed by the owner, or as they stand in a record.

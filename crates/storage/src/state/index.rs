@@ -112,6 +112,7 @@ impl Index {
                 change,
                 topic,
                 message,
+                source: _,
             }) => self.retain(change, topic, Some(message), record_len(payload)),
             Change::RetainedRemoved { change, topic } => {
                 self.retain(change, topic, None, record_len(payload))

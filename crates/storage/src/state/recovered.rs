@@ -1,5 +1,7 @@
 //! What the node finds at start.
 
+use std::sync::Arc;
+
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::{PacketId, QoS, Version};
 
@@ -189,6 +191,8 @@ pub struct RecoveredRetained {
     pub topic: Box<str>,
     /// Place in [`Recovered::messages`].
     pub message: usize,
+    /// As [`Retained::source`](crate::Retained::source); those of one client share theirs.
+    pub source: Option<Arc<[u8]>>,
 }
 
 /// Topic, properties and payload in one allocation.

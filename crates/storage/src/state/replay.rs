@@ -1,6 +1,8 @@
 //! From the records, oldest first, to the state.
 
-use hashbrown::HashMap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::bodies::{Bodies, Found};
 use super::collected::{Collected, Known, Own, Seen, Step, Subscribed, count};
@@ -15,7 +17,19 @@ use crate::record::{
 struct Topic {
     change: u64,
     message: Option<MessageId>,
+    source: Option<Arc<[u8]>>,
     len: u64,
+}
+
+impl Topic {
+    fn removed(change: u64, payload: &[u8]) -> Self {
+        Self {
+            change,
+            message: None,
+            source: None,
+            len: record_len(payload),
+        }
+    }
 }
 
 /// The state while its records are read.
@@ -25,6 +39,8 @@ pub(crate) struct Replay {
     sessions: HashMap<SessionId, Collected>,
     messages: Bodies,
     topics: HashMap<Box<str>, Topic>,
+    /// Sources of retained messages, each once: a client publishes many.
+    sources: HashSet<Arc<[u8]>>,
     session_id_max: SessionId,
     message_id_max: MessageId,
     retained_change_max: u64,
@@ -95,15 +111,10 @@ impl Replay {
                 self.collected(will.session).will = Some(((&will).into(), print));
             }
             Change::WillRemoved { session } => self.collected(session).will = None,
-            Change::Retained(Retained {
-                change,
-                topic,
-                message,
-            }) => {
-                self.message_id_max = self.message_id_max.max(message);
-                self.retain(change, topic, Some(message), payload);
+            Change::Retained(retained) => self.retained(&retained, payload),
+            Change::RetainedRemoved { change, topic } => {
+                self.retain(topic, Topic::removed(change, payload));
             }
-            Change::RetainedRemoved { change, topic } => self.retain(change, topic, None, payload),
             Change::Reclaimed { segment } => self.note_reclaimed(segment, payload),
             Change::Clock(note) => self.note_clock(note, payload),
         }
@@ -202,16 +213,26 @@ impl Replay {
         });
     }
 
-    fn retain(&mut self, change: u64, topic: &str, message: Option<MessageId>, payload: &[u8]) {
-        self.retained_change_max = self.retained_change_max.max(change);
-        let len = record_len(payload);
+    fn retained(&mut self, retained: &Retained<'_>, payload: &[u8]) {
+        self.message_id_max = self.message_id_max.max(retained.message);
         let after = Topic {
-            change,
-            message,
-            len,
+            change: retained.change,
+            message: Some(retained.message),
+            source: retained.source.map(|source| self.source(source)),
+            len: record_len(payload),
         };
+        self.retain(retained.topic, after);
+    }
+
+    fn source(&mut self, bytes: &[u8]) -> Arc<[u8]> {
+        let source = self.sources.get_or_insert_with(bytes, |bytes| bytes.into());
+        Arc::clone(source)
+    }
+
+    fn retain(&mut self, topic: &str, after: Topic) {
+        self.retained_change_max = self.retained_change_max.max(after.change);
         match self.topics.get_mut(topic) {
-            Some(topic) if topic.change > change => {}
+            Some(topic) if topic.change > after.change => {}
             Some(topic) => *topic = after,
             None => {
                 self.topics.insert(topic.into(), after);
@@ -238,6 +259,7 @@ impl Replay {
             Topic {
                 change,
                 message,
+                source,
                 len,
             },
         ) in topics
@@ -251,6 +273,7 @@ impl Replay {
                 retained.push(RecoveredRetained {
                     topic,
                     message: place,
+                    source,
                 });
             }
         }

@@ -15,6 +15,9 @@ pub(crate) type WillText = (u32, Option<u32>, u8, bool, String, Vec<u8>, Vec<u8>
 /// Client identifier, level, expiry, away since, hint, owner.
 type Own = (String, String, u32, Option<u64>, u16, Owner<Box<str>>);
 
+/// Number and source of a retained message.
+type Kept = (u64, Option<Vec<u8>>);
+
 /// The options, the identifier, and what is owed of the retained messages.
 type Wanted = (u8, bool, bool, u8, u32, Option<Vec<u8>>);
 
@@ -43,7 +46,7 @@ pub(crate) struct Model {
     pub(crate) sessions: BTreeMap<u64, ModelSession>,
     pub(crate) messages: BTreeMap<u64, Text>,
     /// Topic to change and message.
-    pub(crate) retained: BTreeMap<String, (u64, Option<u64>)>,
+    pub(crate) retained: BTreeMap<String, (u64, Option<Kept>)>,
     pub(crate) clock: Option<ClockNote>,
 }
 
@@ -129,7 +132,10 @@ impl Model {
                 ));
             }
             Change::WillRemoved { session } => self.session(session).will = None,
-            Change::Retained(r) => self.retain(r.topic, r.change, Some(r.message)),
+            Change::Retained(r) => {
+                let kept = (r.message, r.source.map(<[u8]>::to_vec));
+                self.retain(r.topic, r.change, Some(kept));
+            }
             Change::RetainedRemoved { change, topic } => self.retain(topic, change, None),
             Change::Clock(note) => self.clock = Some(note),
             Change::Reclaimed { .. } => unreachable!("only the store writes that"),
@@ -151,7 +157,8 @@ impl Model {
     pub(crate) fn references(&self) -> impl Iterator<Item = u64> {
         let sessions = self.sessions.values();
         let deliveries = sessions.flat_map(|session| session.deliveries.values());
-        let retained = self.retained.values().filter_map(|(_, message)| *message);
+        let retained = self.retained.values().filter_map(|(_, kept)| kept.as_ref());
+        let retained = retained.map(|(message, _)| *message);
         deliveries
             .filter_map(|delivery| delivery.message)
             .chain(retained)
@@ -178,7 +185,7 @@ impl Model {
         self.sessions.entry(id).or_default()
     }
 
-    fn retain(&mut self, topic: &str, change: u64, message: Option<u64>) {
+    fn retain(&mut self, topic: &str, change: u64, message: Option<Kept>) {
         let kept = self.retained.entry(topic.to_owned()).or_default();
         if kept.0 < change {
             *kept = (change, message);
@@ -209,7 +216,8 @@ impl From<&Recovered> for Model {
         for one in &recovered.retained {
             let topic = recovered.messages[one.message].content.topic();
             assert_eq!(topic, &*one.topic);
-            let retained = (0, Some(id(one.message)));
+            let source = one.source.as_deref().map(<[u8]>::to_vec);
+            let retained = (0, Some((id(one.message), source)));
             model.retained.insert(one.topic.to_string(), retained);
         }
         for session in &recovered.sessions {

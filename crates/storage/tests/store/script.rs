@@ -245,6 +245,8 @@ impl<'a> Script<'a> {
                 change,
                 topic,
                 message,
+                source: [None, Some(&b""[..]), Some(b"a client")]
+                    [usize::try_from(self.below(3)).unwrap()],
             }));
         }
     }

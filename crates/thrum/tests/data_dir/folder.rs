@@ -220,6 +220,7 @@ fn write_state(store: &mut Store<RealDisk>) {
             change: id,
             topic,
             message: id,
+            source: None,
         }));
     }
     store.apply(&batch).unwrap();

@@ -1,5 +1,7 @@
 //! Messages that wait, and messages that stay.
 
+use std::thread;
+
 use thrum_conformance::packets::{Connect, Publish, subscribe_with};
 use thrum_conformance::{Version, Wire, bytes::variable};
 
@@ -12,6 +14,8 @@ const SETTINGS: [(&str, &str); 2] = [
     ("THRUM_LIMITS__MEMORY", "128MiB"),
     ("THRUM_SYS__INTERVAL", "0"),
 ];
+/// Each of them is slowed down by itself while memory is low.
+const PUBLISHERS: u32 = 8;
 /// Refusals after which it is plain that the limit holds.
 const REFUSALS: usize = 200;
 /// Clients not served after which it is plain that nobody is: each waits for a while.
@@ -39,9 +43,20 @@ pub fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
         wire.subscribe("queue", 1);
     }
     victim.begin();
-    let mut attacker = victim.client();
     let message = |_| Publish::new(Version::V5, "queue", 1, PAYLOAD);
-    let (sent, refused) = publish_until_refused(&mut attacker, 0..messages, REFUSALS, message);
+    let publish = || {
+        let numbers = 0..messages / PUBLISHERS;
+        publish_until_refused(&mut victim.client(), numbers, REFUSALS, message)
+    };
+    let counts = thread::scope(|scope| {
+        let publishers: Vec<_> = (0..PUBLISHERS).map(|_| scope.spawn(publish)).collect();
+        let counts = publishers
+            .into_iter()
+            .map(|publisher| publisher.join().expect("publishes"));
+        counts.collect::<Vec<_>>()
+    });
+    let sent: usize = counts.iter().map(|(sent, _)| sent).sum();
+    let refused: usize = counts.iter().map(|(_, refused)| refused).sum();
     let mut wrong = (refused == 0).then(|| format!("none of {sent} messages was refused"));
     // Nobody who has nothing to do with it is turned away, and who has a queue gets it.
     let mut turned_away = usize::from(victim.try_connect(&Connect::new(Version::V5)).is_none());
@@ -79,6 +94,7 @@ pub fn fill_with_identifiers(
     messages: u32,
 ) -> Outcome {
     const SESSIONS: [&str; 2] = ["one", "two"];
+    const PAYLOAD: &[u8] = &[b'x'; 1000];
     let queue = ("THRUM_LIMITS__CLIENT__QUEUE_BYTES", queue_bytes);
     let ground = Ground {
         settings: &[SETTINGS[0], SETTINGS[1], queue],
@@ -96,10 +112,14 @@ pub fn fill_with_identifiers(
     victim.begin();
     let mut attacker = victim.client();
     let topic = either(0, levels);
-    let message = |_| Publish::new(Version::V5, &topic, 1, &[b'x'; 1000]);
+    let message = |_| Publish::new(Version::V5, &topic, 1, PAYLOAD);
     let (sent, refused) = publish_until_refused(&mut attacker, 0..messages, REFUSALS, message);
-    let (mut wire, is_present) = victim.resume(SESSIONS[0]);
-    let is_served = is_present && wire.publish().payload.len() == 1000;
+    let owner = Connect::new(Version::V5).client_id(SESSIONS[0]);
+    let owner = victim.try_connect(&owner.persistent());
+    let gets_it = |(mut wire, is_present): (Wire, bool)| {
+        is_present && wire.publish().payload.len() == PAYLOAD.len()
+    };
+    let is_served = owner.is_some_and(gets_it);
     let mut outcome = victim.end(Some(LIMIT), format!("{sent} messages, {refused} refused"));
     let wrong = match (is_served, refused) {
         (false, _) => Some("the owner of the queue does not get it".to_owned()),

@@ -8,6 +8,7 @@ mod layers;
 mod recheck;
 mod rights;
 mod rules;
+mod sources;
 mod stop;
 mod timers;
 

@@ -154,6 +154,7 @@ impl Writing {
             change: self.change,
             topic,
             message: self.message_id,
+            source: None,
         }));
         self.end_unit()
     }

@@ -27,6 +27,7 @@ pub(super) fn convert(general: &[Setting], plugins: Plugins, draft: &mut Draft) 
     for setting in general {
         let is_general = setting.entry.scope == Scope::General;
         let elsewhere = [
+            "check_retain_source",
             "log_dest",
             "log_type",
             "max_packet_size",

@@ -33,6 +33,7 @@ pub(super) fn convert(
     anonymous(configuration, listeners, !backends.is_empty(), draft);
     let is_verified = !backends.is_empty() || plugins.have_users || names_certificates(listeners);
     access(general, listeners, plugins, draft);
+    retained_sources(general, listeners, plugins, draft);
     identifiers(general, listeners, draft);
     if !is_verified {
         unverified(general, listeners, draft);
@@ -225,6 +226,26 @@ fn identifiers(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Dra
                 "it is one for all listeners, and another one takes clients without identifier",
             ),
         }
+    }
+}
+
+/// Mosquitto looks whether the publisher of a retained message may still publish it, where it has rules to look at.
+fn retained_sources(
+    general: &[Setting],
+    listeners: &[Converted<'_>],
+    plugins: Plugins,
+    draft: &mut Draft,
+) {
+    const KEY: &str = "check_retained_source";
+    let own = listeners.iter().map(|listener| listener.settings);
+    let mut settings = std::iter::once(general).chain(own);
+    let has_rules = settings.any(|settings| find(settings, "acl_file").is_some());
+    if let Some(setting) = find(general, "check_retain_source") {
+        draft.set("acl", KEY, setting.value.is_true(), setting);
+        draft.carried(setting, setting.entry.fate.keys());
+    } else if has_rules || (plugins.decide_access && plugins.have_users) {
+        let why = Origin::Default("mosquitto without check_retain_source");
+        draft.set("acl", KEY, true, why);
     }
 }
 

@@ -53,10 +53,9 @@ pub(super) const OPTIONS: &[Entry] = &[
         "check_retain_source",
         General,
         Flag,
-        dropped_unless(
-            "false",
-            "a retained message stays when its publisher loses the right to the topic; the right \
-             of the reader is checked",
+        Noted(
+            "acl.check_retained_source",
+            "on without its line too, as in mosquitto, where there is an acl_file or the plugin of dynamic security",
         ),
     ),
     entry(

@@ -277,6 +277,7 @@ fn a_password_file_is_verified_as_it_is() {
         &[
             "acl.default = \"deny\"",
             "acl.mosquitto_file = \"/there/acl\"",
+            "acl.check_retained_source = true",
         ],
     );
     let text = "listener 1883\npassword_file /gone/passwd # old";
@@ -294,6 +295,7 @@ fn plugins_of_mosquitto_are_the_options_they_replace() {
             "auth.password_file.mosquitto.path = \"/there/p\"",
             "acl.default = \"deny\"",
             "acl.mosquitto_file = \"/there/a\"",
+            "acl.check_retained_source = true",
         ],
     );
     let text =
@@ -304,6 +306,7 @@ fn plugins_of_mosquitto_are_the_options_they_replace() {
             "listeners.mqtt.bind = 1883",
             "auth.users = \"users.jsonl\"",
             "acl.default = \"deny\"",
+            "acl.check_retained_source = true",
         ],
     );
     let note = "make users of it: thrum users import /d.json --format mosquitto-dynsec";
@@ -342,6 +345,7 @@ fn security_of_each_listener_stays_its_own() {
             "acl.mosquitto_file = \"/there/acl\"",
             "acl.rules = [\"allow listener:mqtt pubsub #\", \"allow listener:mqtt sub $SYS/#\", \
              \"allow listener:mqtt-2 pubsub #\", \"allow listener:mqtt-2 sub $SYS/#\"]",
+            "acl.check_retained_source = true",
         ],
     );
 }
@@ -402,8 +406,27 @@ fn acl_files_that_differ_leave_everything_denied() {
             "listeners.mqtt.bind = 1",
             "listeners.mqtt-2.bind = 2",
             "acl.default = \"deny\"",
+            "acl.check_retained_source = true",
         ],
     );
+}
+
+#[test]
+fn publishers_of_retained_messages_are_checked_where_mosquitto_checks_them() {
+    const KEY: &str = "check_retained_source";
+    let key = |lines: &str| {
+        let toml = imported(&format!("listener 1883\n{lines}")).toml;
+        let line = toml.lines().find(|line| line.starts_with(KEY));
+        line.map(|line| line.contains("= true"))
+    };
+    assert_eq!(key(""), None);
+    assert_eq!(key("acl_file /there/acl"), Some(true));
+    let dynamic = "plugin /lib/mosquitto_dynamic_security.so\nplugin_opt_config_file /d.json";
+    assert_eq!(key(dynamic), Some(true));
+    assert_eq!(key("plugin /lib/other.so"), None);
+    assert_eq!(key("check_retain_source true"), Some(true));
+    let off = "acl_file /there/acl\ncheck_retain_source false";
+    assert_eq!(key(off), Some(false));
 }
 
 #[test]
