@@ -30,7 +30,7 @@ impl Anchors {
 
     /// Numbers that are the same in every process: for tests whose runs are repeated.
     pub const fn repeatable(seed: u64) -> Self {
-        Self(Hashing::repeatable(seed))
+        Self(Hashing::with_seed(seed))
     }
 
     /// The anchor of a filter.

@@ -29,18 +29,14 @@ pub(crate) struct Hashing {
 
 impl Hashing {
     pub(crate) fn random() -> Self {
-        Self::with_seed(SeedableRandomState::random().hash_one(0))
-    }
-
-    pub(crate) fn with_seed(seed: u64) -> Self {
         Self {
-            seed,
+            seed: SeedableRandomState::random().hash_one(0),
             shared_seed: SharedSeed::global_random(),
         }
     }
 
-    /// Alike in every process, for runs that are repeated.
-    pub(crate) const fn repeatable(seed: u64) -> Self {
+    /// Alike in every process, for tests and counts that are repeated.
+    pub(crate) const fn with_seed(seed: u64) -> Self {
         Self {
             seed,
             shared_seed: SharedSeed::global_fixed(),

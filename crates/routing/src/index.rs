@@ -97,7 +97,7 @@ impl<D: Destination> Index<D> {
         Self::with_hashing(Hashing::random())
     }
 
-    /// An empty index with a hash seed of the caller, who may have better randomness at hand.
+    /// An empty index that hashes alike in every process: for tests and counts that are repeated.
     pub fn with_seed(seed: u64) -> Self {
         Self::with_hashing(Hashing::with_seed(seed))
     }
