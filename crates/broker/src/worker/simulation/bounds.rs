@@ -9,7 +9,8 @@ use crate::connection::Connection;
 
 /// Messages that a session writes at once, whatever the limit of the output is: on a new connection, and for one packet of the client.
 const BURST_BYTES: usize = 256 * 1024;
-/// Messages that were on their way to a session at a start, or when its queue became nearly full, and are taken then.
+/// Messages that were on their way to a session at a start, or when its queue became nearly full, and are taken then; or
+/// what waited for a worker that took no turns, which tells nobody that a queue is.
 const UNDER_WAY: usize = 100;
 /// A client is read until so many times the limit of its output waits.
 const OUTPUT_HARD_FACTOR: usize = 2;
@@ -35,7 +36,7 @@ impl World {
     }
 
     /// Publishers filled no mailbox beyond its limit since then.
-    pub(super) fn check_mailboxes(&self, before: &[usize]) -> Result<(), Failure> {
+    pub(super) fn check_mailboxes(&mut self, before: &[usize]) -> Result<(), Failure> {
         let others = self.machine.seats.len() - 1;
         let connections = self.machine.seats.iter();
         let connections: usize = connections
@@ -44,6 +45,9 @@ impl World {
         let capacity = self.plan.mailbox_messages * others;
         let growth = capacity + connections * MAIL_PER_MESSAGE + REDISPATCHED;
         let waiting = self.mail_waiting();
+        self.most_mail = self
+            .most_mail
+            .max(waiting.iter().copied().max().unwrap_or(0));
         match waiting
             .iter()
             .zip(before)
@@ -120,7 +124,7 @@ impl World {
         let limit = self.plan.config.limits.client.queue as usize;
         // Members of groups are known before something is on its way to them.
         let under_way = if self.plan.has_disk || !client.subscriptions.is_empty() {
-            UNDER_WAY
+            UNDER_WAY.max(self.most_mail)
         } else {
             0
         };

@@ -51,6 +51,8 @@ pub(super) struct World {
     connectors: Connectors,
     /// Messages that members of groups left to others while earlier nodes ran.
     pub(super) redispatched: usize,
+    /// Most pieces of mail that waited for a worker which took no turns.
+    pub(super) most_mail: usize,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
     /// Connections of which only the node does not know that they are dead. They are read once the client has another one.
@@ -88,6 +90,7 @@ impl World {
             machine,
             connectors: Connectors::default(),
             redispatched: 0,
+            most_mail: 0,
             clients: Vec::new(),
             silent: Vec::new(),
             leaving: Vec::new(),
