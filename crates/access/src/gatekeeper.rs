@@ -18,20 +18,28 @@ pub trait Gatekeeper: Send + Sync + Debug {
     /// A client wants to come in, or to prove itself again (re-authentication).
     fn login(&self, login: Login, reply: Reply<Answer>);
 
-    /// Next step of enhanced authentication.
-    fn step(&self, exchange: Exchange, data: Vec<u8>, reply: Reply<Answer>);
+    /// Next step of enhanced authentication; denied where there is none.
+    fn step(&self, _exchange: Exchange, _data: Vec<u8>, reply: Reply<Answer>) {
+        drop(reply);
+    }
 
     /// The client's own rules may have changed: the admission anew, without its password. An end
     /// (`expires_at`) and a time of refresh (`refresh_secs`) that the new one lacks stay as they were. Who cannot tell now
     /// says that the server is unavailable or busy, and the client keeps what it has.
-    fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>);
+    fn refresh(&self, _identity: Arc<Identity>, reply: Reply<Answer>) {
+        reply(Answer::Unchanged);
+    }
 
     /// Whether some decisions about topics are made by others, so that [`Gatekeeper::authorize`] has to be asked when no
     /// rule decides.
-    fn has_authorizers(&self) -> bool;
+    fn has_authorizers(&self) -> bool {
+        false
+    }
 
     /// May the client do this? `None` if no authorizer has an opinion.
-    fn authorize(&self, question: Question, reply: Reply<Option<bool>>);
+    fn authorize(&self, _question: Question, reply: Reply<Option<bool>>) {
+        reply(None);
+    }
 
     /// Tells what it has counted since its start, each figure by a topic such as `authentication/denied`. To be called
     /// now and then; who counts nothing tells nothing.

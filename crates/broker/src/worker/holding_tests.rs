@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use thrum_access::{Admission, Answer, Exchange, Gatekeeper, Identity, Login, Question, Reply};
+use thrum_access::{Admission, Answer, Gatekeeper, Login, Question, Reply};
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
@@ -349,12 +349,6 @@ impl Gatekeeper for Permissive {
             identity: login.identity,
             ..Admission::default()
         })));
-    }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
-
-    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
     }
 
     fn has_authorizers(&self) -> bool {

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use thrum_access::{
-    Admission, Answer, Denial, Exchange, Gatekeeper, Identity, Login, Question, Reply, Rules,
-};
+use thrum_access::{Admission, Answer, Denial, Gatekeeper, Identity, Login, Reply, Rules};
 use thrum_broker::{Broker, Policy};
 use thrum_codec::packet::{Auth, Connect, Packet};
 use thrum_codec::properties::{AuthProperties, ConnectProperties};
@@ -212,22 +210,6 @@ impl Gatekeeper for Slow {
             let mut held = self.0.lock().expect("one at a time");
             held.push((login.identity, reply));
         }
-    }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
-    }
-
-    fn authorize(&self, _: Question, reply: Reply<Option<bool>>) {
-        reply(None);
     }
 }
 

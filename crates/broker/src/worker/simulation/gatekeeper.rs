@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thrum_access::{
-    Admission, Answer, Certificate, Exchange, Gatekeeper, Identity, Login, Question, Reply,
-};
+use thrum_access::{Admission, Answer, Certificate, Gatekeeper, Identity, Login, Reply};
 
 use super::history::ClientNumber;
 use super::world::Failure;
@@ -63,19 +61,5 @@ impl Gatekeeper for Doorkeeper {
             identity: login.identity,
             ..Admission::default()
         })));
-    }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
-
-    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
-    }
-
-    fn authorize(&self, _: Question, reply: Reply<Option<bool>>) {
-        reply(None);
     }
 }

@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thrum_access::{
-    Admission, Answer, Certificate, Exchange, Gatekeeper, Identity, Login, Question, Reply,
-};
+use thrum_access::{Admission, Answer, Certificate, Gatekeeper, Identity, Login, Reply};
 use thrum_codec::packet::{Connect, Packet};
 use thrum_codec::properties::ConnectProperties;
 
@@ -40,20 +38,6 @@ impl Gatekeeper for Recorder {
             identity: login.identity,
             ..Admission::default()
         })));
-    }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
-
-    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
-    }
-
-    fn authorize(&self, _: Question, reply: Reply<Option<bool>>) {
-        reply(None);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thrum_access::{Admission, Answer, Exchange, Gatekeeper, Identity, Login, Question, Reply};
+use thrum_access::{Admission, Answer, Gatekeeper, Login, Reply};
 use thrum_codec::packet::{Connect, Packet, Will};
 use thrum_codec::properties::ConnectProperties;
 
@@ -44,20 +44,6 @@ impl Gatekeeper for Hesitant {
     fn login(&self, login: Login, reply: Reply<Answer>) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push((login, reply));
-    }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
-
-    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
-    }
-
-    fn authorize(&self, _: Question, reply: Reply<Option<bool>>) {
-        reply(None);
     }
 }
 

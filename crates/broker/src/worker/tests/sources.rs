@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use thrum_access::{
-    Admission, Answer, Denial, Exchange, Gatekeeper, Identity, Login, Question, Reply, Rules,
+    Admission, Answer, Denial, Gatekeeper, Identity, Login, Question, Reply, Rules,
 };
 use thrum_codec::packet::{Connect, Packet, Publish, Will};
 use thrum_codec::properties::{ConnectProperties, PublishProperties, WillProperties};
@@ -73,8 +73,6 @@ impl Gatekeeper for Users {
     fn login(&self, login: Login, reply: Reply<Answer>) {
         reply(self.answer(&login.identity));
     }
-
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
 
     fn refresh(&self, identity: Arc<Identity>, reply: Reply<Answer>) {
         reply(self.answer(&identity));
@@ -307,14 +305,8 @@ impl Gatekeeper for Silent {
         self.0.login(login, reply);
     }
 
-    fn step(&self, _: Exchange, _: Vec<u8>, _: Reply<Answer>) {}
-
     fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
         self.1.lock().unwrap().push(reply);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
     }
 
     fn authorize(&self, _: Question, _: Reply<Option<bool>>) {}
