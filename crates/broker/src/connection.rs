@@ -106,8 +106,9 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// TLS and WebSocket; none over a plain stream.
     pub(crate) layered: Option<Box<Layered>>,
-    /// What the socket would not take of earlier turns, and behind it the output of this turn.
-    pub(crate) out: Output,
+    /// What the socket would not take of earlier turns, and behind it the output of this turn. None while there is
+    /// nothing, as in most connections.
+    pub(crate) out: Option<Box<Output>>,
     /// Bytes at the front of `out` that earlier turns left: they rest on nothing, and end with a packet. 32 bits keep
     /// the connection small; the limits of the output are far below.
     left: u32,
@@ -149,7 +150,7 @@ impl Connection {
             socket,
             peer,
             layered: None,
-            out: Output::new(),
+            out: None,
             left: 0,
             held: None,
             partial: Partial::default(),
@@ -246,9 +247,11 @@ impl Connection {
         let mut written = 0;
         self.blocked = false;
         self.join_held();
-        let out = match &mut self.held {
-            None => &mut self.out,
-            Some(held) => &mut held.ready,
+        let mut nothing = Output::new();
+        let out = match (&mut self.held, &mut self.out) {
+            (Some(held), _) => &mut held.ready,
+            (None, Some(out)) => out,
+            (None, None) => &mut nothing,
         };
         if let Some(layered) = &mut self.layered {
             let sent = layered.write(&self.socket, out, scratch)?;
@@ -277,41 +280,58 @@ impl Connection {
     /// Remembers where the output of the next turn begins.
     #[inline]
     fn note_left(&mut self) {
-        self.left = u32::try_from(self.out.len()).unwrap_or(u32::MAX);
+        self.left = u32::try_from(self.fresh()).unwrap_or(u32::MAX);
     }
 
     /// The output of this turn stands behind what waits; if nothing does, it is written with what was released.
     fn join_held(&mut self) {
         let Some(held) = &mut self.held else { return };
-        held.queue_behind(std::mem::take(&mut self.out));
+        if let Some(out) = self.out.take() {
+            held.queue_behind(*out);
+        }
         if held.is_free() {
-            self.out = std::mem::take(&mut held.ready);
+            self.out = Some(Box::new(std::mem::take(&mut held.ready)));
             self.held = None;
         }
+    }
+
+    /// Bytes in `out`.
+    #[inline]
+    fn fresh(&self) -> usize {
+        self.out.as_ref().map_or(0, |out| out.len())
+    }
+
+    /// Takes out the buffer of the output if nothing is in it.
+    #[inline]
+    pub(crate) fn take_spare(&mut self) -> Option<Box<Output>> {
+        self.out.take_if(|out| out.is_empty())
     }
 
     /// Bytes that wait, for the socket or for the disk.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         let layered = self.layered.as_ref().map_or(0, |layered| layered.waiting());
-        self.out.len() + self.held.as_ref().map_or(0, |held| held.len()) + layered
+        self.fresh() + self.held.as_ref().map_or(0, |held| held.len()) + layered
     }
 
     /// Holds back the output of a turn. What earlier turns left may still be sent, and a packet of it may be half sent.
     pub(crate) fn hold(&mut self, turn: u64) {
         let out = self.take_new();
-        let left = std::mem::take(&mut self.out);
+        let left = self.out.take();
         self.left = 0;
         let held = self.held.get_or_insert_default();
-        held.ready.append(left);
+        if let Some(left) = left {
+            held.ready.append(*left);
+        }
         held.hold(turn, out);
     }
 
     /// Takes out what is of this turn.
     fn take_new(&mut self) -> Output {
-        match self.left {
-            0 => std::mem::take(&mut self.out),
-            left => self.out.split_off(left as usize),
+        match (self.left, &mut self.out) {
+            (_, None) => Output::new(),
+            (0, out) => out.take().map_or_else(Output::new, |out| *out),
+            (left, Some(out)) => out.split_off(left as usize),
         }
     }
 
@@ -327,17 +347,21 @@ impl Connection {
     pub(crate) fn drop_held(&mut self) {
         let depends = std::mem::take(&mut self.depends);
         if let Some(held) = self.held.take() {
-            self.out = held.ready;
+            self.out = Some(Box::new(held.ready));
             self.note_left();
         } else if depends {
             drop(self.take_new());
         }
     }
 
-    /// Nobody reads what waits for the socket.
+    /// Nobody reads what waits for the socket, or for the disk.
     pub(crate) fn discard_output(&mut self) {
-        self.out.clear();
+        self.out = None;
         self.left = 0;
+        self.held = None;
+        if let Some(layered) = &mut self.layered {
+            layered.discard();
+        }
     }
 
     /// Everything that was written for the client has been sent. The end of the layers may come behind it.

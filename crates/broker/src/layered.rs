@@ -126,6 +126,12 @@ impl Layered {
         Ok(written)
     }
 
+    /// Throws away what the socket has not taken.
+    pub(crate) fn discard(&mut self) {
+        self.wire = Vec::new();
+        self.taken = 0;
+    }
+
     fn write_wire(&mut self, socket: &Socket, written: &mut Written) -> Result<(), Errno> {
         if written.blocked || self.taken == self.wire.len() {
             return Ok(());

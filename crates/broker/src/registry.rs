@@ -10,14 +10,15 @@ use crate::node::WorkerId;
 
 const SHARDS: usize = 64;
 
-/// Two hashes of a client identifier.
-type Key = (u64, u64);
+/// 80 bits of two hashes of a client identifier, as bytes so that no gap stands between them and the worker.
+type Key = [u8; 10];
 type Shard = Mutex<HashMap<Key, WorkerId>>;
 
 /// Client identifier to worker; touched when a client connects and when a session ends, never per message.
 ///
-/// Keyed by two independent 64-bit hashes instead of the text: a third copy of each identifier would
-/// cost more memory than the rest of the entry.
+/// Keyed by two independent hashes instead of the text: a third copy of each identifier would cost more memory than the
+/// rest of the entry. Their keys are random, and among ten million clients any two have the same 80 bits with a
+/// probability of 1 in 24 billion.
 #[derive(Debug)]
 pub(crate) struct Registry {
     hashers: (RandomState, RandomState),
@@ -73,15 +74,16 @@ impl Registry {
     }
 
     fn key(&self, client_id: &str) -> Key {
-        (
-            self.hashers.0.hash_one(client_id),
-            self.hashers.1.hash_one(client_id),
-        )
+        let mut key = Key::default();
+        let (first, second) = key.split_at_mut(8);
+        first.copy_from_slice(&self.hashers.0.hash_one(client_id).to_le_bytes());
+        let hash = self.hashers.1.hash_one(client_id).to_le_bytes();
+        second.copy_from_slice(&hash[..second.len()]);
+        key
     }
 
     fn shard(&self, key: Key) -> &Shard {
-        let shard = usize::try_from(key.0 % SHARDS as u64).unwrap_or(0);
-        &self.shards[shard]
+        &self.shards[usize::from(key[0]) % SHARDS]
     }
 }
 

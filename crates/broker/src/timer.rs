@@ -15,9 +15,14 @@ const LEVELS: usize = 4;
 /// The wheel reaches 64^4 ticks (12 days); later deadlines wait at its rim and are put in again.
 const REACH_TICKS: u64 = 1 << (SLOT_BITS * LEVELS as u64);
 
+/// Ticks that an entry may lie ahead, 4 years; a later one is looked at then.
+const AHEAD_TICKS_MAX: u64 = 1 << 31;
+
+/// Every connection has one, so it is small.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
-    tick: u64,
+    /// The lower half of the tick: it lies less than [`AHEAD_TICKS_MAX`] ahead.
+    tick: u32,
     target: T,
 }
 
@@ -45,9 +50,10 @@ impl<T: Copy> TimerWheel<T> {
         let due = deadline
             .as_millis()
             .div_ceil(TICK_MILLIS)
-            .max(self.tick + 1);
+            .clamp(self.tick + 1, self.tick + AHEAD_TICKS_MAX - 1);
         self.len += 1;
-        self.place(Entry { tick: due, target });
+        let tick = lower_half(due);
+        self.place(Entry { tick, target });
     }
 
     /// Entries that are armed.
@@ -105,7 +111,7 @@ impl<T: Copy> TimerWheel<T> {
     }
 
     fn fire_or_place(&mut self, entry: Entry<T>, fired: &mut Vec<T>) {
-        if entry.tick <= self.tick {
+        if self.ticks_until(entry) == 0 {
             self.len -= 1;
             fired.push(entry.target);
         } else {
@@ -114,19 +120,20 @@ impl<T: Copy> TimerWheel<T> {
     }
 
     fn place(&mut self, entry: Entry<T>) {
-        let distance = entry.tick.saturating_sub(self.tick);
-        let tick = if distance >= REACH_TICKS {
-            self.tick + REACH_TICKS - 1
-        } else {
-            entry.tick
-        };
-        let distance = tick - self.tick;
+        let distance = self.ticks_until(entry).min(REACH_TICKS - 1);
+        let tick = self.tick + distance;
         let level = (0..LEVELS)
             .find(|level| distance < 1 << (SLOT_BITS * (*level as u64 + 1)))
             .unwrap_or(LEVELS - 1);
         let slot = slot_of(tick, level);
         self.levels[level][slot].push(entry);
         self.occupied[level] |= 1 << slot;
+    }
+
+    /// Ticks from now to that of an entry; 0 for one that is due.
+    fn ticks_until(&self, entry: Entry<T>) -> u64 {
+        let ahead = entry.tick.wrapping_sub(lower_half(self.tick)).into();
+        if ahead < AHEAD_TICKS_MAX { ahead } else { 0 }
     }
 
     /// The next tick at which a slot of this level has to be looked at.
@@ -140,6 +147,11 @@ impl<T: Copy> TimerWheel<T> {
         let ahead = self.occupied[level].rotate_right(shift).trailing_zeros();
         Some((current + 1 + u64::from(ahead)) << span)
     }
+}
+
+/// The lower 32 bits.
+pub(crate) fn lower_half(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
 
 fn slot_of(tick: u64, level: usize) -> usize {
@@ -223,15 +235,35 @@ mod tests {
         assert!((450_000..450_000 + 2 * TICK_MILLIS).contains(&now.as_millis()));
     }
 
-    #[test]
-    fn a_deadline_beyond_the_reach_is_kept() {
-        let mut wheel = TimerWheel::new(Time::from_millis(0));
-        let due = (REACH_TICKS + 5) * TICK_MILLIS;
+    /// An entry fires at its deadline, that far behind the start.
+    fn fires_after_ticks(start: u64, ticks: u64) {
+        let mut wheel = TimerWheel::new(Time::from_millis(start * TICK_MILLIS));
+        let due = (start + ticks) * TICK_MILLIS;
         wheel.insert(Time::from_millis(due), 1);
         let mut fired = Vec::new();
         wheel.advance(Time::from_millis(due - 1000), &mut fired);
         assert!(fired.is_empty());
         wheel.advance(Time::from_millis(due + TICK_MILLIS), &mut fired);
         assert_eq!(fired, [1]);
+    }
+
+    #[test]
+    fn a_deadline_beyond_the_reach_is_kept() {
+        fires_after_ticks(0, REACH_TICKS + 5);
+    }
+
+    #[test]
+    fn a_deadline_beyond_the_end_of_the_counted_ticks_is_kept() {
+        let end = u64::from(u32::MAX);
+        for start in [end - 70, end, 5 * end + 17] {
+            for ticks in [100, 5000, REACH_TICKS + 5] {
+                fires_after_ticks(start, ticks);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_adds_four_bytes_to_its_target() {
+        assert_eq!(size_of::<Entry<[u32; 3]>>(), 16);
     }
 }

@@ -16,6 +16,9 @@ const SMALLER: [(&str, u32); 2] = [("1k", 1_000), ("100k", 100_000)];
 /// Topics of a steady load: warm, and no more than the smallest index has exact filters.
 const WARM_TOPICS: u32 = 250;
 const GROUP_MEMBERS: u32 = 100;
+/// Deep filters, of so many levels each: what many clients may hold together.
+const DEEP_FILTERS: u32 = 7_741;
+const DEEP_LEVELS: u32 = 126;
 /// Spreads consecutive numbers over all filters.
 const STRIDE: u32 = 7_919;
 
@@ -105,6 +108,43 @@ fn bench_match(criterion: &mut Criterion, size: &str, index: &Index<Subscriber>,
             });
         });
     }
+    group.finish();
+}
+
+/// Half of the levels are wildcards, by bits that look random.
+fn deep_filter(number: u32) -> String {
+    let bits = number.wrapping_mul(0x9E37_79B9);
+    let levels: Vec<_> = (0..DEEP_LEVELS)
+        .map(|level| {
+            if bits >> (level % 32) & 1 == 0 {
+                "a"
+            } else {
+                "+"
+            }
+        })
+        .collect();
+    levels.join("/")
+}
+
+/// A topic that is on the way of every filter and belongs to none.
+fn bench_deep(criterion: &mut Criterion) {
+    let filters: Vec<_> = (0..DEEP_FILTERS).map(deep_filter).collect();
+    let index = filled(&filters);
+    let topic = format!("{}t1", "a/".repeat(DEEP_LEVELS as usize));
+    let mut found = Vec::new();
+    let visits = index.matches(&topic, &mut found);
+    report(&format!(
+        "{DEEP_FILTERS} filters of {DEEP_LEVELS} levels: {} bytes each by count; {visits} visits of a match",
+        index.memory_bytes() / filters.len(),
+    ));
+    let mut group = criterion.benchmark_group("match of deep filters");
+    group.throughput(Throughput::Elements(visits as u64));
+    group.bench_function("visits", |bencher| {
+        bencher.iter(|| {
+            found.clear();
+            black_box(index.matches(&topic, &mut found))
+        });
+    });
     group.finish();
 }
 
@@ -247,6 +287,6 @@ criterion_group! {
         .sample_size(10)
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(500));
-    targets = routing
+    targets = bench_deep, routing
 }
 criterion_main!(benches);

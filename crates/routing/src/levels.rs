@@ -12,6 +12,7 @@ pub(crate) struct LevelId(NonZeroU32);
 
 impl LevelId {
     pub(crate) const FIRST: Self = Self(NonZeroU32::MIN);
+    /// No text has it: a slab stays below 2^30 values.
     pub(crate) const LAST: Self = Self(NonZeroU32::MAX);
 
     const fn from_index(index: u32) -> Self {
@@ -20,6 +21,11 @@ impl LevelId {
 
     const fn index(self) -> u32 {
         self.0.get() - 1
+    }
+
+    /// Nothing for 0; any other number must be one that [`Self::number`] gave.
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
     }
 
     pub(crate) const fn number(self) -> u32 {
@@ -85,6 +91,13 @@ impl Levels {
             let hash = level.hash;
             self.ids.remove(hash, id.index());
             self.texts.remove(id.index());
+        }
+    }
+
+    /// Of a row of levels; those without a text have no id.
+    pub(crate) fn release_all(&mut self, levels: &[Option<LevelId>]) {
+        for level in levels.iter().flatten() {
+            self.release(*level);
         }
     }
 

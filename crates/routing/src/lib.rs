@@ -21,11 +21,14 @@ mod keyed_list;
 mod levels;
 pub mod retained;
 mod retained_walk;
+mod run;
 pub mod shared;
 mod slab;
 mod text;
 mod topic_walk;
+mod trie_node;
 mod wildcards;
+mod wildcards_walk;
 
 pub use anchors::Anchors;
 pub use destination::Destination;

@@ -20,6 +20,12 @@ enum Slot<T> {
     Vacant(u32),
 }
 
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Slab<T> {
     pub(crate) const fn new() -> Self {
         Self {
@@ -44,10 +50,10 @@ impl<T> Slab<T> {
             return index;
         }
         let index = u32::try_from(self.slots.len()).unwrap_or(END);
-        // Half of the range stays free, so that an id may carry one more bit.
+        // Three quarters of the range stay free, so that an id may carry two more bits.
         assert!(
-            index < END / 2 - 1,
-            "more than two thousand million values in one index"
+            index < END / 4 - 1,
+            "more than a thousand million values in one index"
         );
         self.slots.push(Slot::Live(value));
         index

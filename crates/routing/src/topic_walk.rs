@@ -1,13 +1,13 @@
 //! A place in a topic that moves level by level, down and up.
 
 use crate::levels::{LevelId, Levels};
-
-/// Ids of so many first levels are remembered, so that coming back to a level costs nothing. Deeper
-/// levels are looked up at each visit.
-const REMEMBERED: usize = 16;
+use crate::run::Step;
 
 /// The current level of a topic, or the end after the last one.
-pub(crate) struct TopicWalk<'a> {
+///
+/// Place and id of so many first levels are remembered, so that coming back to a level costs nothing. Deeper levels are
+/// looked up at each visit.
+pub(crate) struct TopicWalk<'a, const LEVELS: usize> {
     topic: &'a [u8],
     levels: &'a Levels,
     depth: usize,
@@ -15,24 +15,13 @@ pub(crate) struct TopicWalk<'a> {
     start: usize,
     /// Byte after the current level; meaningless at the end.
     stop: usize,
-    remembered: [Remembered; REMEMBERED],
-    remembered_count: usize,
+    stops: [usize; LEVELS],
+    /// Nothing until it is looked up, then [`LevelId::LAST`] for a text that no filter has.
+    ids: [Option<LevelId>; LEVELS],
+    remembered: usize,
 }
 
-#[derive(Clone, Copy)]
-struct Remembered {
-    start: usize,
-    stop: usize,
-    known: Known,
-}
-
-#[derive(Clone, Copy)]
-enum Known {
-    NotYet,
-    As(Option<LevelId>),
-}
-
-impl<'a> TopicWalk<'a> {
+impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
     pub(crate) fn new(topic: &'a str, levels: &'a Levels) -> Self {
         let mut walk = Self {
             topic: topic.as_bytes(),
@@ -40,15 +29,34 @@ impl<'a> TopicWalk<'a> {
             depth: 0,
             start: 0,
             stop: 0,
-            remembered: [Remembered {
-                start: 0,
-                stop: 0,
-                known: Known::NotYet,
-            }; REMEMBERED],
-            remembered_count: 0,
+            stops: [0; LEVELS],
+            ids: [None; LEVELS],
+            remembered: 0,
         };
-        walk.arrive_from_above();
+        walk.arrive();
         walk
+    }
+
+    /// The same place in a walk that remembers more levels.
+    pub(crate) fn with_more_memory<const MORE: usize>(&self) -> TopicWalk<'a, MORE> {
+        let mut walk = TopicWalk {
+            topic: self.topic,
+            levels: self.levels,
+            depth: self.depth,
+            start: self.start,
+            stop: self.stop,
+            stops: [0; MORE],
+            ids: [None; MORE],
+            remembered: self.remembered,
+        };
+        walk.stops[..LEVELS].copy_from_slice(&self.stops);
+        walk.ids[..LEVELS].copy_from_slice(&self.ids);
+        walk
+    }
+
+    /// Levels above the current one.
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth
     }
 
     /// After the last level.
@@ -61,13 +69,14 @@ impl<'a> TopicWalk<'a> {
         self.depth += 1;
         self.start = self.stop + 1;
         if !self.is_at_end() {
-            self.arrive_from_above();
+            self.arrive();
         }
     }
 
-    fn arrive_from_above(&mut self) {
-        if self.depth < self.remembered_count {
-            self.stop = self.remembered[self.depth].stop;
+    /// Finds the end of the level that begins here.
+    fn arrive(&mut self) {
+        if self.depth < self.remembered {
+            self.stop = self.stops[self.depth];
             return;
         }
         let rest = &self.topic[self.start..];
@@ -76,46 +85,71 @@ impl<'a> TopicWalk<'a> {
             .position(|&byte| byte == b'/')
             .unwrap_or(rest.len());
         self.stop = self.start + length;
-        if self.depth < REMEMBERED {
-            self.remembered[self.depth] = Remembered {
-                start: self.start,
-                stop: self.stop,
-                known: Known::NotYet,
-            };
-            self.remembered_count = self.depth + 1;
+        if let Some(stop) = self.stops.get_mut(self.depth) {
+            *stop = self.stop;
+            self.remembered = self.depth + 1;
         }
     }
 
-    /// To the previous level. Must not be called at the first level.
-    pub(crate) fn up(&mut self) {
-        self.depth -= 1;
-        if let Some(level) = self.remembered.get(self.depth) {
-            self.start = level.start;
-            self.stop = level.stop;
+    /// Goes down as far as the levels are those that are wanted, and returns how many are.
+    #[inline(never)]
+    pub(crate) fn follow(&mut self, wanted: &[Step]) -> usize {
+        let ids = self.ids.get(self.depth..self.remembered).unwrap_or(&[]);
+        let is_same = |(step, id): &(&Step, &Option<LevelId>)| step.is_none() || step == id;
+        let same = wanted.iter().zip(ids).take_while(is_same).count();
+        if same > 0 {
+            // Down from the last of them, which may be the topic's last.
+            self.depth += same - 1;
+            self.stop = self.stops[self.depth];
+            self.down();
+        }
+        let rest = wanted[same..].iter();
+        same + rest.take_while(|step| self.down_if(**step)).count()
+    }
+
+    /// Goes down if the level is the one that is wanted.
+    fn down_if(&mut self, wanted: Step) -> bool {
+        let is_wanted = !self.is_at_end() && (wanted.is_none() || self.level() == wanted);
+        if is_wanted {
+            self.down();
+        }
+        is_wanted
+    }
+
+    /// Goes up so many levels. Must not be called for more than there are above.
+    pub(crate) fn up(&mut self, levels: usize) {
+        self.depth -= levels;
+        if let Some(stop) = self.stops.get(self.depth) {
+            self.stop = *stop;
+            let before = self.stops.get(self.depth.wrapping_sub(1));
+            self.start = before.map_or(0, |stop| stop + 1);
             return;
         }
-        self.stop = self.start - 1;
-        let before = &self.topic[..self.stop];
-        self.start = before
-            .iter()
-            .rposition(|&byte| byte == b'/')
-            .map_or(0, |slash| slash + 1);
+        for _ in 0..levels {
+            self.stop = self.start - 1;
+            let before = &self.topic[..self.stop];
+            self.start = before
+                .iter()
+                .rposition(|&byte| byte == b'/')
+                .map_or(0, |slash| slash + 1);
+        }
     }
 
     /// The id of the current level, if any filter uses its text. Must not be called at the end.
+    #[inline]
     pub(crate) fn level(&mut self) -> Option<LevelId> {
+        let known = self.ids.get(self.depth).copied().flatten();
+        let id = known.unwrap_or_else(|| self.look_up());
+        Some(id).filter(|id| *id != LevelId::LAST)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self) -> LevelId {
         let text = &self.topic[self.start..self.stop];
-        match self.remembered.get_mut(self.depth) {
-            None => self.levels.find(text),
-            Some(Remembered {
-                known: Known::As(id),
-                ..
-            }) => *id,
-            Some(level) => {
-                let found = self.levels.find(text);
-                level.known = Known::As(found);
-                found
-            }
+        let id = self.levels.find(text).unwrap_or(LevelId::LAST);
+        if let Some(place) = self.ids.get_mut(self.depth) {
+            *place = Some(id);
         }
+        id
     }
 }

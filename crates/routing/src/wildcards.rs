@@ -1,240 +1,413 @@
-//! The filters with wildcards: a trie of topic levels in one arena, with one table for all edges.
+//! The filters with wildcards: a trie of topic levels in one arena. A chain of levels without a branch is one node, and
+//! only nodes with several children need a table, one for all.
 //!
 //! Cost of a match: each node is reached from its parent only, so a topic visits at most as many
-//! nodes as filters share a beginning with it (two branches a level, never more than the trie has:
-//! what somebody makes a match cost, he has paid for with subscriptions), and nothing depends on the number of levels below the deepest such filter. The walk keeps no
-//! stack: it goes back by parent links, so a topic of 65,535 levels costs no memory.
+//! levels as filters share a beginning with it (two branches a level, never more than the filters have:
+//! what somebody makes a match cost, he has paid for with subscriptions), and nothing depends on the number of levels
+//! below the deepest such filter. A level in the middle of a chain costs a comparison of numbers, a node some misses of
+//! the processor's caches. The walk keeps no stack: it goes back by parent links, so a topic of 65,535 levels costs no
+//! memory.
+//!
+//! A new filter splits one node at most and a removed one joins one pair of them at most, at a cost of up to
+//! [`RUN_LEVELS_MAX`] levels each beside those of the filter.
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
 
 use crate::hashing::{Hashing, IdTable};
 use crate::index::FilterId;
 use crate::levels::{LevelId, Levels};
+use crate::run::{Runs, Step};
 use crate::slab::Slab;
-use crate::topic_walk::TopicWalk;
+pub(crate) use crate::trie_node::End;
+use crate::trie_node::{
+    Children, Fan, Filters, Node, NodeId, PackedChildren, PackedFilters, PackedWay, Way,
+};
+use crate::wildcards_walk::WildcardsWalk;
 
-/// A node of the trie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NodeId(NonZeroU32);
-
-impl NodeId {
-    const ROOT: Self = Self::from_index(0);
-    /// [MQTT-4.7.2-1] [MQTT3-4.7.2-1]: topics and filters that begin with `$` have a root of their
-    /// own, so that a filter that begins with a wildcard is never on the way of such a topic.
-    const DOLLAR_ROOT: Self = Self::from_index(1);
-
-    const ROOTS: [Self; 2] = [Self::ROOT, Self::DOLLAR_ROOT];
-
-    fn root_of(text: &str) -> Self {
-        if text.starts_with('$') {
-            Self::DOLLAR_ROOT
-        } else {
-            Self::ROOT
-        }
-    }
-
-    fn is_root(self) -> bool {
-        Self::ROOTS.contains(&self)
-    }
-
-    const fn from_index(index: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(index))
-    }
-
-    const fn index(self) -> u32 {
-        self.0.get() - 1
-    }
-}
-
-/// Where a filter ends: at a node, or at the `#` below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
-    node: NodeId,
-    is_multi_level: bool,
-}
-
-#[derive(Debug)]
-struct Node {
-    /// A root is its own parent.
-    parent: NodeId,
-    /// Nothing at a root and at a `+`.
-    level: Option<LevelId>,
-    /// Children in the table of edges; the one of `+` is not counted.
-    edges: u32,
-    single_level: Option<NodeId>,
-    /// The filter that ends here.
-    filter: Option<FilterId>,
-    /// The filter that goes on with `#` and ends.
-    multi_level: Option<FilterId>,
-}
-
-impl Node {
-    const fn new(parent: NodeId, level: Option<LevelId>) -> Self {
-        Self {
-            parent,
-            level,
-            edges: 0,
-            single_level: None,
-            filter: None,
-            multi_level: None,
-        }
-    }
-
-    const fn is_unused(&self) -> bool {
-        self.edges == 0
-            && self.single_level.is_none()
-            && self.filter.is_none()
-            && self.multi_level.is_none()
-    }
-}
+/// Most levels of one node, so that the length of other filters does not make a change expensive.
+const RUN_LEVELS_MAX: usize = 128;
 
 /// Filters with wildcards, each once.
+///
+/// A node has a filter or several children. Exceptions are the roots, and nodes that would be too long in one.
 #[derive(Debug)]
 pub(crate) struct Wildcards {
     hashing: Hashing,
-    levels: Levels,
+    pub(crate) levels: Levels,
     nodes: Slab<Node>,
+    runs: Runs,
+    fans: Slab<Fan>,
+    /// Of nodes that have two.
+    filters: Slab<Filters>,
+    /// From a node with several literal children and the first level of one to that.
     edges: IdTable,
+}
+
+/// The levels of a filter but for a `#`.
+#[derive(Clone)]
+struct FilterLevels<'a>(Option<&'a str>);
+
+impl<'a> FilterLevels<'a> {
+    /// And whether there is a `#`.
+    fn of(filter: &'a str) -> (Self, bool) {
+        if filter == "#" {
+            return (Self(None), true);
+        }
+        let before = filter.strip_suffix("/#");
+        (Self(Some(before.unwrap_or(filter))), before.is_some())
+    }
+}
+
+impl<'a> Iterator for FilterLevels<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0?;
+        if let Some(slash) = rest.bytes().position(|byte| byte == b'/') {
+            self.0 = Some(&rest[slash + 1..]);
+            Some(&rest[..slash])
+        } else {
+            self.0 = None;
+            Some(rest)
+        }
+    }
 }
 
 impl Wildcards {
     pub(crate) fn new(hashing: Hashing) -> Self {
         let mut nodes = Slab::new();
         for root in NodeId::ROOTS {
-            nodes.insert(Node::new(root, None));
+            nodes.insert(Node::new(root, PackedWay::one(None)));
         }
         Self {
             hashing,
             levels: Levels::new(hashing),
             nodes,
+            runs: Runs::default(),
+            fans: Slab::new(),
+            filters: Slab::new(),
             edges: IdTable::default(),
         }
     }
 
     pub(crate) fn find(&self, filter: &str) -> Option<FilterId> {
         let mut node = NodeId::root_of(filter);
-        for level in filter.split('/') {
-            node = match level {
-                "#" => return self.nodes[node.index()].multi_level,
-                "+" => self.nodes[node.index()].single_level?,
-                text => self.child(node, self.levels.find(text.as_bytes())?)?,
-            };
+        let (mut levels, is_multi_level) = FilterLevels::of(filter);
+        while let Some(level) = levels.next() {
+            node = self.child(node, self.step(level)?)?;
+            let steps = self.steps_after_first(self.node(node)).unwrap_or_default();
+            if self.shared_levels(steps, &mut levels) < steps.len() {
+                return None;
+            }
         }
-        self.nodes[node.index()].filter
+        let filters = self.filters(self.node(node));
+        if is_multi_level {
+            filters.multi_level
+        } else {
+            filters.filter
+        }
     }
 
-    fn child(&self, parent: NodeId, level: LevelId) -> Option<NodeId> {
-        let hash = self.hashing.pair(parent.index(), level.number());
-        let found = self.edges.find(hash, |index| {
-            let node = &self.nodes[index];
-            node.parent == parent && node.level == Some(level)
-        })?;
-        Some(NodeId::from_index(found))
+    pub(crate) fn filters(&self, node: &Node) -> Filters {
+        node.filters.unpack(&self.filters)
+    }
+
+    /// Nothing if no filter has such a level.
+    fn step(&self, level: &str) -> Option<Step> {
+        if level == "+" {
+            Some(None)
+        } else {
+            self.levels.find(level.as_bytes()).map(Some)
+        }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    fn first_step(&self, node: &Node) -> Step {
+        match node.way.unpack() {
+            Way::One(step) => step,
+            Way::Run(run) => self.runs.steps(run)[0],
+        }
+    }
+
+    /// Nothing if there is only one.
+    pub(crate) fn steps_after_first(&self, node: &Node) -> Option<&[Step]> {
+        match node.way.unpack() {
+            Way::One(_) => None,
+            Way::Run(run) => Some(&self.runs.steps(run)[1..]),
+        }
+    }
+
+    /// The child whose way begins so.
+    fn child(&self, parent: NodeId, step: Step) -> Option<NodeId> {
+        match step {
+            None => self.node(parent).single_level,
+            Some(level) => self.literal_child(parent, level),
+        }
+    }
+
+    pub(crate) fn literal_child(&self, parent: NodeId, level: LevelId) -> Option<NodeId> {
+        match self.node(parent).literal.unpack() {
+            Children::None => None,
+            Children::One(only) => {
+                Some(only).filter(|only| self.first_step(self.node(*only)) == Some(level))
+            }
+            Children::Several(_) => {
+                let found = self.edges.find(self.edge_hash(parent, level), |index| {
+                    let node = &self.nodes[index];
+                    node.parent == parent && self.first_step(node) == Some(level)
+                })?;
+                Some(NodeId::from_index(found))
+            }
+        }
+    }
+
+    fn edge_hash(&self, parent: NodeId, level: LevelId) -> u32 {
+        self.hashing.pair(parent.index(), level.number())
     }
 
     /// Makes the way to a filter that is not here yet.
     pub(crate) fn insert(&mut self, filter: &str) -> End {
+        let (mut levels, is_multi_level) = FilterLevels::of(filter);
         let mut node = NodeId::root_of(filter);
-        for level in filter.split('/') {
-            node = match level {
-                "#" => {
-                    return End {
-                        node,
-                        is_multi_level: true,
-                    };
-                }
-                "+" => self.single_level_child(node),
-                text => self.literal_child(node, text),
+        while let Some(level) = levels.next() {
+            let step = self.step(level);
+            let Some(child) = step.and_then(|step| self.child(node, step)) else {
+                node = self.append(node, level, levels);
+                break;
+            };
+            let steps = self.steps_after_first(self.node(child)).unwrap_or_default();
+            let shared = self.shared_levels(steps, &mut levels);
+            node = if shared < steps.len() {
+                self.split(child, 1 + shared)
+            } else {
+                child
             };
         }
         End {
             node,
-            is_multi_level: false,
+            is_multi_level,
         }
     }
 
-    fn single_level_child(&mut self, parent: NodeId) -> NodeId {
-        if let Some(node) = self.nodes[parent.index()].single_level {
-            return node;
+    /// How many of the steps are the next levels of a filter, which are taken from it.
+    fn shared_levels(&self, steps: &[Step], levels: &mut FilterLevels<'_>) -> usize {
+        let is_next = |step: &&Step| {
+            let mut ahead = levels.clone();
+            let is_next = ahead.next().and_then(|level| self.step(level)) == Some(**step);
+            if is_next {
+                *levels = ahead;
+            }
+            is_next
+        };
+        steps.iter().take_while(is_next).count()
+    }
+
+    /// Makes nodes for levels that lead on from a node; returns the last one.
+    fn append(&mut self, parent: NodeId, first: &str, rest: FilterLevels<'_>) -> NodeId {
+        let first = self.acquire(first);
+        if rest.0.is_none() {
+            return self.add(parent, &[first]);
         }
-        let node = NodeId::from_index(self.nodes.insert(Node::new(parent, None)));
-        self.nodes[parent.index()].single_level = Some(node);
+        let mut steps = Vec::from([first]);
+        steps.extend(rest.map(|level| self.acquire(level)));
+        steps
+            .chunks(RUN_LEVELS_MAX)
+            .fold(parent, |node, run| self.add(node, run))
+    }
+
+    fn acquire(&mut self, level: &str) -> Step {
+        (level != "+").then(|| self.levels.acquire(level))
+    }
+
+    fn add(&mut self, parent: NodeId, steps: &[Step]) -> NodeId {
+        let way = self.pack(steps);
+        let node = NodeId::from_index(self.nodes.insert(Node::new(parent, way)));
+        self.link(parent, steps[0], node);
         node
     }
 
-    fn literal_child(&mut self, parent: NodeId, text: &str) -> NodeId {
-        let known = self.levels.find(text.as_bytes());
-        if let Some(node) = known.and_then(|level| self.child(parent, level)) {
-            return node;
+    fn pack(&mut self, steps: &[Step]) -> PackedWay {
+        if let [step] = steps {
+            PackedWay::one(*step)
+        } else {
+            PackedWay::run(self.runs.insert(steps))
         }
-        let level = self.levels.acquire(text);
-        let index = self.nodes.insert(Node::new(parent, Some(level)));
+    }
+
+    /// Appends the steps of a way that nobody needs any more.
+    fn unpack(&mut self, way: PackedWay, into: &mut Vec<Step>) {
+        match way.unpack() {
+            Way::One(step) => into.push(step),
+            Way::Run(run) => {
+                into.extend(self.runs.steps(run));
+                self.runs.remove(run);
+            }
+        }
+    }
+
+    /// Makes a node a child.
+    fn link(&mut self, parent: NodeId, first: Step, child: NodeId) {
+        let Some(level) = first else {
+            self.nodes[parent.index()].single_level = Some(child);
+            return;
+        };
+        match self.node(parent).literal.unpack() {
+            Children::None => {
+                self.nodes[parent.index()].literal = PackedChildren::one(child);
+                return;
+            }
+            Children::One(only) => {
+                let mut fan = Fan::of_one(only);
+                fan.add(child);
+                let fan = self.fans.insert(fan);
+                self.nodes[parent.index()].literal = PackedChildren::several(fan);
+                if let Some(level) = self.first_step(self.node(only)) {
+                    self.edges
+                        .insert(self.edge_hash(parent, level), only.index());
+                }
+            }
+            Children::Several(fan) => self.fans[fan].add(child),
+        }
         self.edges
-            .insert(self.hashing.pair(parent.index(), level.number()), index);
-        self.nodes[parent.index()].edges += 1;
-        NodeId::from_index(index)
+            .insert(self.edge_hash(parent, level), child.index());
+    }
+
+    /// Undoes [`Self::link`].
+    fn unlink(&mut self, parent: NodeId, first: Step, child: NodeId) {
+        let Some(level) = first else {
+            self.nodes[parent.index()].single_level = None;
+            return;
+        };
+        let Children::Several(fan) = self.node(parent).literal.unpack() else {
+            self.nodes[parent.index()].literal = PackedChildren::NONE;
+            return;
+        };
+        self.edges
+            .remove(self.edge_hash(parent, level), child.index());
+        if let Some(last) = self.fans[fan].remove(child) {
+            self.fans.remove(fan);
+            self.nodes[parent.index()].literal = PackedChildren::one(last);
+            if let Some(level) = self.first_step(self.node(last)) {
+                self.edges
+                    .remove(self.edge_hash(parent, level), last.index());
+            }
+        }
+    }
+
+    /// Puts a node above another, which keeps its identity and what lies below, for so many of its first levels.
+    fn split(&mut self, lower: NodeId, levels: usize) -> NodeId {
+        let Node { parent, way, .. } = *self.node(lower);
+        let mut steps = Vec::new();
+        self.unpack(way, &mut steps);
+        self.unlink(parent, steps[0], lower);
+        let upper = self.add(parent, &steps[..levels]);
+        let way = self.pack(&steps[levels..]);
+        let node = &mut self.nodes[lower.index()];
+        (node.parent, node.way) = (upper, way);
+        self.link(upper, steps[levels], lower);
+        upper
+    }
+
+    /// Undoes [`Self::split`] if the upper node is there for nothing but the lower one.
+    fn join(&mut self, upper: NodeId) {
+        let node = self.node(upper);
+        let Some(lower) = node.only_use().filter(|_| !upper.is_root()) else {
+            return;
+        };
+        let levels = [node, self.node(lower)].map(|node| self.level_count(node));
+        if levels[0] + levels[1] > RUN_LEVELS_MAX {
+            return;
+        }
+        let Some(Node { parent, way, .. }) = self.nodes.remove(upper.index()) else {
+            return;
+        };
+        let mut steps = Vec::with_capacity(levels[0] + levels[1]);
+        self.unpack(way, &mut steps);
+        self.unlink(parent, steps[0], upper);
+        self.unpack(self.node(lower).way, &mut steps);
+        let way = self.pack(&steps);
+        let node = &mut self.nodes[lower.index()];
+        (node.parent, node.way) = (parent, way);
+        self.link(parent, steps[0], lower);
+    }
+
+    /// Levels from a node's parent to it.
+    pub(crate) fn level_count(&self, node: &Node) -> usize {
+        1 + self.steps_after_first(node).map_or(0, <[Step]>::len)
     }
 
     /// Names the filter that ends there.
     pub(crate) fn set(&mut self, end: End, filter: FilterId) {
-        *self.place(end) = Some(filter);
+        self.put(end, Some(filter));
     }
 
-    fn place(&mut self, end: End) -> &mut Option<FilterId> {
+    fn put(&mut self, end: End, filter: Option<FilterId>) {
         let node = &mut self.nodes[end.node.index()];
+        let mut filters = node.filters.unpack(&self.filters);
+        node.filters.free(&mut self.filters);
         if end.is_multi_level {
-            &mut node.multi_level
+            filters.multi_level = filter;
         } else {
-            &mut node.filter
+            filters.filter = filter;
         }
+        node.filters = PackedFilters::pack(filters, &mut self.filters);
     }
 
     /// Forgets the filter and every node that only it needed.
     pub(crate) fn remove(&mut self, end: End) {
-        *self.place(end) = None;
+        self.put(end, None);
         let mut node = end.node;
-        while !node.is_root() && self.nodes[node.index()].is_unused() {
-            let Some(Node { parent, level, .. }) = self.nodes.remove(node.index()) else {
-                return;
-            };
-            if let Some(level) = level {
-                self.edges.remove(
-                    self.hashing.pair(parent.index(), level.number()),
-                    node.index(),
-                );
-                self.levels.release(level);
-                self.nodes[parent.index()].edges -= 1;
-            } else {
-                self.nodes[parent.index()].single_level = None;
-            }
-            node = parent;
+        while !node.is_root() && self.node(node).is_unused() {
+            node = self.cut(node);
         }
+        self.join(node);
         if self.nodes.len() == NodeId::ROOTS.len() && self.roots_are_unused() {
             *self = Self::new(self.hashing);
         }
+    }
+
+    /// Removes a node without children; returns its parent.
+    fn cut(&mut self, id: NodeId) -> NodeId {
+        let node = self.node(id);
+        let (parent, way) = (node.parent, node.way);
+        self.unlink(parent, self.first_step(node), id);
+        self.nodes.remove(id.index());
+        match way.unpack() {
+            Way::One(step) => self.levels.release_all(&[step]),
+            Way::Run(run) => {
+                self.levels.release_all(self.runs.steps(run));
+                self.runs.remove(run);
+            }
+        }
+        parent
     }
 
     /// The filter `#` needs no node but a root.
     fn roots_are_unused(&self) -> bool {
         NodeId::ROOTS
             .into_iter()
-            .all(|root| self.nodes[root.index()].is_unused())
+            .all(|root| self.node(root).is_unused())
     }
 
     /// Appends the filter that ends there.
     pub(crate) fn text(&self, end: End, into: &mut String) {
-        let mut way = Vec::new();
-        let mut node = end.node;
-        while !node.is_root() {
-            way.push(self.nodes[node.index()].level);
-            node = self.nodes[node.index()].parent;
+        let mut steps = Vec::new();
+        let mut id = end.node;
+        while !id.is_root() {
+            let node = self.node(id);
+            let after_first = self.steps_after_first(node).unwrap_or_default();
+            steps.extend(after_first.iter().rev());
+            steps.push(self.first_step(node));
+            id = node.parent;
         }
         let mut separator = "";
-        for level in way.into_iter().rev() {
+        for step in steps.into_iter().rev() {
             into.push_str(separator);
-            into.push_str(level.map_or("+", |level| self.levels.text(level)));
+            into.push_str(step.map_or("+", |level| self.levels.text(level)));
             separator = "/";
         }
         if end.is_multi_level {
@@ -244,68 +417,29 @@ impl Wildcards {
     }
 
     /// Appends every filter that matches. Levels are compared byte for byte [MQTT-4.7.3-4].
-    /// Returns how many nodes were visited.
+    /// Returns how many levels of filters were visited.
     pub(crate) fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
-        let mut walk = TopicWalk::new(topic, &self.levels);
-        let mut node = NodeId::root_of(topic);
-        let mut visits = 0;
-        loop {
-            visits += 1;
-            let here = &self.nodes[node.index()];
-            // `#` stands for its parent too, hence at the end as well.
-            into.extend(here.multi_level);
-            let next = if walk.is_at_end() {
-                into.extend(here.filter);
-                None
-            } else {
-                self.literal_below(node, here, &mut walk)
-                    .or(here.single_level)
-            };
-            if let Some(below) = next {
-                walk.down();
-                node = below;
-            } else if let Some(branch) = self.next_branch(node, &mut walk) {
-                node = branch;
-            } else {
-                return visits;
-            }
-        }
-    }
-
-    fn literal_below(&self, id: NodeId, node: &Node, walk: &mut TopicWalk<'_>) -> Option<NodeId> {
-        if node.edges == 0 {
-            return None;
-        }
-        self.child(id, walk.level()?)
-    }
-
-    /// Goes up until an ancestor reached by its text has a `+` beside it, and steps into that.
-    fn next_branch(&self, mut node: NodeId, walk: &mut TopicWalk<'_>) -> Option<NodeId> {
-        while !node.is_root() {
-            let Node { parent, level, .. } = self.nodes[node.index()];
-            walk.up();
-            let beside = self.nodes[parent.index()].single_level;
-            if let Some(branch) = beside.filter(|_| level.is_some()) {
-                walk.down();
-                return Some(branch);
-            }
-            node = parent;
-        }
-        None
+        WildcardsWalk::new(self, topic, into).visit_from_root(NodeId::root_of(topic))
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.levels.memory_bytes() + self.nodes.memory_bytes() + self.edges.memory_bytes()
+        let nodes = self.nodes.memory_bytes() + self.filters.memory_bytes();
+        let ways = self.runs.memory_bytes() + self.levels.memory_bytes();
+        nodes + ways + self.fans.memory_bytes() + self.edges.memory_bytes()
     }
 }
-
 #[cfg(test)]
 mod tests {
     use alloc::format;
+    use alloc::string::String;
     use alloc::vec::Vec;
 
-    use super::Wildcards;
+    use super::{RUN_LEVELS_MAX, Wildcards};
     use crate::hashing::Hashing;
+    use crate::index::FilterId;
+    use crate::trie_node::NodeId;
+
+    const ROOTS: usize = NodeId::ROOTS.len();
 
     /// Inserts filters whose ends lead nowhere and counts what a topic visits.
     fn visits(filters: impl Iterator<Item = Vec<&'static str>>, topics: &[&str]) -> (usize, usize) {
@@ -318,6 +452,77 @@ mod tests {
             .map(|topic| wildcards.matches(topic, &mut Vec::new()))
             .max();
         (most.unwrap_or_default(), wildcards.nodes.len())
+    }
+
+    /// Inserts filters, then removes all but the first in turn, and counts the nodes after each step.
+    fn node_counts(filters: &[&str]) -> (Vec<usize>, Vec<usize>) {
+        let mut wildcards = Wildcards::new(Hashing::with_seed(1));
+        let empty = wildcards.memory_bytes();
+        let mut ends = Vec::new();
+        let mut inserted = Vec::new();
+        for (filter, number) in filters.iter().zip(0..) {
+            let end = wildcards.insert(filter);
+            wildcards.set(end, FilterId::of_wildcard(number));
+            ends.push(end);
+            inserted.push(wildcards.nodes.len() - ROOTS);
+        }
+        let removed = ends.drain(1..).map(|end| {
+            wildcards.remove(end);
+            wildcards.nodes.len() - ROOTS
+        });
+        let removed = removed.collect();
+        let mut text = String::new();
+        wildcards.text(ends[0], &mut text);
+        assert_eq!(text, filters[0]);
+        assert_eq!(wildcards.find(filters[0]), Some(FilterId::of_wildcard(0)));
+        wildcards.remove(ends[0]);
+        assert_eq!(wildcards.memory_bytes(), empty);
+        (inserted, removed)
+    }
+
+    #[track_caller]
+    fn check_node_counts(filters: &[&str], inserted: &[usize], removed: &[usize]) {
+        let found = node_counts(filters);
+        assert_eq!((&*found.0, &*found.1), (inserted, removed));
+    }
+
+    #[test]
+    fn chain_is_split_by_a_filter_and_whole_again_without_it() {
+        check_node_counts(&["a/b/c/d/+", "a/b/x/+"], &[1, 3], &[1]);
+        check_node_counts(&["a/+/c/+/e/f", "a/+"], &[1, 2], &[1]);
+        check_node_counts(&["a/b/c/d/#", "a/b/#"], &[1, 2], &[1]);
+        check_node_counts(
+            &["a/b/c/d/#", "a/b/c/d/+", "a/b/+/d/#"],
+            &[1, 2, 4],
+            &[3, 1],
+        );
+        check_node_counts(&["$a/+/c/+", "$a/b/#"], &[1, 3], &[1]);
+    }
+
+    #[test]
+    fn last_of_several_children_is_joined_whichever_it_is() {
+        let filters = ["a/b/+", "a/c/+", "a/d/+", "a/+/e"];
+        for first in 0..filters.len() {
+            let mut filters = filters;
+            filters.swap(0, first);
+            check_node_counts(&filters, &[1, 3, 4, 5], &[4, 3, 1]);
+        }
+    }
+
+    #[test]
+    fn node_with_a_filter_is_not_joined() {
+        check_node_counts(
+            &["a/+", "a/+/b/#", "a/+/c", "a/+/#"],
+            &[1, 2, 3, 3],
+            &[2, 1, 1],
+        );
+    }
+
+    #[test]
+    fn chains_longer_than_a_node_are_several() {
+        let long = ["+"; 2 * RUN_LEVELS_MAX + 1].join("/");
+        let beside = ["+"; RUN_LEVELS_MAX + 7].join("/");
+        check_node_counts(&[&*long, &*beside], &[3, 4], &[3]);
     }
 
     fn either(bits: u32, levels: u32) -> Vec<&'static str> {
@@ -342,11 +547,8 @@ mod tests {
         let deep = "a/".repeat(30_000);
         let topics = [&*format!("{topic}x"), &*format!("{topic}y"), &*deep];
         let (visits, nodes) = visits(all, &topics);
-        // A full binary tree of ten levels, and the ends below it.
-        assert_eq!(
-            (visits, nodes),
-            ((1 << 11) - 1 + (1 << 10), (1 << 11) + (1 << 10))
-        );
+        // A full binary tree of ten levels, and the ends below it, each of which is one node with the level above it.
+        assert_eq!((visits, nodes), ((1 << 11) - 1 + (1 << 10), 1 << 11));
     }
 
     #[test]
@@ -354,6 +556,7 @@ mod tests {
         let filters = (1..=100_u32).map(|number| either(number.wrapping_mul(0x9E37_79B9), 128));
         let topic = ["a"; 127].join("/");
         let (visits, nodes) = visits(filters, &[&*topic, &*format!("{topic}/a")]);
-        assert!(visits < nodes && nodes < 100 * 128);
+        assert!(visits > 100 * 100 && visits < 100 * 128);
+        assert!(nodes <= ROOTS + 2 * 100);
     }
 }

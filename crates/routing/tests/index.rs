@@ -1,5 +1,6 @@
 //! The index against examples of the specification and against a plain list.
 
+mod deep;
 mod oracle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,6 +270,22 @@ fn branches_beyond_the_remembered_levels_are_matched() {
     check(&filters, &format!("{lead}a/b/c/d"), &filters[..5]);
 }
 
+/// What a match visits is what its publisher is made to wait for.
+#[test]
+fn visits_of_a_match_are_levels_whatever_other_filters_split_them() {
+    let deep = format!("{}/+", ["a"; 40].join("/"));
+    let topic = ["a"; 41].join("/");
+    let mut index = index(&[&deep]);
+    let visits = |index: &Index<_>, topic: &str| index.matches(topic, &mut Vec::new());
+    assert_eq!(visits(&index, &topic), 40);
+    assert_eq!(visits(&index, "a/a/a/b"), 2);
+    for number in 1..40 {
+        let beside = format!("{}/b/+", ["a"; 40][..number].join("/"));
+        index.insert(&beside, session(1));
+        assert_eq!(visits(&index, &topic), 40);
+    }
+}
+
 #[test]
 fn memory_goes_back_when_the_filters_go() {
     let mut index = Index::new();
@@ -449,6 +466,34 @@ proptest! {
             }
         }
         prop_assert_eq!((index.filter_count(), index.destination_count()), (0, 0));
+    }
+
+    #[test]
+    fn deep_filters_that_come_and_go_equal_a_plain_list(
+        filters in vec(deep::filter(), 1..16),
+        topics in vec(deep::topic(), 1..6),
+        changes in vec((any::<usize>(), any::<bool>()), 1..60),
+    ) {
+        let mut index = Index::with_seed(7);
+        let empty = index.memory_bytes();
+        let mut plain = Plain::new();
+        for (filter, comes) in changes {
+            let change = if comes {
+                Change::Insert(filter, session(1))
+            } else {
+                Change::Remove(filter, 1)
+            };
+            apply(&mut index, &mut plain, &filters, &change);
+            compare_all(&index, &plain, &topics);
+            for filter in &filters {
+                let found = index.find(filter).map(|id| text(&index, id));
+                prop_assert_eq!(found, plain.contains_key(filter).then(|| filter.clone()));
+            }
+        }
+        for filter in plain.keys() {
+            prop_assert!(index.remove(filter, 1).is_some());
+        }
+        prop_assert_eq!(index.memory_bytes(), empty);
     }
 
     #[test]

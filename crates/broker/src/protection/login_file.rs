@@ -180,25 +180,29 @@ mod tests {
         let place = Place::new("restart");
         let settings = LoginsConfig::default();
         let (keeper, logins) = place.start();
-        logins.succeeded(&attempt("jo"), &settings);
+        logins.succeeded(&attempt("josephine"), &settings);
         keeper.stop();
         let file = place.0.join(NAME);
         let bytes = fs::read(&file).unwrap();
-        for name in ["jo", "meter-7", "192.0.2.7"] {
+        for name in ["josephine", "meter-7", "192.0.2.7"] {
             let found = bytes
                 .windows(name.len())
                 .any(|part| part == name.as_bytes());
             assert!(!found, "{name} is in the file");
         }
         let (keeper, logins) = place.start();
-        assert!(logins.is_known(&attempt("jo")));
+        assert!(logins.is_known(&attempt("josephine")));
         assert!(!logins.is_known(&attempt("jim")));
         // Others who guess from there keep it out no more than before.
         for _ in 0..100 {
             logins.failed(&attempt("jim"), &settings, Time::from_millis(1000));
         }
         let now = Time::from_millis(2000);
-        assert!(logins.may_try(&attempt("jo"), &settings, now).is_ok());
+        assert!(
+            logins
+                .may_try(&attempt("josephine"), &settings, now)
+                .is_ok()
+        );
         assert!(logins.may_try(&attempt("jim"), &settings, now).is_err());
         keeper.stop();
         assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was new");

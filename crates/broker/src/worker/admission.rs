@@ -282,8 +282,7 @@ impl Worker {
         (handshake, user): (&Handshake, Option<&str>),
         violation: &Violation,
     ) {
-        let out = &mut self.local.connections[key as usize].out;
-        handshake.refuse(violation, out);
+        handshake.refuse(violation, self.local.output(key));
         let applicant = Applicant {
             client_id: Some(handshake.client_id()),
             user,

@@ -12,13 +12,15 @@ use super::Worker;
 
 /// Units after which the clock is looked at: about 50 µs.
 const LOOK_UNITS: u64 = 256;
-/// Longest time for one connection, the mail, the timers or the rounds in a turn. Some of them together stay below 20 ms.
-const PORTION_TIME: Duration = Duration::from_millis(4);
+/// Longest time for one connection, the mail, the timers or the rounds in a turn. What a client sends waits for two turns
+/// at most, of which two parts are long at a time, so that it is answered within 20 ms.
+const PORTION_TIME: Duration = Duration::from_millis(3);
 /// Longest time in which a turn reads connections.
-const READING_TIME: Duration = Duration::from_millis(8);
+const READING_TIME: Duration = Duration::from_millis(5);
+/// What a connection has of it when others have used it up.
+const PORTION_TIME_MIN: Duration = Duration::from_millis(1);
 /// Bytes that a turn writes: about 4 ms of plain output, and 10 ms with TLS.
 const WRITE_BYTES: usize = 16 * 1024 * 1024;
-
 /// Units of a filter that is subscribed or given up, or checked against other rules.
 pub(crate) const FILTER_UNITS: u64 = 32;
 /// Units of a topic whose route is not remembered.
@@ -27,6 +29,8 @@ pub(crate) const ROUTE_UNITS: u64 = 16;
 pub(super) const READ_UNITS: u64 = 4;
 /// Bytes that come in and cost a unit: what takes them out of TLS takes that long.
 pub(super) const UNIT_BYTES: u64 = 256;
+/// Bytes of payload that go out and cost a unit: what the system takes to send them when it has to make room.
+pub(super) const OUT_UNIT_BYTES: usize = 64;
 /// Units of a step of a handshake, of TLS for one: half a millisecond of cryptography.
 pub(super) const HANDSHAKE_UNITS: u64 = 4096;
 /// Units of the end of a connection, most of which are the system's.
@@ -78,6 +82,12 @@ impl Share {
         let time_end = *self.time_end.get_or_insert(now + time);
         self.is_over |= work >= self.units_end || now >= time_end;
     }
+
+    /// Time that is left.
+    fn time_left(&self, now: Duration) -> Duration {
+        self.time_end
+            .map_or(Duration::MAX, |end| end.saturating_sub(now))
+    }
 }
 
 /// The budget of the turn at hand.
@@ -87,6 +97,8 @@ pub(super) struct Budget {
     /// Work at which the clock is looked at next.
     look_at: u64,
     portion: Share,
+    /// The portion is one of a connection that is read.
+    is_portion_read: bool,
     reading: Share,
     /// Of publishers that were held back.
     going_on: Share,
@@ -106,7 +118,15 @@ impl Worker {
         let budget = &mut self.budget;
         let end = self.local.work + budget.limits.portion_units;
         budget.portion = Share::until(end);
+        budget.is_portion_read = false;
         budget.look_at = budget.look_at.min(end);
+    }
+
+    /// A connection begins its portion of what the turn reads.
+    #[inline]
+    pub(super) fn begin_read_portion(&mut self) {
+        self.begin_portion();
+        self.budget.is_portion_read = true;
     }
 
     /// Publishers that were held back go on; each has a portion of a connection, and all together one.
@@ -136,16 +156,64 @@ impl Worker {
     #[cold]
     fn look_at_clock(&mut self) -> bool {
         let (now, work) = (self.node.clock.elapsed(), self.local.work);
-        let budget = &mut self.budget;
-        budget.portion.look(work, now, PORTION_TIME);
-        budget.reading.look(work, now, READING_TIME);
-        budget.going_on.look(work, now, PORTION_TIME);
+        self.budget.look(work, now)
+    }
+}
+
+impl Budget {
+    /// True if the portion is used up.
+    fn look(&mut self, work: u64, now: Duration) -> bool {
+        self.reading.look(work, now, READING_TIME);
+        let portion_time = if self.is_portion_read {
+            let left = self.reading.time_left(now);
+            left.clamp(PORTION_TIME_MIN, PORTION_TIME)
+        } else {
+            PORTION_TIME
+        };
+        self.portion.look(work, now, portion_time);
+        self.going_on.look(work, now, PORTION_TIME);
         let next = work + LOOK_UNITS;
-        budget.look_at = if budget.portion.is_over {
+        self.look_at = if self.portion.is_over {
             work
         } else {
-            next.min(budget.portion.units_end)
+            next.min(self.portion.units_end)
         };
-        budget.portion.is_over
+        self.portion.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn portion(budget: &mut Budget, is_read: bool) {
+        budget.portion = Share::until(u64::MAX);
+        budget.is_portion_read = is_read;
+    }
+
+    #[test]
+    fn the_portion_of_a_read_ends_with_the_time_of_all_reads() {
+        let mut budget = Budget {
+            reading: Share::until(u64::MAX),
+            going_on: Share::until(u64::MAX),
+            ..Budget::default()
+        };
+        portion(&mut budget, true);
+        assert!(!budget.look(1, millis(0)) && !budget.look(1, millis(2)));
+        assert!(budget.look(1, millis(3)));
+        // One millisecond is left of the five.
+        portion(&mut budget, true);
+        assert!(!budget.look(1, millis(4)) && budget.look(1, millis(5)));
+        // None is, and yet who comes next does something.
+        portion(&mut budget, true);
+        assert!(!budget.look(1, millis(8)) && budget.look(1, millis(9)));
+        // What is not read has a portion of its own.
+        portion(&mut budget, false);
+        assert!(!budget.look(1, millis(9)) && !budget.look(1, millis(11)));
+        assert!(budget.look(1, millis(12)));
     }
 }

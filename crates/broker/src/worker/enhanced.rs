@@ -23,11 +23,11 @@ impl Worker {
         data: &[u8],
         exchange: Exchange,
     ) {
-        let connection = &mut self.local.connections[key as usize];
-        if let Err(violation) = handshake.challenge(data, &mut connection.out) {
+        if let Err(violation) = handshake.challenge(data, self.local.output(key)) {
             self.refuse_pending(key, (&handshake, claim.username()), &violation);
             return;
         }
+        let connection = &mut self.local.connections[key as usize];
         let partial = connection.partial.take();
         let serial = connection.serial;
         let deadline = self.local.now.plus(self.local.settings.connect_timeout);

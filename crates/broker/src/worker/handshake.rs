@@ -428,11 +428,7 @@ impl Worker {
 
     /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
     pub(super) fn refuse(&mut self, key: u32, connect: &Connect<'_>, violation: &Violation) {
-        refuse_connect(
-            connect,
-            violation,
-            &mut self.local.connections[key as usize].out,
-        );
+        refuse_connect(connect, violation, self.local.output(key));
         let applicant = Applicant {
             client_id: Some(connect.client_id),
             user: connect.username,
@@ -465,8 +461,7 @@ impl Worker {
             {
                 self.local.row().add(Counter::Violations, 1);
                 let violation = error.into();
-                let out = &mut self.local.connections[key as usize].out;
-                refuse(version, &violation, out);
+                refuse(version, &violation, self.local.output(key));
                 self.refused(key, Applicant::default(), &violation);
             }
             _ => self.violated(key, error.into()),

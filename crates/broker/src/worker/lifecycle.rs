@@ -8,7 +8,7 @@ use thrum_protocol::{Time, Violation};
 
 use super::budget::CLOSING_UNITS;
 use super::local::AWAY;
-use super::{Client, Target, Worker};
+use super::{Client, Target, TimedSession, Worker};
 use crate::connection::{Closing, Connection, Phase};
 use crate::metrics::Counter;
 use crate::partial::Partial;
@@ -209,9 +209,10 @@ impl Worker {
     pub(super) fn close(&mut self, key: u32) {
         let connection = self.take_out(key);
         self.local.leave_gate(connection.gate);
-        let mut out = connection.out;
-        out.clear();
-        self.local.recycle(out);
+        if let Some(mut out) = connection.out {
+            out.clear();
+            self.local.recycle(out);
+        }
         self.local.row().add(Counter::ConnectionsClosed, 1);
         self.crowd_shrank();
     }
@@ -257,18 +258,25 @@ impl Worker {
             && deadline.min(soon) < client.armed
         {
             client.armed = deadline.min(soon);
-            let id = client.session.id();
-            self.timers
-                .insert(client.armed, Target::Session { slot, id });
+            let timed = TimedSession::new(slot, &client.session);
+            self.timers.insert(client.armed, Target::Session(timed));
         }
     }
 
-    pub(super) fn session_timer(&mut self, slot: u32, id: u64) {
+    pub(super) fn session_timer(&mut self, timed: TimedSession) {
+        if let Some(slot) = self.slot_of_timed(timed) {
+            self.session_due(slot);
+        }
+    }
+
+    /// What is due of a session, unless another timer is armed for it.
+    pub(super) fn session_due(&mut self, slot: u32) {
         let now = self.local.now;
-        if !self.is_session(slot, id) || now < self.local.clients[slot as usize].armed {
+        let client = &mut self.local.clients[slot as usize];
+        if now < client.armed {
             return;
         }
-        let client = &mut self.local.clients[slot as usize];
+        let id = client.session.id();
         client.armed = Time::from_millis(u64::MAX);
         let connection = client.connection_slot();
         match client.session.handle_timeout(now) {
@@ -323,8 +331,8 @@ impl Worker {
         let again = self.local.now.plus(grace);
         let client = &mut self.local.clients[slot as usize];
         client.armed = again;
-        let id = client.session.id();
-        self.timers.insert(again, Target::Session { slot, id });
+        let timed = TimedSession::new(slot, &client.session);
+        self.timers.insert(again, Target::Session(timed));
     }
 
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]

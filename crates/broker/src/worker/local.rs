@@ -6,11 +6,13 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use std::hash::BuildHasher;
+use thin_vec::ThinVec;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
 use thrum_protocol::{Outgoing, Output, Time};
 use thrum_routing::FilterId;
 use thrum_storage::Owner;
 
+use super::budget::OUT_UNIT_BYTES;
 use super::rooms::{OwnRoom, RoomNews};
 use crate::access::ClientAccess;
 use crate::connection::Connection;
@@ -29,6 +31,9 @@ const POOL_MAX: usize = 4096;
 /// A buffer that grew beyond this is given back to the system instead of the pool.
 const POOLED_BYTES_MAX: usize = 16 * 1024;
 
+/// Buffers that no connection has.
+type Pool = Vec<Box<Output>>;
+
 /// What a queued message takes beside its text.
 pub(super) const QUEUED_BYTES: usize = 200;
 
@@ -45,7 +50,7 @@ pub(crate) struct Client {
     pub(crate) subscription_bytes: u32,
     /// The earliest timer that is armed.
     pub(crate) armed: Time,
-    pub(crate) subscriptions: Vec<FilterId>,
+    pub(crate) subscriptions: ThinVec<FilterId>,
     /// What it may do; none if that is everything.
     pub(crate) access: Option<Box<ClientAccess>>,
     pub(crate) rare: Option<Box<Rare>>,
@@ -108,7 +113,7 @@ impl Client {
             connection: AWAY,
             subscription_bytes: 0,
             armed: Time::from_millis(u64::MAX),
-            subscriptions: Vec::new(),
+            subscriptions: ThinVec::new(),
             access: None,
             rare: None,
         }
@@ -224,7 +229,7 @@ pub(crate) struct Local {
     /// What other workers are to be told of the queues of sessions.
     pub(crate) room_news: RoomNews,
     pub(crate) memory: WorkerMemory,
-    pool: Vec<Output>,
+    pool: Pool,
     /// Takes what a session without connection would write, which is nothing.
     nowhere: Output,
     pub(crate) settings: Arc<Settings>,
@@ -351,24 +356,25 @@ impl Local {
             return (client, &mut self.nowhere);
         }
         let connection = &mut self.connections[client.connection as usize];
-        if connection.out.capacity() == 0
-            && let Some(buffer) = self.pool.pop()
-        {
-            connection.out = buffer;
-        }
-        (client, &mut connection.out)
+        (client, lend_buffer(connection, &mut self.pool))
+    }
+
+    /// The buffer that is sent to the other end of a connection.
+    pub(super) fn output(&mut self, connection: u32) -> &mut Output {
+        let connection = &mut self.connections[connection as usize];
+        lend_buffer(connection, &mut self.pool)
     }
 
     /// Notes that the connection has something to write, or gives its buffer back.
     #[inline]
     pub(crate) fn wrote(&mut self, connection: u32) {
         let entry = &mut self.connections[connection as usize];
-        if entry.out.is_empty() {
-            if entry.out.capacity() > 0 && !entry.dirty {
-                let buffer = std::mem::take(&mut entry.out);
-                self.recycle(buffer);
-            }
-        } else if !entry.dirty {
+        if entry.dirty {
+            return;
+        }
+        if let Some(buffer) = entry.take_spare() {
+            self.recycle(buffer);
+        } else if entry.out.is_some() {
             entry.dirty = true;
             self.dirty.push(connection);
         }
@@ -384,7 +390,7 @@ impl Local {
     }
 
     /// A buffer goes back to the pool.
-    pub(crate) fn recycle(&mut self, buffer: Output) {
+    pub(crate) fn recycle(&mut self, buffer: Box<Output>) {
         debug_assert!(
             buffer.is_empty(),
             "a buffer with output in it must not be reused"
@@ -419,7 +425,7 @@ impl Local {
         options: DeliveryOptions<'_>,
     ) -> Delivered {
         let now = self.now;
-        self.work += 1;
+        self.work += 1 + (outgoing.publication().payload.len() / OUT_UNIT_BYTES) as u64;
         if let Some(only) = self.only
             && !self.is_missing(slot, only, outgoing)
         {
@@ -534,6 +540,13 @@ impl Local {
     }
 }
 
+/// The buffer of a connection, one of the pool if it has none.
+#[inline]
+fn lend_buffer<'a>(connection: &'a mut Connection, pool: &mut Pool) -> &'a mut Output {
+    let out = &mut connection.out;
+    out.get_or_insert_with(|| pool.pop().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -541,12 +554,12 @@ mod tests {
     #[test]
     fn an_idle_client_stays_small() {
         assert!(
-            size_of::<Client>() <= 336,
+            size_of::<Client>() <= 256,
             "a client takes {} bytes",
             size_of::<Client>()
         );
         assert!(
-            size_of::<Connection>() <= 128,
+            size_of::<Connection>() <= 104,
             "a connection takes {} bytes",
             size_of::<Connection>()
         );

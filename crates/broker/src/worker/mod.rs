@@ -65,7 +65,7 @@ use mio::{Events, Poll, Token};
 use thrum_codec::ReasonCode;
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::GroupId;
+use thrum_protocol::server::{GroupId, Session};
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
@@ -86,7 +86,7 @@ use crate::route_cache::RouteCache;
 use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
-use crate::timer::TimerWheel;
+use crate::timer::{TimerWheel, lower_half};
 use budget::Budget;
 pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
 use client_lines::ClientLines;
@@ -124,7 +124,7 @@ const CLIENT_LOGS_PER_SECOND: u32 = 50;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// A session: keep alive, will delay, expiry.
-    Session { slot: u32, id: u64 },
+    Session(TimedSession),
     /// A connection that has to say CONNECT.
     Connection { key: u32, serial: u32 },
     /// A connection that ends and still has something to write, or to read.
@@ -136,7 +136,7 @@ pub(crate) enum Target {
     /// Accept again after the connect rate was reached.
     Accept,
     /// Ask the gatekeeper about a client again.
-    Refresh { slot: u32, id: u64 },
+    Refresh(TimedSession),
     /// Look after publishers that are held back.
     Held,
     /// Publish `$SYS`.
@@ -145,6 +145,23 @@ pub(crate) enum Target {
     House,
     /// Give memory back.
     Trim,
+}
+
+/// A session that a timer waits for: its slot, and as much of its number as tells it from an earlier one there. With all
+/// of the number each connection would have four bytes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimedSession {
+    slot: u32,
+    lower_half: u32,
+}
+
+impl TimedSession {
+    pub(crate) fn new(slot: u32, session: &Session) -> Self {
+        Self {
+            slot,
+            lower_half: lower_half(session.id()),
+        }
+    }
 }
 
 /// A thread of the data plane.
@@ -524,13 +541,13 @@ impl Worker {
 
     fn timer(&mut self, target: Target) {
         match target {
-            Target::Session { slot, id } => self.session_timer(slot, id),
+            Target::Session(timed) => self.session_timer(timed),
             Target::Connection { key, serial } => self.connection_timer(key, serial),
             Target::Drain { key, serial } => self.drain_timer(key, serial),
             Target::Pace { key, serial } => self.pace_over(key, serial),
             Target::Handshake { key, serial } => self.handshake_timer(key, serial),
             Target::Accept => self.accept_deferred_now(),
-            Target::Refresh { slot, id } => self.refresh_due(slot, id),
+            Target::Refresh(timed) => self.refresh_due(timed),
             Target::Sys => {
                 let interval = self.local.settings.sys_interval;
                 if !interval.is_zero() {
@@ -558,6 +575,12 @@ impl Worker {
                     .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
             }
         }
+    }
+
+    /// The slot of a session that a timer waited for, if that is still there.
+    fn slot_of_timed(&self, timed: TimedSession) -> Option<u32> {
+        let client = self.local.clients.get(timed.slot as usize)?;
+        (TimedSession::new(timed.slot, &client.session) == timed).then_some(timed.slot)
     }
 
     /// Whether a slot still holds the session of that number.

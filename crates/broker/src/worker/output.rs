@@ -159,8 +159,7 @@ impl Worker {
         let is_draining = connection.is_draining();
         match connection.write(&mut self.wire_buffer) {
             Ok(len) => {
-                if connection.out.is_empty() {
-                    let buffer = std::mem::take(&mut connection.out);
+                if let Some(buffer) = connection.take_spare() {
                     self.local.recycle(buffer);
                 }
                 self.local.row().add(Counter::Writes, 1);

@@ -243,7 +243,7 @@ impl Worker {
             return;
         }
         let has_packets = connection.reading.has_packets();
-        self.begin_portion();
+        self.begin_read_portion();
         if has_packets {
             self.metered(key, |worker| worker.input(key, &[]));
         }

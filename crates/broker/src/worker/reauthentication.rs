@@ -10,7 +10,7 @@ use thrum_codec::packet::Auth;
 use super::admission::is_of_client;
 use super::answers::AnswerTo;
 use super::lifecycle::{Ending, TIMER_MAX};
-use super::{Target, Worker};
+use super::{Target, TimedSession, Worker};
 use crate::access::ClientAccess;
 use crate::connection::Phase;
 use crate::metrics::Counter;
@@ -186,7 +186,7 @@ impl Worker {
     pub(super) fn refresh_in(&mut self, slot: u32, seconds: Option<u32>) {
         let Some(seconds) = seconds else { return };
         let client = &mut self.local.clients[slot as usize];
-        let id = client.session.id();
+        let timed = TimedSession::new(slot, &client.session);
         let at = self
             .local
             .now
@@ -195,19 +195,21 @@ impl Worker {
             access.refresh_secs = Some(seconds);
             access.refresh_at = Some(at);
             let soon = self.local.now.plus(TIMER_MAX);
-            self.timers
-                .insert(at.min(soon), Target::Refresh { slot, id });
+            self.timers.insert(at.min(soon), Target::Refresh(timed));
         }
     }
 
     /// It is time to ask again.
-    pub(super) fn refresh_due(&mut self, slot: u32, id: u64) {
-        let has_will = |worker: &Self| worker.local.clients[slot as usize].session.will().is_some();
-        if !self.is_session(slot, id) || !(self.is_connected(slot, id) || has_will(self)) {
+    pub(super) fn refresh_due(&mut self, timed: TimedSession) {
+        let Some(slot) = self.slot_of_timed(timed) else {
+            return;
+        };
+        let now = self.local.now;
+        let client = &mut self.local.clients[slot as usize];
+        if client.connection_slot().is_none() && client.session.will().is_none() {
             return;
         }
-        let now = self.local.now;
-        let access = self.local.clients[slot as usize].access.as_deref_mut();
+        let access = client.access.as_deref_mut();
         let Some(access) = access else { return };
         match access.refresh_at {
             Some(at) if at <= now => {
@@ -216,8 +218,7 @@ impl Worker {
             }
             Some(at) => {
                 let soon = now.plus(TIMER_MAX);
-                self.timers
-                    .insert(at.min(soon), Target::Refresh { slot, id });
+                self.timers.insert(at.min(soon), Target::Refresh(timed));
             }
             None => {}
         }

@@ -7,7 +7,7 @@ use thrum_codec::topic::TopicFilter;
 use thrum_protocol::server::{Session, Taken};
 use thrum_storage::{Owner, RecoveredSubscription};
 
-use super::{Client, Replay, Worker, Written};
+use super::{Client, Replay, TimedSession, Worker, Written};
 use crate::durable::{Journal, Origin, Part, Passed, Restored};
 use crate::interest::SessionRef;
 use crate::mailbox::PublishDelivery;
@@ -41,12 +41,15 @@ impl Worker {
         let now = self.local.now;
         let is_over = |client: &Client| client.session.next_deadline().is_some_and(|at| at <= now);
         let clients = self.local.clients.iter();
-        let over: Vec<(usize, u64)> = clients
+        let over: Vec<TimedSession> = clients
             .filter(|(_, client)| is_over(client))
-            .map(|(slot, client)| (slot, client.session.id()))
+            .filter_map(|(slot, client)| {
+                let slot = u32::try_from(slot).ok()?;
+                Some(TimedSession::new(slot, &client.session))
+            })
             .collect();
-        for (slot, id) in over {
-            self.session_timer(u32::try_from(slot).unwrap_or(u32::MAX), id);
+        for timed in over {
+            self.session_timer(timed);
             self.local.end_unit();
         }
     }

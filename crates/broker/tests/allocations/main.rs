@@ -152,9 +152,9 @@ fn messages_to_a_shared_group_allocate_only_the_copy_that_another_member_may_nee
 /// Clients whose memory is measured.
 const CLIENTS: i64 = 1_000;
 /// Bytes of a client that only stays connected.
-const IDLE_BYTES_MAX: i64 = 512;
+const IDLE_BYTES_MAX: i64 = 450;
 /// Bytes of a client with one subscription of its own.
-const SUBSCRIBED_BYTES_MAX: i64 = 820;
+const SUBSCRIBED_BYTES_MAX: i64 = 560;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const SYS_INTERVAL: Duration = Duration::from_millis(100);
 

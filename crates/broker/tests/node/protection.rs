@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thrum_access::{
-    Admission, Answer, Denial, Exchange, Gatekeeper, Identity, Login, Question, Reply,
-};
+use thrum_access::{Admission, Answer, Denial, Gatekeeper, Identity, Login, Reply};
 use thrum_broker::config::{Config, Rate, Transport};
 use thrum_broker::protection::{Ban, BanFile, Subject};
 use thrum_broker::{Access, Broker};
@@ -255,22 +253,6 @@ impl Gatekeeper for Doorkeeper {
                 detail: "the test says so".into(),
             })
         });
-    }
-
-    fn step(&self, _exchange: Exchange, _data: Vec<u8>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn refresh(&self, _identity: Arc<Identity>, reply: Reply<Answer>) {
-        reply(Answer::Unchanged);
-    }
-
-    fn has_authorizers(&self) -> bool {
-        false
-    }
-
-    fn authorize(&self, _question: Question, reply: Reply<Option<bool>>) {
-        reply(None);
     }
 }
 

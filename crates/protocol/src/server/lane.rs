@@ -1,29 +1,21 @@
 //! Waiting messages of one priority: first in, first out, those with `QoS` 0 apart so that they can make room.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 
 use thrum_codec::QoS;
 
 use super::held::Held;
-
-/// A ring doubles up to so many messages, and then grows by a quarter: where one message comes to a thousand queues that are
-/// alike, they all grow at that moment.
-const DOUBLES_UP_TO: usize = 32;
+use super::ring::Ring;
 
 /// First in, first out.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// `QoS` 1 and 2.
-    kept: VecDeque<Held>,
+    kept: Ring<Held>,
     /// How many of `kept` have left.
     left: u64,
     /// `QoS` 0, each behind so many that were ever in `kept`.
-    #[expect(
-        clippy::box_collection,
-        reason = "absent in most queues, so it is one pointer"
-    )]
-    fleeting: Option<Box<VecDeque<(u64, Held)>>>,
+    fleeting: Option<Box<Ring<(u64, Held)>>>,
 }
 
 impl Lane {
@@ -40,9 +32,10 @@ impl Lane {
     pub(super) fn push(&mut self, held: Held) {
         if held.qos == QoS::AtMostOnce {
             let before = self.left + self.kept.len() as u64;
-            push(self.fleeting.get_or_insert_default(), (before, held));
+            let fleeting = self.fleeting.get_or_insert_default();
+            fleeting.push_back((before, held));
         } else {
-            push(&mut self.kept, held);
+            self.kept.push_back(held);
         }
     }
 
@@ -59,7 +52,6 @@ impl Lane {
     pub(super) fn pop_kept(&mut self) -> Option<Held> {
         let held = self.kept.pop_front()?;
         self.left += 1;
-        give_back(&mut self.kept);
         Some(held)
     }
 
@@ -69,8 +61,6 @@ impl Lane {
         let (_, held) = fleeting.pop_front()?;
         if fleeting.is_empty() {
             self.fleeting = None;
-        } else {
-            give_back(fleeting);
         }
         Some(held)
     }
@@ -92,55 +82,5 @@ impl Lane {
 
     fn first_fleeting(&self) -> Option<&(u64, Held)> {
         self.fleeting.as_ref()?.front()
-    }
-}
-
-fn push<T>(ring: &mut VecDeque<T>, item: T) {
-    if ring.len() == ring.capacity() && ring.len() >= DOUBLES_UP_TO {
-        ring.reserve_exact(ring.len() / 4);
-    }
-    ring.push_back(item);
-}
-
-/// What leaves a ring is on its way to the client, and takes memory there: half of it free is given back.
-#[inline]
-fn give_back<T>(ring: &mut VecDeque<T>) {
-    let len = ring.len();
-    if len >= DOUBLES_UP_TO && len < ring.capacity() / 2 {
-        ring.shrink_to(len + len / 4);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_ring_grows_by_a_quarter() {
-        let mut ring = VecDeque::new();
-        for number in 0..10_000 {
-            push(&mut ring, number);
-            let (len, capacity) = (ring.len(), ring.capacity());
-            assert!(
-                len < 64 || capacity <= len + len / 4,
-                "{capacity} for {len}"
-            );
-        }
-        assert!(ring.iter().eq(&(0..10_000).collect::<VecDeque<_>>()));
-    }
-
-    #[test]
-    fn a_long_ring_that_empties_gives_memory_back() {
-        let mut ring: VecDeque<_> = (0..10_000).collect();
-        for left in (DOUBLES_UP_TO..10_000).rev() {
-            assert_eq!(ring.pop_front(), Some(9_999 - left));
-            give_back(&mut ring);
-            assert_eq!(ring.len(), left);
-            assert!(
-                ring.capacity() <= 2 * left + 1,
-                "{} for {left}",
-                ring.capacity()
-            );
-        }
     }
 }

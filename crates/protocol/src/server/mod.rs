@@ -27,6 +27,7 @@ mod queue;
 mod rare;
 mod received;
 mod restore;
+mod ring;
 mod session;
 mod topic_aliases;
 mod traffic;

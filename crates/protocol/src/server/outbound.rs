@@ -94,7 +94,8 @@ impl Session {
 
     /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
     pub(super) fn redeliver(&mut self, now: Time, out: &mut Output) {
-        self.inflight.begin_connection();
+        let window_bytes_max = self.limits.inflight_bytes_max;
+        self.inflight.begin_connection(window_bytes_max);
         // PUBREL is no part of the window: a client may get all of them at once. [MQTT-3.3.4-10]
         for packet_id in self.inflight.released() {
             let ack = Ack {
@@ -126,8 +127,7 @@ impl Session {
     /// As many messages, or as many bytes of them, are on their way as may be.
     #[inline]
     fn is_window_full(&self) -> bool {
-        self.inflight.window_used() >= usize::from(self.window)
-            || self.inflight.window_bytes() >= self.limits.inflight_bytes_max
+        self.inflight.window_used() >= usize::from(self.window) || self.inflight.is_out_of_bytes()
     }
 
     /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
@@ -135,7 +135,7 @@ impl Session {
         if !self.may_send() || !self.queue.is_empty() || !self.has_window() {
             return 0;
         }
-        if self.limits.inflight_bytes_max != u32::MAX {
+        if self.inflight.counts_bytes() {
             // The next one may use up the bytes.
             return 1;
         }
@@ -192,6 +192,7 @@ impl Session {
         }
     }
 
+    #[inline(never)]
     fn deliver_now(
         &mut self,
         outgoing: &mut Outgoing<'_>,
@@ -332,7 +333,7 @@ impl Session {
             || self.is_persistent()
             || self.is_durable()
             // Its bytes are counted for as long as it is kept.
-            || self.limits.inflight_bytes_max != u32::MAX
+            || self.inflight.counts_bytes()
     }
 
     /// A message that the session keeps from here on.

@@ -70,38 +70,43 @@ impl InboundAliases {
     }
 }
 
-/// Aliases set towards the client: the first topics it is sent get one each.
+/// Aliases set towards the client: the first topics it is sent get one each. None while there may be none, as for most
+/// clients.
 #[derive(Debug, Default)]
-pub(super) struct OutboundAliases {
-    /// The lower one of what the client accepts and the server wants; 0 turns aliases off.
+pub(super) struct OutboundAliases(Option<Box<Outbound>>);
+
+#[derive(Debug)]
+struct Outbound {
+    /// The lower one of what the client accepts and the server wants.
     maximum: u16,
-    by_topic: Option<Box<HashMap<Box<str>, NonZeroU16>>>,
+    by_topic: HashMap<Box<str>, NonZeroU16>,
 }
 
 impl OutboundAliases {
+    /// Up to that many; 0 turns aliases off. [MQTT-3.1.2-27]
     pub(super) fn new(maximum: u16) -> Self {
-        Self {
-            maximum,
-            by_topic: None,
-        }
+        let outbound = || {
+            Box::new(Outbound {
+                maximum,
+                by_topic: HashMap::new(),
+            })
+        };
+        Self((maximum > 0).then(outbound))
     }
 
     /// The alias to send with this topic, and whether the client knows it already.
     pub(super) fn choose(&self, topic: &str) -> Option<(NonZeroU16, bool)> {
-        // [MQTT-3.1.2-27]
-        if self.maximum == 0 || topic.len() < TOPIC_BYTES_MIN {
+        let Outbound { maximum, by_topic } = self.0.as_deref()?;
+        if topic.len() < TOPIC_BYTES_MIN {
             return None;
         }
-        let Some(by_topic) = &self.by_topic else {
-            return Some((NonZeroU16::MIN, false));
-        };
         if let Some(alias) = by_topic.get(topic) {
             return Some((*alias, true));
         }
         // [MQTT-3.1.2-26] [MQTT-3.3.2-8] [MQTT-3.3.2-11]
         u16::try_from(by_topic.len() + 1)
             .ok()
-            .filter(|next| *next <= self.maximum)
+            .filter(|next| next <= maximum)
             .and_then(NonZeroU16::new)
             .map(|alias| (alias, false))
     }
@@ -110,9 +115,9 @@ impl OutboundAliases {
     pub(super) fn sent(&mut self, topic: &str, chosen: Option<(NonZeroU16, bool)>, is_sent: bool) {
         if let Some((alias, false)) = chosen
             && is_sent
+            && let Some(outbound) = &mut self.0
         {
-            let by_topic = self.by_topic.get_or_insert_default();
-            by_topic.insert(topic.into(), alias);
+            outbound.by_topic.insert(topic.into(), alias);
         }
     }
 }

@@ -25,7 +25,8 @@ pub struct SentLater {
 /// Both together, without a gap between them.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
-    later_payload_bytes: u64,
+    /// Far from its end: they are taken whenever the session has written something.
+    later_payload_bytes: u32,
     later_messages: u32,
     pub(super) traffic: Traffic,
 }
@@ -47,14 +48,15 @@ impl Carried {
     pub(super) fn sent_later(&mut self, payload_bytes: usize) {
         self.sent(true);
         self.later_messages += 1;
-        self.later_payload_bytes += payload_bytes as u64;
+        let bytes = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
+        self.later_payload_bytes = self.later_payload_bytes.saturating_add(bytes);
     }
 
     /// Those that were not taken yet.
     pub(super) fn take_later(&mut self) -> SentLater {
         SentLater {
             messages: core::mem::take(&mut self.later_messages),
-            payload_bytes: core::mem::take(&mut self.later_payload_bytes),
+            payload_bytes: core::mem::take(&mut self.later_payload_bytes).into(),
         }
     }
 }

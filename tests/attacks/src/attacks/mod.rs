@@ -70,6 +70,11 @@ pub const ATTACKS: &[Attack] = &[
         queues::absent_sessions,
     ),
     attack(
+        "S4",
+        "140 kB for 1,200 sessions that are away",
+        queues::many_absent_sessions,
+    ),
+    attack(
         "S5",
         "messages with 8,192 subscription identifiers each",
         queues::identifiers,

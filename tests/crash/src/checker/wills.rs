@@ -109,7 +109,9 @@ impl Checker {
                 self.not_before(waiting.number, 0);
             }
         }
-        for number in discarded {
+        // While the disk fails, a client without a lasting session is let in though what it discarded cannot be written down.
+        let is_written = self.clock.faulty_since.is_none();
+        for number in discarded.into_iter().filter(|_| is_written) {
             self.will_is_forbidden(number, "the client had disconnected");
         }
     }

@@ -188,10 +188,8 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
     }
 }
 
-#[test]
-fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
-    let mut workers = workers_with(|_| ());
-    let mut client = upgraded(&mut workers[0]);
+/// Sends pings and reads no answer until the broker takes no more; the bytes that were sent.
+fn stuff(client: &mut UnixStream, worker: &mut Worker) -> usize {
     let pings = frame(PING, &[7; 100]).repeat(2000);
     let mut sent = 0;
     for _ in 0..200 {
@@ -199,8 +197,28 @@ fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
         while let Ok(len) = client.write(&pings[sent % pings.len()..]) {
             sent += len;
         }
-        workers[0].takes_a_turn();
+        worker.takes_a_turn();
     }
+    sent
+}
+
+/// While it waited, a broken connection was not read, and its will not published.
+#[test]
+fn what_the_layers_of_a_broken_connection_hold_is_thrown_away() {
+    let mut workers = workers_with(|_| ());
+    let mut client = upgraded(&mut workers[0]);
+    stuff(&mut client, &mut workers[0]);
+    let (_, connection) = workers[0].local.connections.iter_mut().next().unwrap();
+    assert!(connection.waiting() > 0);
+    connection.discard_output();
+    assert_eq!(connection.waiting(), 0);
+}
+
+#[test]
+fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
+    let mut workers = workers_with(|_| ());
+    let mut client = upgraded(&mut workers[0]);
+    let sent = stuff(&mut client, &mut workers[0]);
     let (_, connection) = workers[0].local.connections.iter().next().unwrap();
     let limit = workers[0].local.settings.output_bytes;
     assert!(connection.reading.has(PauseReason::Output));

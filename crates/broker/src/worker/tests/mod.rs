@@ -373,7 +373,7 @@ fn who_waits_for_the_gatekeeper_is_not_silent() {
         }
         worker.local.now = worker.local.now.plus(Duration::from_secs(100));
         worker.local.clients[slot as usize].armed = worker.local.now;
-        worker.session_timer(slot, id);
+        worker.session_due(slot);
         worker.is_connected(slot, id)
     };
     assert_eq!([wait(true), wait(true), wait(false)], [true, true, false]);

@@ -11,6 +11,7 @@ use thrum_codec::{PacketId, QoS};
 
 use super::held::Held;
 use super::journal::UNNOTED;
+use super::ring::Ring;
 use super::{Awaiting, Seq, Taken};
 
 /// Entries that stay allocated while nothing is inflight; a burst above it is given back.
@@ -49,22 +50,35 @@ impl Kept {
 }
 
 /// The window of unacknowledged messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inflight {
     entries: VecDeque<Entry>,
     /// What is kept of `entries`, place for place, if there is anything.
-    #[expect(
-        clippy::box_collection,
-        reason = "absent for most clients, so it is one pointer"
-    )]
-    kept: Option<Box<VecDeque<Kept>>>,
+    kept: Option<Box<Ring<Kept>>>,
     /// At most as many as there are packet identifiers, as all that is counted here.
     unanswered: u32,
     unsent: u32,
     /// No entry before this place is unsent.
     first_unsent: u32,
-    /// Payload of the messages that are kept, were sent on this connection and have not arrived yet.
-    window_bytes: u32,
+    /// Bytes of payload that may still be on their way to the client, less than 0 behind a message that was larger than
+    /// what was left; [`UNLIMITED`] while nothing is counted.
+    window_bytes_left: i32,
+}
+
+/// Bytes of payload are not limited, and not counted.
+const UNLIMITED: i32 = i32::MAX;
+
+impl Default for Inflight {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            kept: None,
+            unanswered: 0,
+            unsent: 0,
+            first_unsent: 0,
+            window_bytes_left: UNLIMITED,
+        }
+    }
 }
 
 /// Place of an entry; valid until the next [`Inflight::trim`].
@@ -81,10 +95,16 @@ impl Inflight {
         (self.unanswered - self.unsent) as usize
     }
 
-    /// Bytes of payload on their way, as far as messages are kept.
+    /// So many bytes of payload are on their way as may be.
     #[inline]
-    pub(super) fn window_bytes(&self) -> u32 {
-        self.window_bytes
+    pub(super) fn is_out_of_bytes(&self) -> bool {
+        self.window_bytes_left <= 0
+    }
+
+    /// Bytes of payload on their way are limited. They are counted for as long as their messages are kept.
+    #[inline]
+    pub(super) fn counts_bytes(&self) -> bool {
+        self.window_bytes_left != UNLIMITED
     }
 
     /// Messages that wait to be sent again.
@@ -103,7 +123,7 @@ impl Inflight {
     /// Adds a message that was sent, and keeps it to send it again.
     pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
         let awaiting = Awaiting::first(held.qos);
-        self.window_bytes = self.window_bytes.saturating_add(payload_bytes(&held));
+        self.take_bytes(&held);
         self.kept().push_back(Kept::Message(held));
         self.push_entry(packet_id, awaiting);
     }
@@ -154,7 +174,8 @@ impl Inflight {
         if self.awaiting(place) != Some(Awaiting::PubRec) {
             return UNNOTED;
         }
-        let seq = self.let_go(place);
+        let has_waited = self.mark_sent(place);
+        let seq = self.let_go(place, has_waited);
         if seq != UNNOTED {
             self.keep(place, Kept::Released(seq));
         }
@@ -167,13 +188,13 @@ impl Inflight {
 
     /// The exchange at that place is over; the caller trims afterwards. Returns its place in the journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
-        let seq = self.let_go(place);
-        if let Some(entry) = self.entries.get_mut(place)
-            && entry.awaiting.take().is_some()
-        {
-            self.unanswered -= 1;
-        }
-        seq
+        let Some(entry) = self.entries.get_mut(place) else {
+            return UNNOTED;
+        };
+        self.unanswered -= u32::from(entry.awaiting.take().is_some());
+        let has_waited = core::mem::take(&mut entry.unsent);
+        self.unsent -= u32::from(has_waited);
+        self.let_go(place, has_waited)
     }
 
     /// Drops answered entries from the front, and from between if they are many.
@@ -196,8 +217,9 @@ impl Inflight {
         }
     }
 
-    /// A new connection: everything but what awaits PUBCOMP has to be sent again.
-    pub(super) fn begin_connection(&mut self) {
+    /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so many bytes of payload on
+    /// their way at once. 2^31 - 1 and more are no limit.
+    pub(super) fn begin_connection(&mut self, window_bytes_max: u32) {
         for place in 0..self.entries.len() {
             // Without the message there is nothing to send again: it belonged to a session that was to end.
             if is_publish(self.awaiting(place)) && self.held(place).is_none() {
@@ -207,7 +229,7 @@ impl Inflight {
         self.trim();
         self.unsent = 0;
         self.first_unsent = 0;
-        self.window_bytes = 0;
+        self.window_bytes_left = i32::try_from(window_bytes_max).unwrap_or(UNLIMITED);
         for entry in &mut self.entries {
             entry.unsent = is_publish(entry.awaiting);
             self.unsent += u32::from(entry.unsent);
@@ -237,7 +259,7 @@ impl Inflight {
     /// The message at that place was sent again.
     pub(super) fn put_back(&mut self, place: Place, message: Held) {
         self.mark_sent(place);
-        self.window_bytes = self.window_bytes.saturating_add(payload_bytes(&message));
+        self.take_bytes(&message);
         self.keep(place, Kept::Message(message));
     }
 
@@ -276,16 +298,28 @@ impl Inflight {
         self.unanswered += u32::from(awaiting.is_some());
     }
 
-    /// The client has the message at that place, or does not get it.
-    fn let_go(&mut self, place: Place) -> Seq {
-        let has_waited = self.mark_sent(place);
+    /// The client has the message at that place, or does not get it. Its bytes are no longer on their way, unless it has
+    /// waited to be sent again.
+    fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
+        if self.kept.is_none() {
+            return UNNOTED;
+        }
         let kept = self.take_kept(place);
-        if let Kept::Message(held) = &kept
+        if self.counts_bytes()
+            && let Kept::Message(held) = &kept
             && !has_waited
         {
-            self.window_bytes = self.window_bytes.saturating_sub(payload_bytes(held));
+            let left = self.window_bytes_left.saturating_add(payload_bytes(held));
+            self.window_bytes_left = left.min(UNLIMITED - 1);
         }
         kept.seq()
+    }
+
+    /// A message is on its way.
+    fn take_bytes(&mut self, held: &Held) {
+        if self.counts_bytes() {
+            self.window_bytes_left = self.window_bytes_left.saturating_sub(payload_bytes(held));
+        }
     }
 
     /// Whether the message at that place waited to be sent again until now.
@@ -326,7 +360,7 @@ impl Inflight {
     }
 
     /// The list of what is kept, as long as `entries`.
-    fn kept(&mut self) -> &mut VecDeque<Kept> {
+    fn kept(&mut self) -> &mut Ring<Kept> {
         let len = self.entries.len();
         self.kept.get_or_insert_with(|| {
             let nothing = core::iter::repeat_with(|| Kept::Nothing);
@@ -352,8 +386,8 @@ impl Inflight {
     }
 }
 
-fn payload_bytes(held: &Held) -> u32 {
-    u32::try_from(held.message.payload().len()).unwrap_or(u32::MAX)
+fn payload_bytes(held: &Held) -> i32 {
+    i32::try_from(held.message.payload().len()).unwrap_or(i32::MAX)
 }
 
 fn is_publish(awaiting: Option<Awaiting>) -> bool {

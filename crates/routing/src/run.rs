@@ -1,0 +1,58 @@
+//! The levels of a filter as numbers, several in a row.
+
+use alloc::boxed::Box;
+
+use crate::levels::LevelId;
+use crate::slab::Slab;
+
+/// A level of a filter: its text, or nothing for `+`.
+pub(crate) type Step = Option<LevelId>;
+
+#[derive(Debug)]
+enum ShortRun {
+    Two([Step; 2]),
+    Three([Step; 3]),
+}
+
+/// Rows of two steps and more. Most are short; those have no allocation of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    short: Slab<ShortRun>,
+    long: Slab<Box<[Step]>>,
+}
+
+impl Runs {
+    /// Returns the number of the row, which is below 2^31.
+    pub(crate) fn insert(&mut self, steps: &[Step]) -> u32 {
+        let short = match *steps {
+            [first, second] => ShortRun::Two([first, second]),
+            [first, second, third] => ShortRun::Three([first, second, third]),
+            _ => return self.long.insert(steps.into()) << 1 | 1,
+        };
+        self.short.insert(short) << 1
+    }
+
+    pub(crate) fn steps(&self, number: u32) -> &[Step] {
+        if number & 1 == 1 {
+            return &self.long[number >> 1];
+        }
+        match &self.short[number >> 1] {
+            ShortRun::Two(steps) => steps,
+            ShortRun::Three(steps) => steps,
+        }
+    }
+
+    /// The number is used again afterwards.
+    pub(crate) fn remove(&mut self, number: u32) {
+        if number & 1 == 1 {
+            self.long.remove(number >> 1);
+        } else {
+            self.short.remove(number >> 1);
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let heap: usize = self.long.iter().map(|steps| size_of_val(&**steps)).sum();
+        heap + self.short.memory_bytes() + self.long.memory_bytes()
+    }
+}
