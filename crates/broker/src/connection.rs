@@ -128,6 +128,8 @@ pub(crate) struct Connection {
     pub(crate) dirty: bool,
     /// Its output of this turn rests on changes of this turn.
     pub(crate) depends: bool,
+    /// The CONNACK of its session has been given free: it is written, or will be.
+    is_welcomed: bool,
     /// The poll reports when the socket has room; only needed once it had none.
     pub(crate) watches_output: bool,
     /// The socket took less than was offered; wait for it to become writable.
@@ -161,6 +163,7 @@ impl Connection {
             version: Version::V311,
             dirty: false,
             depends: false,
+            is_welcomed: false,
             watches_output: false,
             blocked: false,
             congested: false,
@@ -247,6 +250,7 @@ impl Connection {
         let mut written = 0;
         self.blocked = false;
         self.join_held();
+        self.is_welcomed |= self.held.is_none();
         let mut nothing = Output::new();
         let out = match (&mut self.held, &mut self.out) {
             (Some(held), _) => &mut held.ready,
@@ -338,13 +342,23 @@ impl Connection {
     /// What turns up to this one produced may be written.
     pub(crate) fn release(&mut self, turn: u64) {
         if let Some(held) = &mut self.held {
-            held.release(turn);
+            self.is_welcomed |= held.release(turn);
         }
     }
 
-    /// Throws away what may not be written yet, since the connection ends. What is left ends with a whole packet, of which
-    /// the socket may have taken a part.
-    pub(crate) fn drop_held(&mut self) {
+    /// It belongs to a session from now on, whose CONNACK is in the output of this turn.
+    pub(crate) fn establish(&mut self, session: u32) {
+        self.phase = Phase::Established {
+            session,
+            exchange: None,
+        };
+        self.is_welcomed = false;
+    }
+
+    /// Throws away what may not be written yet, since the connection ends; true if the CONNACK was among it. What is left
+    /// ends with a whole packet, of which the socket may have taken a part.
+    pub(crate) fn drop_held(&mut self) -> bool {
+        let is_any = self.depends || self.held.is_some();
         let depends = std::mem::take(&mut self.depends);
         if let Some(held) = self.held.take() {
             self.out = Some(Box::new(held.ready));
@@ -352,6 +366,7 @@ impl Connection {
         } else if depends {
             drop(self.take_new());
         }
+        is_any && !self.is_welcomed
     }
 
     /// Nobody reads what waits for the socket, or for the disk.

@@ -31,14 +31,16 @@ impl HeldOutput {
         }
     }
 
-    /// What turns up to this one produced is safe.
-    pub(crate) fn release(&mut self, turn: u64) {
+    /// What turns up to this one produced is safe; true if something waited for that.
+    pub(crate) fn release(&mut self, turn: u64) -> bool {
+        let before = self.waiting.len();
         while self.waiting.front().is_some_and(|(held, _)| *held <= turn) {
             if let Some((_, out)) = self.waiting.pop_front() {
                 self.waiting_bytes -= out.len();
                 self.ready.append(out);
             }
         }
+        self.waiting.len() < before
     }
 
     /// Nothing waits any more.
@@ -77,10 +79,11 @@ mod tests {
         held.hold(3, output(2));
         held.queue_behind(output(4));
         assert_eq!(held.len(), 28);
-        held.release(2);
+        assert!(held.release(2));
         assert!(!held.is_free());
         assert_eq!((held.ready.len(), held.len()), (4, 28));
-        held.release(3);
+        assert!(!held.release(2));
+        assert!(held.release(3));
         assert!(held.is_free());
         assert_eq!((held.ready.len(), held.len()), (28, 28));
     }

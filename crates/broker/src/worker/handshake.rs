@@ -17,7 +17,7 @@ use super::lifecycle::Ending;
 use super::{Client, Worker};
 use crate::access::ClientAccess;
 use crate::config::Takeover;
-use crate::connection::{Closing, Connection, Phase};
+use crate::connection::{Closing, Connection};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
 use crate::session_counts::Holder;
@@ -283,10 +283,7 @@ impl Worker {
             self.local.insert(Client::new(session))
         });
         self.local.row().add(Counter::ClientsConnected, 1);
-        self.local.connections[key as usize].phase = Phase::Established {
-            session: slot,
-            exchange: None,
-        };
+        self.local.connections[key as usize].establish(slot);
         standing.may_do_the_same = self.local.clients[slot as usize].comes_with(key, access);
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());

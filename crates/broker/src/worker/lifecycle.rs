@@ -89,11 +89,16 @@ impl Worker {
         self.lost_because(key, ending, what);
     }
 
-    /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge.
+    /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge. One whose
+    /// CONNACK may not be written yet is refused.
     fn farewell(&mut self, key: u32, slot: u32, reason: ReasonCode, what: &str) {
-        self.local.connections[key as usize].drop_held();
+        let was_welcomed = !self.local.connections[key as usize].drop_held();
         let (client, out) = self.local.client_and_output(slot);
-        client.session.disconnect(reason, Some(what), out);
+        if was_welcomed {
+            client.session.disconnect(reason, Some(what), out);
+        } else {
+            client.session.refuse(reason, what, out);
+        }
     }
 
     /// A connection ends: its session is told, its socket closed.

@@ -13,7 +13,7 @@ use thrum_codec::packet::{
 use thrum_codec::properties::{SubscribeProperties, UserProperties, WillProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
 
-use super::budget::CLOSING_UNITS;
+use super::budget::{CLOSING_UNITS, OUT_UNIT_BYTES};
 use super::rounds::Errand;
 use super::tests::{
     bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
@@ -539,6 +539,23 @@ fn large_packets_that_come_in_count_by_their_bytes() {
     workers[0].takes_a_turn();
     let work = workers[0].local.work - before;
     assert!((250..300).contains(&work), "{work}");
+}
+
+#[test]
+fn large_packets_that_go_out_count_by_their_bytes() {
+    let mut workers = two_workers();
+    let _subscriber = subscriber(&mut workers, 0);
+    let mut publisher = client(&mut workers, "publisher");
+    let [small, large] = [1, 32_000].map(|len| {
+        let before = workers[0].local.work;
+        publisher.write_all(&publish(&vec![7; len])).unwrap();
+        workers[0].takes_a_turn();
+        workers[0].local.work - before
+    });
+    let coming_in = 32_000 / 256;
+    let going_out = 32_000 / OUT_UNIT_BYTES as u64;
+    let work = large - small - coming_in;
+    assert!((going_out - 50..going_out + 50).contains(&work), "{work}");
 }
 
 #[test]

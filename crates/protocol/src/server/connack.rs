@@ -13,24 +13,25 @@ use crate::{Limits, Output, Violation};
 /// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes, and a client
 /// is told nothing for the others. [`refuse_connect`] adds the reason in words.
 pub fn refuse(version: Version, violation: &Violation, out: &mut Output) {
-    let wordless = Violation::new(violation.reason, "");
-    append_refusal(version, &wordless, u32::MAX, out);
+    append_refusal(version, (violation.reason, ""), u32::MAX, out);
 }
 
 /// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the client has room for it.
 pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Output) {
     let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
-    append_refusal(connect.version, violation, bytes_max, out);
+    let refusal = (violation.reason, violation.what);
+    append_refusal(connect.version, refusal, bytes_max, out);
 }
 
 pub(super) fn append_refusal(
     version: Version,
-    violation: &Violation,
+    (reason, what): (ReasonCode, &str),
     bytes_max: u32,
     out: &mut Output,
 ) {
-    let reason = violation.reason;
     let reason = match version {
+        // DISCONNECT alone may say that the server is shutting down.
+        Version::V5 if reason == ReasonCode::ServerShuttingDown => ReasonCode::ServerUnavailable,
         // [MQTT-3.2.2-8]
         Version::V5 if reason.may_be_in(Carrier::ConnAck) && reason.is_error() => reason,
         Version::V5 => ReasonCode::UnspecifiedError,
@@ -45,7 +46,7 @@ pub(super) fn append_refusal(
         session_present: false,
         reason,
         properties: ConnAckProperties {
-            reason_string: Some(violation.what).filter(|what| !what.is_empty()),
+            reason_string: Some(what).filter(|what| !what.is_empty()),
             // [MQTT-3.2.2-20]
             ..ConnAckProperties::default()
         },

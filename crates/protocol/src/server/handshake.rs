@@ -167,7 +167,12 @@ impl Handshake {
 
     /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect). [MQTT-4.12.0-4]
     pub fn refuse(&self, violation: &Violation, out: &mut Output) {
-        append_refusal(self.version, violation, self.packet_bytes_max, out);
+        append_refusal(
+            self.version,
+            (violation.reason, violation.what),
+            self.packet_bytes_max,
+            out,
+        );
     }
 }
 

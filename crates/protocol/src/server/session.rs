@@ -280,6 +280,15 @@ impl Session {
         }
     }
 
+    /// The server ends a connection whose CONNACK was thrown away before it was sent: another CONNACK says why.
+    /// [MQTT-3.14.0-1]
+    pub fn refuse(&mut self, reason: ReasonCode, what: &str, out: &mut Output) {
+        if self.link == Link::Up {
+            self.link = Link::Closing;
+            connack::append_refusal(self.version, (reason, what), self.packet_bytes_max, out);
+        }
+    }
+
     /// The connection is gone, for whatever cause.
     pub fn connection_lost(&mut self, now: Time) -> Farewell {
         if !self.is_connected() {

@@ -11,6 +11,7 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
 use super::world::World;
+use crate::mailbox::Mail;
 use crate::worker::budget::TurnLimits;
 
 /// Numbers of messages with a large payload are multiples of this.
@@ -73,6 +74,7 @@ fn read(world: &mut World, link: &mut Link) -> (Vec<String>, bool) {
             packets.push(match packet {
                 Packet::Publish(publish) => format!("PUBLISH {} bytes", publish.payload.len()),
                 Packet::PubAck(_) => "PUBACK".to_owned(),
+                Packet::ConnAck(answer) => format!("CONNACK {:?}", answer.reason),
                 Packet::Disconnect(disconnect) => format!("DISCONNECT {:?}", disconnect.reason),
                 other => format!("{other:?}"),
             });
@@ -147,6 +149,44 @@ fn a_disconnect_comes_behind_whole_packets_while_output_waits_for_the_disk() {
     let taken_over = ReasonCode::SessionTakenOver;
     assert_eq!(*last, format!("DISCONNECT {taken_over:?}"));
     assert_eq!(before, vec!["PUBLISH 3004 bytes"; MANY as usize]);
+}
+
+/// A connection whose CONNACK waits for the disk, and its worker's next turn.
+fn read_unwelcomed(happen: impl FnOnce(&mut World)) -> Vec<String> {
+    let mut world = world(true);
+    world.end(SUBSCRIBER, Ending::Cut);
+    world.settle().unwrap();
+    world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
+    world.carry_all_up(SUBSCRIBER);
+    turns(&mut world);
+    let mut link = world.end(SUBSCRIBER, Ending::Cut).unwrap();
+    assert_eq!(read(&mut world, &mut link), (vec![], false));
+    happen(&mut world);
+    let (packets, has_ended) = read(&mut world, &mut link);
+    assert!(has_ended, "{packets:?}");
+    packets
+}
+
+// [MQTT-3.14.0-1]
+#[test]
+fn a_client_whose_connack_waits_for_the_disk_is_refused_when_another_takes_over() {
+    let packets = read_unwelcomed(|world| {
+        world.connect(SUBSCRIBER, Wish::lasting(EXPIRY_SECS_MAX));
+        world.carry_all_up(SUBSCRIBER);
+    });
+    let refused = ReasonCode::UnspecifiedError;
+    assert_eq!(packets, [format!("CONNACK {refused:?}")]);
+}
+
+// [MQTT-3.14.0-1]
+#[test]
+fn a_client_whose_connack_waits_for_the_disk_is_refused_when_the_node_stops() {
+    let packets = read_unwelcomed(|world| {
+        let worker = &world.machine.seats[0].worker;
+        worker.node.mailbox(worker.local.id).push(Mail::Stop);
+    });
+    let refused = ReasonCode::ServerUnavailable;
+    assert_eq!(packets, [format!("CONNACK {refused:?}")]);
 }
 
 #[test]

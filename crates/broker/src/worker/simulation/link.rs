@@ -20,6 +20,8 @@ pub(super) struct Link {
     wire: Vec<u8>,
     layer: Layer,
     input: Vec<u8>,
+    /// CONNACK has arrived.
+    is_answered: bool,
     fault: Option<Failure>,
 }
 
@@ -61,6 +63,7 @@ impl Link {
             wire,
             layer,
             input: Vec::new(),
+            is_answered: false,
             fault: None,
         }
     }
@@ -174,6 +177,12 @@ impl Link {
             at += frame.len;
             let packet = decode(frame, version)
                 .map_err(|error| format!("a packet that cannot be decoded: {error}"))?;
+            // [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.0-1]
+            let is_answer = matches!(packet, Packet::ConnAck(_));
+            if self.is_answered == is_answer {
+                return Err(format!("not the one CONNACK in front: {packet:?}"));
+            }
+            self.is_answered = true;
             handle(packet, &mut self.output)?;
         }
         self.input = input[at..].to_vec();

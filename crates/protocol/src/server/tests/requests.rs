@@ -266,6 +266,30 @@ fn the_servers_goodbye_is_its_last_packet() {
     peer.queued(QOS1, "later");
 }
 
+// [MQTT-3.14.0-1]
+#[test]
+fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
+    let mut out = Output::new();
+    let mut session = peer(Version::V5).session;
+    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    // Once.
+    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    session.disconnect(ReasonCode::ServerShuttingDown, Some("bye"), &mut out);
+    let out = out.to_vec();
+    let [Packet::ConnAck(refusal)] = packets(&out, Version::V5)[..] else {
+        panic!("one CONNACK expected");
+    };
+    // 0x8B may be in DISCONNECT only.
+    assert_eq!(refusal.reason, ReasonCode::ServerUnavailable);
+    assert_eq!(refusal.properties.reason_string, Some("bye"));
+    assert!(!refusal.session_present);
+
+    let mut out = Output::new();
+    let mut session = peer(Version::V311).session;
+    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    assert_eq!(out.to_vec(), [0x20, 2, 0, 3]);
+}
+
 #[test]
 fn a_goodbye_of_3x_is_silent() {
     for version in [Version::V31, Version::V311] {
