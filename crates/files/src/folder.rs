@@ -1,44 +1,47 @@
 //! A directory, opened once: what is in it is reached relative to it.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    Access, AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, PROC_SUPER_MAGIC,
-    RenameFlags, Stat, Uid, accessat, fchmod, fchown, flock, fstat, fstatfs, fstatvfs, ftruncate,
-    mkdirat, openat, readlinkat, renameat, renameat_with, stat, statat, unlinkat,
-};
-use rustix::io::Errno;
-use rustix::process::geteuid;
+use nix::NixPath;
+use nix::dir::{Dir, Type};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::sys::statvfs::fstatvfs;
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, geteuid, unlinkat};
+use rustix::fs::{RenameFlags, renameat_with};
 
 /// The owner reads and writes, nobody else does anything.
-const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+const FILE_MODE: u32 = 0o600;
 /// The same of a directory.
-const FOLDER_MODE: Mode = Mode::RWXU;
+const FOLDER_MODE: u32 = 0o700;
 /// What a file that is replaced keeps of its mode.
-const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+const PERMISSIONS: u32 = 0o777;
 /// Others than the owner may put files into a directory.
 const MODE_OF_OTHERS_WRITING: u32 = 0o022;
 /// Nothing is followed, waited for, or inherited by other programs.
-const CAREFULLY: OFlags = OFlags::NOFOLLOW
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NONBLOCK);
+const CAREFULLY: OFlag = OFlag::O_NOFOLLOW
+    .union(OFlag::O_CLOEXEC)
+    .union(OFlag::O_NONBLOCK);
+/// The user that may do everything.
+const ROOT: u32 = 0;
 /// Links that lead to one another: more than anybody needs.
 const LINKS_MAX: usize = 8;
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
 
 /// A directory that files are kept in.
 #[derive(Debug)]
 pub struct Folder {
     file: File,
     path: PathBuf,
-    owner: Uid,
-    group: Gid,
+    owner: u32,
+    group: u32,
     /// Nobody but its owner can have put anything into it.
     is_closed: bool,
 }
@@ -46,30 +49,30 @@ pub struct Folder {
 /// Whose a file is, and who may do what with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights {
-    owner: Uid,
-    group: Gid,
-    mode: Mode,
+    owner: u32,
+    group: u32,
+    mode: u32,
 }
 
 impl Rights {
     pub(crate) fn of(file: &File) -> io::Result<Self> {
-        let found = fstat(file)?;
+        let found = file.metadata()?;
         Ok(Self {
-            owner: Uid::from_raw(found.st_uid),
-            group: Gid::from_raw(found.st_gid),
-            mode: Mode::from_raw_mode(found.st_mode) & PERMISSIONS,
+            owner: found.uid(),
+            group: found.gid(),
+            mode: found.mode() & PERMISSIONS,
         })
     }
 
     /// Gives them to another file, which this process has made.
     pub(crate) fn give_to(self, file: &File) -> io::Result<()> {
-        let made = fstat(file)?;
-        let owner = (made.st_uid != self.owner.as_raw()).then_some(self.owner);
-        let group = (made.st_gid != self.group.as_raw()).then_some(self.group);
+        let made = file.metadata()?;
+        let owner = (made.uid() != self.owner).then_some(self.owner);
+        let group = (made.gid() != self.group).then_some(self.group);
         if owner.is_some() || group.is_some() {
             fchown(file, owner, group)?;
         }
-        Ok(fchmod(file, self.mode)?)
+        set_mode(file, self.mode)
     }
 }
 
@@ -84,7 +87,7 @@ impl Folder {
         } else {
             path
         };
-        Self::of(openat(CWD, path, FOLDER, Mode::empty())?, path)
+        Self::of(nix::fcntl::open(path, FOLDER, Mode::empty())?, path)
     }
 
     /// Opens the directory that a file is in.
@@ -114,11 +117,11 @@ impl Folder {
     /// There is none, it is a link, or it cannot be opened.
     pub fn inner(&self, name: &str) -> io::Result<Self> {
         let path = self.path.join(name);
-        let opened = openat(&self.file, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+        let opened = openat(&self.file, name, FOLDER | OFlag::O_NOFOLLOW, Mode::empty());
         // With both flags a link is said to be no directory.
         let opened = opened.map_err(|error| match error {
-            Errno::LOOP => is_linked_directory(&path),
-            Errno::NOTDIR if self.is_link(name) => is_linked_directory(&path),
+            Errno::ELOOP => is_linked_directory(&path),
+            Errno::ENOTDIR if self.is_link(name) => is_linked_directory(&path),
             other => other.into(),
         })?;
         Self::of(opened, &path)
@@ -129,26 +132,27 @@ impl Folder {
     /// # Errors
     /// As [`Folder::inner`]; it cannot be made.
     pub fn make(&self, name: &str) -> io::Result<Self> {
-        match mkdirat(&self.file, name, FOLDER_MODE) {
+        match mkdirat(&self.file, name, Mode::from_bits_truncate(FOLDER_MODE)) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return self.inner(name),
+            Err(Errno::EEXIST) => return self.inner(name),
             Err(error) => return Err(error.into()),
         }
         let made = self.inner(name)?;
-        fchmod(&made.file, FOLDER_MODE)?;
+        set_mode(&made.file, FOLDER_MODE)?;
         self.give(&made.file)?;
         self.sync()?;
         Self::of(made.file.into(), &made.path)
     }
 
     fn of(opened: OwnedFd, path: &Path) -> io::Result<Self> {
-        let found = fstat(&opened)?;
+        let file = File::from(opened);
+        let found = file.metadata()?;
         Ok(Self {
-            file: opened.into(),
+            file,
             path: path.to_owned(),
-            owner: Uid::from_raw(found.st_uid),
-            group: Gid::from_raw(found.st_gid),
-            is_closed: found.st_mode & MODE_OF_OTHERS_WRITING == 0,
+            owner: found.uid(),
+            group: found.gid(),
+            is_closed: found.mode() & MODE_OF_OTHERS_WRITING == 0,
         })
     }
 
@@ -162,7 +166,7 @@ impl Folder {
     /// # Errors
     /// The file system has no locks.
     pub fn lock(&self) -> io::Result<()> {
-        Ok(flock(&self.file, FlockOperation::LockExclusive)?)
+        self.file.lock()
     }
 
     /// Takes the lock of the directory, which ends with this; false if somebody else has it.
@@ -170,10 +174,10 @@ impl Folder {
     /// # Errors
     /// The file system has no locks.
     pub fn try_lock(&self) -> io::Result<bool> {
-        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+        match self.file.try_lock() {
             Ok(()) => Ok(true),
-            Err(Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
@@ -182,9 +186,9 @@ impl Folder {
     /// # Errors
     /// It was moved, removed or replaced.
     pub fn check_place(&self) -> io::Result<()> {
-        let there = stat(&self.path)?;
-        let ours = fstat(&self.file)?;
-        if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) {
+        let there = std::fs::metadata(&self.path)?;
+        let ours = self.file.metadata()?;
+        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
             return Ok(());
         }
         let path = self.path.display();
@@ -198,7 +202,7 @@ impl Folder {
     /// # Errors
     /// There is none, it is a link or no file, or it cannot be read.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
-        let (file, _) = self.open_file(name, OFlags::RDONLY)?;
+        let (file, _) = self.open_file(name, OFlag::O_RDONLY)?;
         Ok(file)
     }
 
@@ -207,7 +211,7 @@ impl Folder {
     /// # Errors
     /// As [`Folder::read`]; it is not the owner's.
     pub fn change(&self, name: &OsStr) -> io::Result<File> {
-        let (file, found) = self.open_file(name, OFlags::RDWR)?;
+        let (file, found) = self.open_file(name, OFlag::O_RDWR)?;
         self.check_owner(name, &found)?;
         Ok(file)
     }
@@ -238,7 +242,7 @@ impl Folder {
     /// As [`Folder::change_or_create`].
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let file = self.change_or_create(name)?;
-        ftruncate(&file, 0)?;
+        file.set_len(0)?;
         Ok(file)
     }
 
@@ -247,10 +251,11 @@ impl Folder {
     /// # Errors
     /// It is there, be it as a link; it cannot be made.
     pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFULLY;
-        let file = File::from(openat(&self.file, name, flags, FILE_MODE)?);
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | CAREFULLY;
+        let mode = Mode::from_bits_truncate(FILE_MODE);
+        let file = File::from(openat(&self.file, name, flags, mode)?);
         // Whatever the umask takes away.
-        fchmod(&file, FILE_MODE)?;
+        set_mode(&file, FILE_MODE)?;
         Ok(file)
     }
 
@@ -259,7 +264,7 @@ impl Folder {
     /// # Errors
     /// The file system refuses.
     pub fn give(&self, made: &File) -> io::Result<()> {
-        if geteuid().is_root() && !self.owner.is_root() {
+        if geteuid().is_root() && self.owner != ROOT {
             fchown(made, Some(self.owner), Some(self.group))?;
         }
         Ok(())
@@ -278,13 +283,9 @@ impl Folder {
     /// # Errors
     /// One is not there; the file system refuses, or cannot do that.
     pub fn exchange(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
-        Ok(renameat_with(
-            &self.file,
-            one,
-            &self.file,
-            other,
-            RenameFlags::EXCHANGE,
-        )?)
+        let flags = RenameFlags::EXCHANGE;
+        // nix has it with glibc alone.
+        Ok(renameat_with(&self.file, one, &self.file, other, flags)?)
     }
 
     /// Removes a file, or a link itself.
@@ -292,7 +293,7 @@ impl Folder {
     /// # Errors
     /// There is none; the file system refuses.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
-        Ok(unlinkat(&self.file, name, AtFlags::empty())?)
+        Ok(unlinkat(&self.file, name, UnlinkatFlags::NoRemoveDir)?)
     }
 
     /// Names of the files in it; links and directories are left out, and so is what is no text.
@@ -301,15 +302,17 @@ impl Folder {
     /// It cannot be read.
     pub fn file_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.file)? {
+        let flags = OFlag::O_RDONLY | FOLDER;
+        let mut opened = Dir::openat(&self.file, ".", flags, Mode::empty())?;
+        for entry in opened.iter() {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
             let is_file = match entry.file_type() {
                 // Some file systems do not tell.
-                FileType::Unknown => self.read(name.as_ref()).is_ok(),
-                kind => kind == FileType::RegularFile,
+                None => self.read(name.as_ref()).is_ok(),
+                Some(kind) => kind == Type::File,
             };
             if is_file {
                 names.push(name.to_owned());
@@ -331,11 +334,11 @@ impl Folder {
     /// # Errors
     /// They cannot.
     pub fn check_writable(&self) -> io::Result<()> {
-        if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
+        if fstatfs(&self.file)?.filesystem_type() == PROC_SUPER_MAGIC {
             return Err(io::Error::other("its file system takes no files"));
         }
-        let wanted = Access::WRITE_OK | Access::EXEC_OK;
-        Ok(accessat(&self.file, ".", wanted, AtFlags::empty())?)
+        let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
+        Ok(faccessat(&self.file, ".", wanted, AtFlags::empty())?)
     }
 
     /// Bytes that are free on its file system.
@@ -344,44 +347,47 @@ impl Folder {
     /// The file system does not tell.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let space = fstatvfs(&self.file)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+        Ok(space
+            .blocks_available()
+            .saturating_mul(space.fragment_size()))
     }
 
-    fn open_file(&self, name: &OsStr, flags: OFlags) -> io::Result<(File, Stat)> {
+    fn open_file(&self, name: &OsStr, flags: OFlag) -> io::Result<(File, Metadata)> {
         let opened = openat(&self.file, name, flags | CAREFULLY, Mode::empty());
         let opened = opened.map_err(|error| match error {
-            Errno::LOOP => is_link(&self.path.join(name)),
+            Errno::ELOOP => is_link(&self.path.join(name)),
             other => other.into(),
         })?;
-        let found = fstat(&opened)?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        let file = File::from(opened);
+        let found = file.metadata()?;
+        if !found.is_file() {
             let what = format!("{} is no file", self.path.join(name).display());
             return Err(io::Error::new(ErrorKind::InvalidInput, what));
         }
-        Ok((opened.into(), found))
+        Ok((file, found))
     }
 
     /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root can do no more to it
     /// than before, and what stands in a directory that nobody else may write to has its owner put there.
-    fn check_owner(&self, name: &OsStr, found: &Stat) -> io::Result<()> {
-        let owner = Uid::from_raw(found.st_uid);
-        let user = geteuid();
+    fn check_owner(&self, name: &OsStr, found: &Metadata) -> io::Result<()> {
+        let owner = found.uid();
+        let user = geteuid().as_raw();
         let is_ours = self.owner == user && self.is_closed;
-        if owner == self.owner || is_ours || (owner == user && !user.is_root()) {
+        if owner == self.owner || is_ours || (owner == user && user != ROOT) {
             return Ok(());
         }
         let shown = self.path.join(name);
         let shown = shown.display();
-        let (own, directory) = (owner.as_raw(), self.owner.as_raw());
+        let directory = self.owner;
         let what = if self.owner == user {
             let folder = self.path.display();
             format!(
-                "{shown} belongs to user {own}, and others may put files into its directory: if it is in its place, \
+                "{shown} belongs to user {owner}, and others may put files into its directory: if it is in its place, \
                  close the directory with chmod go-w {folder}"
             )
         } else {
             format!(
-                "{shown} belongs to user {own} and its directory to user {directory}: if it is in its place, \
+                "{shown} belongs to user {owner} and its directory to user {directory}: if it is in its place, \
                  give it to that user with chown --no-dereference {directory} {shown}"
             )
         };
@@ -390,29 +396,39 @@ impl Folder {
 
     /// Whether a file that is made under that name now can be read by root alone: it runs this, and the directory is its own.
     pub fn makes_for_root_alone(&self, name: &OsStr) -> bool {
-        let found = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
-        geteuid().is_root() && self.owner.is_root() && matches!(found, Err(Errno::NOENT))
+        let found = self.look(name);
+        geteuid().is_root() && self.owner == ROOT && matches!(found, Err(Errno::ENOENT))
     }
 
     fn is_link(&self, name: &str) -> bool {
-        let found = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
-        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+        let is_link =
+            |found: FileStat| found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits();
+        self.look(name).is_ok_and(is_link)
+    }
+
+    /// What is known of a name; no link is followed.
+    fn look<P: ?Sized + NixPath>(&self, name: &P) -> Result<FileStat, Errno> {
+        fstatat(&self.file, name, AtFlags::AT_SYMLINK_NOFOLLOW)
     }
 }
 
 /// What a link leads to, if it is one and nobody else can have laid it.
 fn own_link(path: &Path) -> Option<PathBuf> {
     let folder = Folder::around(path).ok()?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let link = openat(&folder.file, path.file_name()?, flags, Mode::empty()).ok()?;
-    let found = fstat(&link).ok()?;
-    let user = geteuid();
-    let is_own = folder.owner == user && Uid::from_raw(found.st_uid) == user;
-    if !is_own || FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+    let link = File::from(link);
+    let found = link.metadata().ok()?;
+    let user = geteuid().as_raw();
+    let is_own = folder.owner == user && found.uid() == user;
+    if !is_own || !found.is_symlink() {
         return None;
     }
-    let target = readlinkat(&link, "", Vec::new()).ok()?;
-    Some(PathBuf::from(OsString::from_vec(target.into_bytes())))
+    readlinkat(&link, "").ok().map(PathBuf::from)
+}
+
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 fn is_link(path: &Path) -> io::Error {

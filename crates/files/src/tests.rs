@@ -6,7 +6,8 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
+use nix::sys::stat::Mode;
+use nix::unistd::{geteuid, mkfifo};
 
 use super::Folder;
 
@@ -146,8 +147,7 @@ fn what_is_no_file_is_not_opened() {
     let place = Place::new("pipe");
     let folder = place.folder();
     let pipe = place.inside().join(NAME);
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
     // It would wait for somebody who writes.
     let error = folder.read(OsStr::new(NAME)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
