@@ -14,6 +14,7 @@ use thrum_codec::Version;
 use thrum_protocol::Output;
 
 use crate::durable::HeldOutput;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
@@ -39,7 +40,7 @@ pub(crate) enum Phase {
     Challenged(Option<Box<Pending>>),
     /// Belongs to the session in this slot.
     Established {
-        session: u32,
+        session: Slot,
         /// Its client was asked for a step of re-authentication.
         exchange: Option<Box<Exchange>>,
     },
@@ -59,28 +60,21 @@ pub(crate) enum Closing {
     Told,
 }
 
-/// A connection, and not another one in the same slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionRef {
-    pub(crate) key: u32,
-    pub(crate) serial: u32,
-}
-
 /// Bits of a serial number in the token of its connection: with all of them it could be that of a listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
-impl ConnectionRef {
+impl ConnectionId {
     /// What the poll calls it: the slot, and in the upper half the serial number, so that no event of an earlier
     /// connection is taken for one of this.
     #[inline]
     pub(crate) const fn token(self) -> Token {
-        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key as usize)
+        Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
     }
 
-    /// The slot in a token.
+    /// The place in a token; none in that of no connection.
     #[inline]
-    pub(crate) fn key_of(token: Token) -> u32 {
-        u32::try_from(token.0 & u32::MAX as usize).unwrap_or(u32::MAX)
+    pub(crate) fn key_of(token: Token) -> Option<ConnectionKey> {
+        ConnectionKey::new(token.0 & u32::MAX as usize)
     }
 }
 
@@ -174,8 +168,17 @@ impl Connection {
         }
     }
 
+    /// Its identity in the place of this key.
+    #[inline]
+    pub(crate) const fn id(&self, key: ConnectionKey) -> ConnectionId {
+        ConnectionId {
+            key,
+            serial: self.serial,
+        }
+    }
+
     /// The session of an established connection.
-    pub(crate) fn session(&self) -> Option<u32> {
+    pub(crate) fn session(&self) -> Option<Slot> {
         match self.phase {
             Phase::Established { session, .. } => Some(session),
             Phase::Proxy
@@ -347,7 +350,7 @@ impl Connection {
     }
 
     /// It belongs to a session from now on, whose CONNACK is in the output of this turn.
-    pub(crate) fn establish(&mut self, session: u32) {
+    pub(crate) fn establish(&mut self, session: Slot) {
         self.phase = Phase::Established {
             session,
             exchange: None,

@@ -9,8 +9,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::extension::Access;
 use crate::mailbox::Mail;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::settings::Settings;
+use crate::workers::WorkerId;
 
 /// What is in force, and the way to change it.
 #[derive(Debug)]

@@ -133,11 +133,12 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
+    use crate::workers::WorkerId;
     use thrum_codec::packet::SubscriptionOptions;
 
     use super::*;
+    use crate::ids::Slot;
     use crate::interest::SessionRef;
-    use crate::node::WorkerId;
     use crate::queue_room::QueueRoom;
 
     #[test]
@@ -145,7 +146,7 @@ mod tests {
         let mut groups = Groups::default();
         let session = SessionRef {
             worker: WorkerId::new(0),
-            slot: 0,
+            slot: Slot::FIRST,
             id: 1,
         };
         let numbers = ["a", "b", "c"].map(|filter| {

@@ -22,6 +22,7 @@ mod extension;
 mod file_stamp;
 mod groups;
 mod hashing;
+mod ids;
 mod interest;
 mod layered;
 mod listener;
@@ -48,8 +49,10 @@ mod subscribe;
 mod subscription_cost;
 mod sys_topics;
 mod system;
+mod table;
 mod timer;
 mod worker;
+mod workers;
 
 pub use check::{Checked, check};
 pub use config::Config;

@@ -15,18 +15,18 @@ use thrum_access::Certificate;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
-use crate::connection::ConnectionRef;
 use crate::durable::Origin;
+use crate::ids::ConnectionId;
 use crate::interest::SessionRef;
 use crate::layered::Layered;
 use crate::listener::Change;
-use crate::node::WorkerId;
 use crate::peer::Peer;
 use crate::protection::Changes;
 use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::worker::{Admitted, Answered, Decided, Heard, Inquiry};
+use crate::workers::WorkerId;
 
 /// What one worker asks of another.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) enum Mail {
     /// Say whether there is memory for a message.
     Inquiry(Inquiry),
     /// All have answered what this connection wants to publish.
-    Heard(ConnectionRef),
+    Heard(ConnectionId),
     /// Take over a connection, because the session lives with the receiver.
     Adopt(Box<Handover>),
     /// A connection that came in where no worker listens.

@@ -32,38 +32,10 @@ use crate::session_counts::SessionCounts;
 use crate::settings::Settings;
 use crate::storage::{self, StorageError};
 use crate::worker::{self, Worker};
-
-/// Most workers of a node: a route keeps them in one 64-bit set.
-pub(crate) const WORKERS_MAX: usize = 64;
+use crate::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
 
 /// How long a stop waits until all wills are with the workers of their subscribers: mostly some milliseconds.
 const WILLS_GRACE: Duration = Duration::from_secs(5);
-
-/// Number of a worker thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct WorkerId(u16);
-
-impl WorkerId {
-    pub(crate) const fn new(number: u16) -> Self {
-        Self(number)
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The worker that has a session: the number tells where it began, and with fewer workers than then where it goes on.
-    pub(crate) fn of_session(id: u64, workers: usize) -> Self {
-        let began = id % WORKERS_MAX as u64;
-        let worker = began % workers as u64;
-        Self(u16::try_from(worker).unwrap_or(0))
-    }
-
-    /// Its bit in a set of workers.
-    pub(crate) const fn bit(self) -> u64 {
-        1 << self.0
-    }
-}
 
 /// Shared by all workers.
 #[derive(Debug)]
@@ -79,7 +51,7 @@ pub(crate) struct Node {
     /// What is left of `limits.connect_rate`, for all workers and all listeners.
     pub(crate) connects: CachePadded<SharedBucket>,
     /// Set of the workers that let new connections wait, since they have too much to do.
-    deferring: AtomicU64,
+    deferring: SharedWorkerSet,
     /// Each on cache lines of its own.
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// On cache lines of its own, as it is written while others read.
@@ -112,7 +84,7 @@ impl Node {
             protection: Protection::default(),
             session_counts: SessionCounts::default(),
             connects: CachePadded::default(),
-            deferring: AtomicU64::new(0),
+            deferring: SharedWorkerSet::default(),
             mailboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             memory: CachePadded::new(NodeMemory::new()),
             holding: CachePadded::default(),
@@ -144,22 +116,18 @@ impl Node {
 
     /// The worker lets new connections wait from now on, or takes them again.
     pub(crate) fn set_defers_connections(&self, worker: WorkerId, defers: bool) {
-        if defers {
-            self.deferring.fetch_or(worker.bit(), Ordering::Relaxed);
-        } else {
-            self.deferring.fetch_and(!worker.bit(), Ordering::Relaxed);
-        }
+        self.deferring.put(worker, defers, Ordering::Relaxed);
     }
 
     /// The worker lets new connections wait.
     pub(crate) fn defers_connections(&self, worker: WorkerId) -> bool {
-        self.deferring.load(Ordering::Relaxed) & worker.bit() != 0
+        self.deferring.load(Ordering::Relaxed).contains(worker)
     }
 
     /// No worker takes new connections now.
     pub(crate) fn all_defer_connections(&self) -> bool {
         let deferring = self.deferring.load(Ordering::Relaxed);
-        deferring.count_ones() as usize == self.workers()
+        deferring.len() as usize == self.workers()
     }
 
     /// Sockets of clients, in their handshake or beyond it.
@@ -182,7 +150,7 @@ impl Node {
     /// Wakes a worker when what it waits for is on the disk.
     pub(crate) fn wake(self: &Arc<Self>, worker: usize) -> Wake {
         let node = Arc::clone(self);
-        let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+        let worker = WorkerId::new(worker);
         Box::new(move || node.mailbox(worker).wake())
     }
 
@@ -215,7 +183,7 @@ impl Node {
     /// The same mail for all workers.
     pub(crate) fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.workers() {
-            let worker = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
+            let worker = WorkerId::new(worker);
             self.mailbox(worker).push(mail());
         }
     }
@@ -287,7 +255,7 @@ impl Broker {
         // Nobody takes a turn before all have their sessions: what is due at once is for subscribers everywhere.
         let all_restored = Arc::new(Barrier::new(count + 1));
         for (number, poll) in polls.into_iter().enumerate() {
-            let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            let id = WorkerId::new(number);
             let (node, settings) = (Arc::clone(&broker.node), Arc::clone(&settings));
             let part = (!parts.is_empty()).then(|| parts.remove(0));
             let restored = Arc::clone(&all_restored);
@@ -315,7 +283,7 @@ impl Broker {
         };
         let mut polls = Vec::with_capacity(count);
         for number in 0..count {
-            let id = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            let id = WorkerId::new(number);
             let poll = Poll::new().map_err(StartError::System)?;
             let opened = self.node.open_mailbox(id, &poll, capacity);
             opened.map_err(StartError::System)?;
@@ -364,7 +332,7 @@ impl Broker {
     fn send_changes(&self, changes: Vec<Vec<Change>>) {
         self.node.gates.count_sent();
         for (number, changes) in changes.into_iter().enumerate() {
-            let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
+            let worker = WorkerId::new(number);
             self.node.mailbox(worker).push(Mail::Listen(changes));
         }
     }

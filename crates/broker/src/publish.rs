@@ -10,10 +10,10 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Message, Outgoing, Publication, Time};
 use thrum_routing::FilterId;
 
+use crate::ids::Slot;
 use crate::interest::Route;
 use crate::mailbox::{Mail, PublishDelivery};
 use crate::metrics::Counter;
-use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
 use crate::queue_room::{Promise, QueueRoom};
 use crate::retained::RetainedSource;
@@ -21,6 +21,7 @@ use crate::route_cache::Remembered;
 use crate::shared::Pool;
 use crate::subscribe::Subscriber;
 use crate::worker::{ROUTE_UNITS, Worker};
+use crate::workers::WorkerSet;
 
 /// What became of a message on this worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +100,7 @@ impl Cleared {
 /// A client that publishes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Publisher {
-    pub(crate) slot: u32,
+    pub(crate) slot: Slot,
     /// Its version and the quality of service have a way to say that a message is refused.
     pub(crate) can_be_told: bool,
 }
@@ -127,7 +128,7 @@ impl<'a> Source<'a> {
 /// One session that several filters matched, while they are merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Match {
-    slot: u32,
+    slot: Slot,
     qos: QoS,
     retain: bool,
     identifier: u32,
@@ -141,7 +142,7 @@ impl Worker {
     /// A PUBLISH of a client, up to its PUBACK or PUBREC.
     pub(crate) fn publish_from(
         &mut self,
-        slot: u32,
+        slot: Slot,
         publish: &Publish<'_>,
         alias: Option<&Rc<str>>,
         cleared: Cleared,
@@ -153,10 +154,7 @@ impl Worker {
         if publish.payload.len() > self.local.settings.session.payload_bytes_max as usize {
             return self.refuse_payload(slot, seen, publish);
         }
-        let mount = self.local.clients[slot as usize]
-            .session
-            .mount_point()
-            .cloned();
+        let mount = self.local.clients[slot].session.mount_point().cloned();
         let mut text = String::new();
         let topic = match &mount {
             None => seen,
@@ -165,7 +163,7 @@ impl Worker {
                 None => return self.refuse_publish(slot, publish),
             },
         };
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let came_at = cleared.came_at.unwrap_or(self.local.now);
         let publication = Publication {
             topic,
@@ -192,7 +190,7 @@ impl Worker {
         } else if self.is_disk_full() && self.needs_disk(&publication) {
             self.local.row().add(Counter::StorageRefused, 1);
             if self.is_v3(slot) && publish.qos != QoS::AtMostOnce {
-                let session = &mut self.local.clients[slot as usize].session;
+                let session = &mut self.local.clients[slot].session;
                 session.publish_withdrawn(publish.qos, publish.packet_id);
                 return Published::DiskFull;
             }
@@ -215,10 +213,10 @@ impl Worker {
     }
 
     /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if that is the policy.
-    fn refuse_publish(&mut self, slot: u32, publish: &Publish<'_>) -> Published {
+    fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>) -> Published {
         self.local.row().add(Counter::PublishReceived, 1);
         if self.local.settings.access.access.policy.disconnects_denied {
-            let session = &mut self.local.clients[slot as usize].session;
+            let session = &mut self.local.clients[slot].session;
             session.publish_withdrawn(publish.qos, publish.packet_id);
             return Published::Denied;
         }
@@ -229,13 +227,13 @@ impl Worker {
     /// A payload over `limits.max_payload`: the publisher is told if its version can tell. PUBACK and PUBREC know no
     /// "packet too large", and the limit is one that the owner of the broker has set.
     #[cold]
-    fn refuse_payload(&mut self, slot: u32, topic: &str, publish: &Publish<'_>) -> Published {
+    fn refuse_payload(&mut self, slot: Slot, topic: &str, publish: &Publish<'_>) -> Published {
         let row = self.local.row();
         row.add(Counter::PublishReceived, 1);
         row.add(Counter::LimitPayload, 1);
         if self.may_log() {
             tracing::info!(
-                client_id = self.local.clients[slot as usize].session.client_id(),
+                client_id = self.local.clients[slot].session.client_id(),
                 topic,
                 bytes = publish.payload.len(),
                 "message dropped: its payload is larger than limits.max_payload"
@@ -245,7 +243,7 @@ impl Worker {
         Published::Answered
     }
 
-    fn answer_publish(&mut self, slot: u32, publish: &Publish<'_>, outcome: ReasonCode) {
+    fn answer_publish(&mut self, slot: Slot, publish: &Publish<'_>, outcome: ReasonCode) {
         if publish.qos != QoS::AtMostOnce {
             let (client, out) = self.local.client_and_output(slot);
             client
@@ -255,8 +253,8 @@ impl Worker {
         }
     }
 
-    pub(crate) fn is_v3(&self, slot: u32) -> bool {
-        self.local.clients[slot as usize].session.version() != Version::V5
+    pub(crate) fn is_v3(&self, slot: Slot) -> bool {
+        self.local.clients[slot].session.version() != Version::V5
     }
 
     /// Routes a message that is borrowed from a read buffer. One that is to be retained and cannot be is refused as a whole
@@ -309,8 +307,8 @@ impl Worker {
             };
             reach.add(self.deliver_shared(to, outgoing, None, clearance));
         }
-        let others = entry.route.workers & !self.local.id.bit();
-        if others != 0 {
+        let others = entry.route.workers.without(self.local.id);
+        if !others.is_empty() {
             self.hand_over(&entry, outgoing, clearance, &mut reach);
         }
         self.routes.put(hash, entry);
@@ -473,12 +471,12 @@ impl Worker {
         reach: &mut Reach,
     ) {
         let route = &entry.route;
-        let others = route.workers & !self.local.id.bit();
+        let others = route.workers.without(self.local.id);
         let published = outgoing.publication().qos;
         let is_taken = reach.is_taken();
         let takers = self.takers(outgoing.publication());
-        let have_memory = takers.unwrap_or(u64::MAX);
-        if others & have_memory == 0 && !is_taken {
+        let have_memory = takers.unwrap_or(WorkerSet::ALL);
+        if (others & have_memory).is_empty() && !is_taken {
             self.refuse_for_memory(others, reach);
             return;
         }
@@ -486,10 +484,11 @@ impl Worker {
         if published != QoS::AtMostOnce && !route.nearly_full.is_empty() {
             self.take_promises(route, outgoing, (clearance, have_memory), &mut promises);
             let rooms = route.nearly_full.iter();
-            let uncertain = rooms.fold(0, |all, room| all | room.session.worker.bit());
+            let uncertain: WorkerSet = rooms.map(|room| room.session.worker).collect();
             // Who only has subscriptions with QoS 0 queues nothing.
-            let certain = others & (route.certain | !uncertain) & have_memory;
-            let is_certain = is_taken || certain != 0;
+            let certain =
+                (others & have_memory & route.certain) | ((others & have_memory) - uncertain);
+            let is_certain = is_taken || !certain.is_empty();
             if !is_certain && promises.is_empty() && self.refuse_for(route, reach) {
                 return;
             }
@@ -499,9 +498,9 @@ impl Worker {
         let must_take = match takers {
             Some(takers) if is_told => takers,
             None if is_told && self.local.memory.level < MemoryLevel::Short => others,
-            Some(_) | None => 0,
+            Some(_) | None => WorkerSet::NONE,
         };
-        reach.matched += others.count_ones();
+        reach.matched += others.len();
         self.send_to_others(entry, outgoing, must_take, promises);
     }
 
@@ -509,21 +508,18 @@ impl Worker {
         &mut self,
         entry: &Remembered,
         outgoing: &mut Outgoing<'_>,
-        must_take: u64,
+        must_take: WorkerSet,
         mut promises: Vec<Promise>,
     ) {
         let route = &entry.route;
-        let others = route.workers & !self.local.id.bit();
+        let others = route.workers.without(self.local.id);
         let published = *outgoing.publication();
         let is_kept = self.local.delivered_qos(published.qos, QoS::ExactlyOnce) != QoS::AtMostOnce;
         let heard = self.heard_by(published.publisher);
         self.heed(heard.as_ref(), others);
-        let mut rest = others;
-        while rest != 0 {
-            let worker = WorkerId::new(u16::try_from(rest.trailing_zeros()).unwrap_or(0));
-            rest &= rest - 1;
+        for worker in others {
             let message = Arc::clone(outgoing.message());
-            let is_durable = is_kept && worker.bit() & route.durable != 0;
+            let is_durable = is_kept && route.durable.contains(worker);
             let origin = is_durable
                 .then(|| self.place_to(worker, &message))
                 .flatten();
@@ -533,17 +529,17 @@ impl Worker {
                 origin,
                 promises: promises.extract_if(.., its_own).collect(),
                 generation: entry.node_version.generation(),
-                must_be_taken: worker.bit() & must_take != 0,
+                must_be_taken: must_take.contains(worker),
                 heard: heard.clone(),
             };
-            self.send(worker.index(), Mail::Publish(delivery));
+            self.send(worker, Mail::Publish(delivery));
         }
     }
 
     /// Nobody on these workers has memory for a message, and nobody else takes it.
     #[cold]
-    fn refuse_for_memory(&mut self, others: u64, reach: &mut Reach) {
-        let count = others.count_ones();
+    fn refuse_for_memory(&mut self, others: WorkerSet, reach: &mut Reach) {
+        let count = others.len();
         reach.matched += count;
         reach.refused += count;
         self.local
@@ -557,14 +553,13 @@ impl Worker {
         &mut self,
         route: &Route,
         outgoing: &mut Outgoing<'_>,
-        (clearance, have_memory): (Clearance, u64),
+        (clearance, have_memory): (Clearance, WorkerSet),
         promises: &mut Vec<Promise>,
     ) {
         let bytes = outgoing.message().bytes_len();
-        let here = self.local.id.bit();
+        let asked = have_memory.without(self.local.id);
         self.local.work += route.nearly_full.len() as u64;
-        let is_asked =
-            |room: &&Arc<QueueRoom>| room.session.worker.bit() & have_memory & !here != 0;
+        let is_asked = |room: &&Arc<QueueRoom>| asked.contains(room.session.worker);
         let elsewhere = || route.nearly_full.iter().filter(is_asked);
         for room in elsewhere().filter(|room| room.holds()) {
             promises.extend(match clearance {
@@ -592,7 +587,7 @@ impl Worker {
             reach.refused += 1;
             if room.refuse() {
                 let session = room.session;
-                self.send(session.worker.index(), Mail::Full(session));
+                self.send(session.worker, Mail::Full(session));
             }
         }
         are_any
@@ -638,9 +633,7 @@ impl crate::worker::Local {
             return None;
         }
         // [MQTT-3.8.3-3]
-        if options.no_local
-            && self.clients[subscriber.slot as usize].session.id() == published.publisher
-        {
+        if options.no_local && self.clients[subscriber.slot].session.id() == published.publisher {
             return None;
         }
         Some(Match {

@@ -14,8 +14,8 @@ use thrum_protocol::server::{GroupId, Session};
 
 use crate::interest::SessionRef;
 use crate::memory::SharedLevel;
-use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
+use crate::workers::WorkerId;
 
 /// A queue with fewer free places than this is nearly full whatever its limit: what others have under way to it without
 /// a promise fits in.

@@ -1,12 +1,11 @@
 //! Which worker owns the session of a client identifier.
 
+use crate::workers::WorkerId;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use hashbrown::HashMap;
-
-use crate::node::WorkerId;
 
 const SHARDS: usize = 64;
 

@@ -11,6 +11,7 @@ use thrum_protocol::server::DeliveryOptions;
 use thrum_protocol::{Message, Outgoing};
 use thrum_routing::Allowance;
 
+use crate::ids::Slot;
 use crate::protection::MemoryLevel;
 use crate::subscribe::Subscriber;
 use crate::worker::{Replay, Worker, Written};
@@ -32,7 +33,7 @@ pub(crate) struct ReplayTurn {
     /// Filters of a durable session whose replays the SUBSCRIBE at hand has begun.
     pub(crate) begun: Vec<Box<str>>,
     /// Slots and numbers of sessions, each once as its client notes that it waits.
-    waiting: VecDeque<(u32, u64)>,
+    waiting: VecDeque<(Slot, u64)>,
 }
 
 impl ReplayTurn {
@@ -61,19 +62,19 @@ impl Worker {
             && let Some((slot, id)) = self.replays.waiting.pop_front()
         {
             if self.is_session(slot, id) {
-                self.local.clients[slot as usize].rare_mut().replay_waits = false;
+                self.local.clients[slot].rare_mut().replay_waits = false;
                 self.replay(slot);
             }
         }
     }
 
     /// Goes on with the retained messages of new subscriptions, as far as the session takes them.
-    pub(crate) fn replay(&mut self, slot: u32) {
+    pub(crate) fn replay(&mut self, slot: Slot) {
         while let Some(room) = self.replay_room(slot) {
-            let rare = self.local.clients[slot as usize].rare_mut();
+            let rare = self.local.clients[slot].rare_mut();
             if self.replays.visits_left == 0 {
                 rare.replay_waits = true;
-                let id = self.local.clients[slot as usize].session.id();
+                let id = self.local.clients[slot].session.id();
                 self.replays.waiting.push_back((slot, id));
                 break;
             }
@@ -83,7 +84,7 @@ impl Worker {
             let end = self.replay_page(slot, &filter, &mut replay, room);
             if end != PageEnd::Replay {
                 replay.written = replay.written.outdated();
-                let rare = self.local.clients[slot as usize].rare_mut();
+                let rare = self.local.clients[slot].rare_mut();
                 rare.replays.insert(filter, replay);
             } else if replay.written != Written::Nothing {
                 self.write_owed(slot, &filter, None);
@@ -92,15 +93,15 @@ impl Worker {
                 break;
             }
         }
-        if self.local.clients[slot as usize].session.is_durable() {
+        if self.local.clients[slot].session.is_durable() {
             self.write_first_place(slot);
         }
-        self.local.clients[slot as usize].drop_unused();
+        self.local.clients[slot].drop_unused();
     }
 
     /// The replay that goes on next has stopped for now.
-    fn write_first_place(&mut self, slot: u32) {
-        let rare = self.local.clients[slot as usize].rare.as_deref();
+    fn write_first_place(&mut self, slot: Slot) {
+        let rare = self.local.clients[slot].rare.as_deref();
         let first = rare.and_then(|rare| rare.replays.first_key_value());
         if let Some(filter) = first.map(|(filter, _)| filter.clone()) {
             self.write_place(slot, &filter);
@@ -108,7 +109,7 @@ impl Worker {
     }
 
     /// Replays that a SUBSCRIBE has begun and that are not over are owed from now on, whatever happens to the node.
-    pub(crate) fn write_begun(&mut self, slot: u32) {
+    pub(crate) fn write_begun(&mut self, slot: Slot) {
         let mut begun = std::mem::take(&mut self.replays.begun);
         for filter in begun.drain(..) {
             self.write_place(slot, &filter);
@@ -117,8 +118,8 @@ impl Worker {
     }
 
     /// Writes down how far a replay has come, in one unit with what it has delivered.
-    fn write_place(&mut self, slot: u32, filter: &str) {
-        let rare = self.local.clients[slot as usize].rare.as_deref_mut();
+    fn write_place(&mut self, slot: Slot, filter: &str) {
+        let rare = self.local.clients[slot].rare.as_deref_mut();
         let replay = rare.and_then(|rare| rare.replays.get_mut(filter));
         let Some(replay) = replay.filter(|replay| replay.written != Written::Place) else {
             return;
@@ -129,9 +130,9 @@ impl Worker {
     }
 
     /// How many retained messages the session takes now; none if it has enough to do, is away or waits for its turn.
-    fn replay_room(&self, slot: u32) -> Option<usize> {
-        let client = &self.local.clients[slot as usize];
-        let connection = client.connection_slot()?;
+    fn replay_room(&self, slot: Slot) -> Option<usize> {
+        let client = &self.local.clients[slot];
+        let connection = client.connection?;
         let rare = client.rare.as_deref()?;
         let is_congested = self.local.connections[connection].congested;
         if rare.replays.is_empty() || rare.replay_waits || is_congested {
@@ -147,7 +148,7 @@ impl Worker {
     /// The next messages.
     fn replay_page(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: &str,
         replay: &mut Replay,
         room: usize,
@@ -199,15 +200,15 @@ impl Worker {
             .local
             .delivered_qos(message.qos(), subscriber.options.qos);
         let identifiers = usize::from(subscriber.identifier() != 0);
-        let session = &self.local.clients[slot as usize].session;
+        let session = &self.local.clients[slot].session;
         let lacks_memory = || {
             self.local.memory.level >= MemoryLevel::Short && self.local.lacks_memory_for(slot, qos)
         };
         session.has_room_for(message, qos, identifiers) && !lacks_memory()
     }
 
-    fn is_congested(&self, slot: u32) -> bool {
-        let connection = self.local.clients[slot as usize].connection_slot();
+    fn is_congested(&self, slot: Slot) -> bool {
+        let connection = self.local.clients[slot].connection;
         connection.is_some_and(|key| self.local.connections[key].congested)
     }
 
@@ -228,7 +229,7 @@ impl Worker {
         let mut frames = std::mem::take(&mut self.frames);
         // The message is let go of when it is replaced, maybe by another worker whose turn is on the disk before this one.
         let qos = self.local.delivered_qos(message.qos(), qos);
-        let is_durable = self.local.clients[slot as usize].session.is_durable();
+        let is_durable = self.local.clients[slot].session.is_durable();
         let is_written = is_durable && qos != QoS::AtMostOnce;
         let copy = is_written.then(|| Arc::new(message.copy_unstored()));
         let mut outgoing = Outgoing::from_message(copy.as_ref().unwrap_or(message), &mut frames);

@@ -162,11 +162,12 @@ fn slot(hash: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::workers::WorkerId;
     use thrum_routing::{Destination, Index};
 
     use super::*;
+    use crate::ids::Slot;
     use crate::interest::SessionRef;
-    use crate::node::WorkerId;
 
     #[derive(Clone, Copy, Debug)]
     struct Nobody;
@@ -244,7 +245,7 @@ mod tests {
     fn a_topic_counts_the_subscribers_whose_queues_are_nearly_full() {
         let session = SessionRef {
             worker: WorkerId::new(0),
-            slot: 0,
+            slot: Slot::FIRST,
             id: 1,
         };
         let room = Arc::new(QueueRoom::new(session, Arc::default()));

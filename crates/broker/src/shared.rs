@@ -13,6 +13,7 @@ use crate::mailbox::{Mail, SharedDelivery};
 use crate::metrics::Counter;
 use crate::publish::Clearance;
 use crate::worker::{Client, Worker};
+use crate::workers::WorkerSet;
 
 /// Members whose queues are looked at for one message, when that of the one whose turn it is has no room.
 pub(crate) const MEMBERS_SEEN_MAX: usize = 1024;
@@ -200,7 +201,7 @@ impl Worker {
         let is_promised = is_answered && member.room.is_nearly_full();
         let promise = is_promised.then(|| member.room.promise(message.bytes_len()));
         let heard = self.heard_by(published.publisher);
-        self.heed(heard.as_ref(), worker.bit());
+        self.heed(heard.as_ref(), WorkerSet::of(worker));
         let delivery = SharedDelivery {
             to: member.session,
             group,
@@ -212,7 +213,7 @@ impl Worker {
             promise,
             heard,
         };
-        self.send(worker.index(), Mail::Shared(delivery));
+        self.send(worker, Mail::Shared(delivery));
         Delivered::Queued
     }
 

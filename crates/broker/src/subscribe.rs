@@ -9,6 +9,7 @@ use thrum_protocol::Violation;
 use thrum_routing::{Destination, FilterId};
 
 use crate::access::Grant;
+use crate::ids::Slot;
 use crate::interest::{Member, SessionRef};
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
@@ -24,7 +25,7 @@ const SMALL_BYTES: u32 = 16 * 1024;
 /// A session's subscription as it stands in the worker's index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscriber {
-    pub(crate) slot: u32,
+    pub(crate) slot: Slot,
     /// Subscription identifier, 0 is none; it has 28 bits, and above them stands whether messages are checked.
     tag: u32,
     pub(crate) options: SubscriptionOptions,
@@ -56,7 +57,7 @@ impl Subscriber {
     const OR_ALLOWED: u32 = 1 << 30;
     const IDENTIFIER: u32 = (1 << 28) - 1;
 
-    const fn new(slot: u32, identifier: u32, options: SubscriptionOptions) -> Self {
+    const fn new(slot: Slot, identifier: u32, options: SubscriptionOptions) -> Self {
         Self {
             slot,
             tag: identifier & Self::IDENTIFIER,
@@ -134,23 +135,23 @@ impl Client {
 }
 
 impl Destination for Subscriber {
-    type Key = u32;
+    type Key = Slot;
 
-    fn key(&self) -> u32 {
+    fn key(&self) -> Slot {
         self.slot
     }
 }
 
 impl Worker {
     /// A SUBSCRIBE of a client, up to its SUBACK and the start of the replays.
-    pub(crate) fn subscribe_from(&mut self, slot: u32, subscribe: &Subscribe<'_>) {
+    pub(crate) fn subscribe_from(&mut self, slot: Slot, subscribe: &Subscribe<'_>) {
         let identifier = subscribe.properties.subscription_identifier.unwrap_or(0);
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         let mut in_part = false;
         // [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT3-3.8.4-4] [MQTT3-3.8.4-5]
         let filters_max = self.local.settings.packet_filters_max;
-        let access = self.local.clients[slot as usize].access.as_deref_mut();
+        let access = self.local.clients[slot].access.as_deref_mut();
         // None if everything is allowed.
         let mut by_rules = access
             .map_or_else(Vec::new, |access| std::mem::take(access.grants()))
@@ -181,14 +182,11 @@ impl Worker {
 
     fn subscribe(
         &mut self,
-        slot: u32,
+        slot: Slot,
         request: &SubscriptionRequest<'_>,
         (identifier, by_rules): (u32, Grant),
     ) -> Granted {
-        let mount = self.local.clients[slot as usize]
-            .session
-            .mount_point()
-            .cloned();
+        let mount = self.local.clients[slot].session.mount_point().cloned();
         let mut text = String::new();
         let filter = match &mount {
             None => request.filter,
@@ -216,7 +214,7 @@ impl Worker {
                 return ReasonCode::NotAuthorized.into();
             }
         };
-        if self.local.clients[slot as usize].session.is_bridge() {
+        if self.local.clients[slot].session.is_bridge() {
             options.no_local = !is_shared;
             options.retain_as_published = true;
         }
@@ -238,7 +236,7 @@ impl Worker {
     /// Whether a filter keeps to the limits; `whole` is it with the mount point.
     fn may_subscribe(
         &self,
-        slot: u32,
+        slot: Slot,
         filter: TopicFilter<'_>,
         whole: TopicFilter<'_>,
     ) -> Result<(), ReasonCode> {
@@ -260,7 +258,7 @@ impl Worker {
         if !limits.shared_available && filter.shared().is_some() {
             return Err(ReasonCode::SharedSubscriptionsNotSupported);
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         if let Some((limit, name)) = self.subscription_limit(client, whole)
             && !self.is_subscribed(slot, whole)
         {
@@ -299,9 +297,9 @@ impl Worker {
         }
     }
 
-    fn is_subscribed(&self, slot: u32, filter: TopicFilter<'_>) -> bool {
+    fn is_subscribed(&self, slot: Slot, filter: TopicFilter<'_>) -> bool {
         if let Some(shared) = filter.shared() {
-            let groups = self.local.clients[slot as usize].groups();
+            let groups = self.local.clients[slot].groups();
             let group = self.node.interest.find_group(shared);
             return group.is_some_and(|group| groups.contains(&group));
         }
@@ -311,7 +309,7 @@ impl Worker {
 
     fn index_filter(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: TopicFilter<'_>,
         (options, check): (SubscriptionOptions, Check),
         identifier: u32,
@@ -328,7 +326,7 @@ impl Worker {
             RetainHandling::SendIfNew => is_new,
             RetainHandling::Never => false,
         };
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let replays = client.rare.as_deref_mut().map(|rare| &mut rare.replays);
         if wanted {
             // One that is not at its end begins anew.
@@ -347,7 +345,7 @@ impl Worker {
     /// Enters a subscription in the index; true if the session did not have it.
     pub(crate) fn insert_filter(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: TopicFilter<'_>,
         options: SubscriptionOptions,
         identifier: u32,
@@ -368,7 +366,7 @@ impl Worker {
         self.subscription_changed(slot, inserted.filter, filter.as_str(), change);
         let is_new = inserted.replaced.is_none();
         if is_new {
-            let client = &mut self.local.clients[slot as usize];
+            let client = &mut self.local.clients[slot];
             if client.subscriptions.is_empty() {
                 // Most clients have one subscription: the first step of growth would be four.
                 client.subscriptions.reserve_exact(1);
@@ -384,7 +382,7 @@ impl Worker {
     }
 
     /// Each message of a subscription is checked from now on, or none is.
-    pub(crate) fn set_check(&mut self, slot: u32, filter: TopicFilter<'_>, check: Check) {
+    pub(crate) fn set_check(&mut self, slot: Slot, filter: TopicFilter<'_>, check: Check) {
         let found = self.index.find(filter.as_str());
         let subscriber = found.and_then(|id| self.index.destination(id, slot).copied());
         if let Some(subscriber) = subscriber {
@@ -393,7 +391,7 @@ impl Worker {
     }
 
     /// Whether each message of a subscription is checked.
-    pub(crate) fn check_of(&self, slot: u32, filter: TopicFilter<'_>) -> Check {
+    pub(crate) fn check_of(&self, slot: Slot, filter: TopicFilter<'_>) -> Check {
         let found = self.index.find(filter.as_str());
         let subscriber = found.and_then(|id| self.index.destination(id, slot));
         match subscriber.filter(|subscriber| subscriber.is_checked()) {
@@ -403,8 +401,8 @@ impl Worker {
     }
 
     /// What the session has subscribed to.
-    pub(crate) fn standing_subscriptions(&self, slot: u32) -> Vec<Standing> {
-        let client = &self.local.clients[slot as usize];
+    pub(crate) fn standing_subscriptions(&self, slot: Slot) -> Vec<Standing> {
+        let client = &self.local.clients[slot];
         let plain = client.subscriptions.iter().filter_map(|id| {
             let mut text = String::new();
             self.index.filter_text(*id, &mut text);
@@ -429,7 +427,7 @@ impl Worker {
     /// Shared subscriptions get no retained messages, as their members would each get a part.
     fn join(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: TopicFilter<'_>,
         options: SubscriptionOptions,
         identifier: u32,
@@ -437,7 +435,7 @@ impl Worker {
         let Some(shared) = filter.shared() else {
             return;
         };
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let session = SessionRef {
             worker: self.local.id,
             slot,
@@ -456,7 +454,7 @@ impl Worker {
             },
         );
         self.write_subscription(slot, filter, options, identifier.unwrap_or(0));
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         if !joined.existed {
             client.rare_mut().groups.push(joined.group);
             client.subscription_came(filter);
@@ -473,7 +471,7 @@ impl Worker {
     /// Before MQTT 5.0 an UNSUBACK says that all subscriptions have ended, and some have not.
     pub(crate) fn unsubscribe_from(
         &mut self,
-        slot: u32,
+        slot: Slot,
         unsubscribe: &Unsubscribe<'_>,
     ) -> Result<(), Violation> {
         let filters_max = self.local.settings.packet_filters_max;
@@ -489,10 +487,7 @@ impl Worker {
         let mut codes = std::mem::take(&mut self.code_scratch);
         codes.clear();
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
-        let mount = self.local.clients[slot as usize]
-            .session
-            .mount_point()
-            .cloned();
+        let mount = self.local.clients[slot].session.mount_point().cloned();
         let mut text = String::new();
         for filter in unsubscribe.filters.iter().take(filters_max) {
             let whole = match &mount {
@@ -517,13 +512,13 @@ impl Worker {
         Ok(())
     }
 
-    pub(crate) fn unsubscribe(&mut self, slot: u32, filter: TopicFilter<'_>) -> bool {
+    pub(crate) fn unsubscribe(&mut self, slot: Slot, filter: TopicFilter<'_>) -> bool {
         self.local.work += FILTER_UNITS;
         if let Some(shared) = filter.shared() {
             let Some(group) = self.node.interest.find_group(shared) else {
                 return false;
             };
-            let client = &mut self.local.clients[slot as usize];
+            let client = &mut self.local.clients[slot];
             let Some(rare) = client.rare.as_deref_mut() else {
                 return false;
             };
@@ -547,10 +542,10 @@ impl Worker {
             return false;
         }
         // [MQTT-3.10.4-2] [MQTT3-3.10.4-2]
-        let durable = self.local.clients[slot as usize].session.is_durable();
+        let durable = self.local.clients[slot].session.is_durable();
         self.unindex(slot, found, durable);
         self.write_unsubscribed(slot, filter);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         if let Some(at) = client.subscriptions.iter().position(|id| *id == found) {
             client.subscriptions.swap_remove(at);
             client.subscription_went(filter);
@@ -568,7 +563,7 @@ impl Worker {
         }
     }
 
-    fn unindex(&mut self, slot: u32, filter: FilterId, durable: bool) {
+    fn unindex(&mut self, slot: Slot, filter: FilterId, durable: bool) {
         let mut text = std::mem::take(&mut self.text_scratch);
         text.clear();
         self.index.filter_text(filter, &mut text);
@@ -592,7 +587,7 @@ impl Worker {
     }
 
     /// Every subscription of a session that ends; what its groups are owed goes to other members.
-    pub(crate) fn unsubscribe_all(&mut self, slot: u32, client: &mut Client) {
+    pub(crate) fn unsubscribe_all(&mut self, slot: Slot, client: &mut Client) {
         let durable = client.session.is_durable();
         for filter in std::mem::take(&mut client.subscriptions) {
             self.local.work += FILTER_UNITS;
@@ -612,8 +607,8 @@ impl Worker {
     }
 
     /// The session's groups learn that its connection came or went.
-    pub(crate) fn set_groups_online(&mut self, slot: u32, online: bool) {
-        let client = &self.local.clients[slot as usize];
+    pub(crate) fn set_groups_online(&mut self, slot: Slot, online: bool) {
+        let client = &self.local.clients[slot];
         for group in client.groups() {
             self.node
                 .interest

@@ -12,7 +12,7 @@ use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 use super::lanes::{self, Lane};
 use super::{MessageIds, Origin};
 use crate::interest::Interest;
-use crate::node::WorkerId;
+use crate::workers::WorkerId;
 
 /// Emptied lists of steps that are kept for the next sessions.
 const SPARE_LISTS_MAX: usize = 8;

@@ -1,7 +1,7 @@
 //! Places for what is on its way from one worker to another: written by the one that has it, cleared by the other in the
 //! unit that gives it its next place. So a crash finds it in exactly one of them.
 
-use crate::node::WorkerId;
+use crate::workers::WorkerId;
 
 /// No client identifier contains this character.
 const NOBODY: char = '\0';
@@ -56,6 +56,7 @@ pub(super) fn purpose(client_id: &str) -> Option<Purpose> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workers::WorkerId;
 
     #[test]
     fn a_lane_is_known_by_its_name_and_no_client_has_one() {

@@ -11,8 +11,9 @@ use thrum_storage::{
 };
 
 use super::lanes::{Purpose, purpose};
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::retained::RetainedSource;
+use crate::workers::WorkerId;
 
 /// A session as it comes back.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::ids::ConnectionId;
 use thrum_storage::Ticket;
 
 /// A turn that connections wait for.
@@ -11,7 +12,7 @@ pub(crate) struct Turn {
     /// None while the storage thread has no room for the batch.
     ticket: Option<Ticket>,
     /// Connections with held output, by key and serial.
-    pub(crate) connections: Vec<(u32, u32)>,
+    pub(crate) connections: Vec<ConnectionId>,
 }
 
 /// The turns of one worker that wait, oldest first.
@@ -32,7 +33,7 @@ impl Turns {
     }
 
     /// The turn at hand ends, and these connections wait for it.
-    pub(crate) fn push(&mut self, ticket: Option<Ticket>, connections: Vec<(u32, u32)>) {
+    pub(crate) fn push(&mut self, ticket: Option<Ticket>, connections: Vec<ConnectionId>) {
         self.last += 1;
         self.waiting.push_back(Turn {
             number: self.last,
@@ -59,14 +60,19 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ConnectionKey;
 
     #[test]
     fn turns_become_safe_in_order_once_they_have_a_durable_ticket() {
         let mut turns = Turns::default();
-        turns.push(Some(1), vec![(7, 1)]);
+        let connection = ConnectionId {
+            key: ConnectionKey::FIRST,
+            serial: 1,
+        };
+        turns.push(Some(1), vec![connection]);
         turns.push(None, vec![]);
         assert!(turns.pop_safe(0).is_none(), "the ticket is not durable");
-        assert_eq!(turns.pop_safe(1).unwrap().connections, [(7, 1)]);
+        assert_eq!(turns.pop_safe(1).unwrap().connections, [connection]);
         assert!(turns.pop_safe(9).is_none(), "there is no ticket yet");
         turns.submitted(2);
         assert_eq!(turns.pop_safe(2).unwrap().number, 2);

@@ -28,8 +28,9 @@ use thrum_routing::{Destination, FilterId, Index};
 
 use crate::changes::{Changes, Version};
 use crate::groups::Groups;
-use crate::node::WorkerId;
+use crate::ids::Slot;
 use crate::queue_room::QueueRoom;
+use crate::workers::{WorkerId, WorkerSet};
 
 /// Shards for each kind of filter on a node with several workers; with one nobody else wants the lock.
 const SHARDS: usize = 64;
@@ -38,7 +39,7 @@ const SHARDS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionRef {
     pub(crate) worker: WorkerId,
-    pub(crate) slot: u32,
+    pub(crate) slot: Slot,
     pub(crate) id: u64,
 }
 
@@ -100,12 +101,12 @@ impl Destination for Interested {
 /// Who wants a topic, as one publisher's worker remembers it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Route {
-    /// One bit per worker; none on a node with a single one.
-    pub(crate) workers: u64,
+    /// None on a node with a single one.
+    pub(crate) workers: WorkerSet,
     /// Those of them that have to write it down.
-    pub(crate) durable: u64,
+    pub(crate) durable: WorkerSet,
     /// Those of them with a session that is certain to have room.
-    pub(crate) certain: u64,
+    pub(crate) certain: WorkerSet,
     /// The sessions whose queues are nearly full; none as a rule.
     pub(crate) nearly_full: Vec<Arc<QueueRoom>>,
     /// Shared groups with their members at the time of the look-up.
@@ -252,9 +253,9 @@ impl Interest {
     ) -> (Version, usize) {
         let version = self.changes.version(topic);
         let mut visits = 0;
-        route.workers = 0;
-        route.durable = 0;
-        route.certain = 0;
+        route.workers = WorkerSet::NONE;
+        route.durable = WorkerSet::NONE;
+        route.certain = WorkerSet::NONE;
         route.nearly_full.clear();
         route.groups.clear();
         visits += self.collect(self.exact(topic), topic, scratch, route);
@@ -283,18 +284,18 @@ impl Interest {
         let index = shard.read();
         let visits = index.matches(topic, scratch);
         for filter in scratch.iter() {
-            let (mut workers, mut uncertain) = (0, 0);
+            let (mut workers, mut uncertain) = (WorkerSet::NONE, WorkerSet::NONE);
             for interested in index.destinations(*filter) {
                 match interested {
-                    Interested::Worker(worker) => workers |= worker.bit(),
-                    Interested::Durable(worker) => route.durable |= worker.bit(),
+                    Interested::Worker(worker) => workers.insert(*worker),
+                    Interested::Durable(worker) => route.durable.insert(*worker),
                     Interested::NearlyFull(room) => route.nearly_full.push(Arc::clone(room)),
-                    Interested::AllNearlyFull(worker) => uncertain |= worker.bit(),
+                    Interested::AllNearlyFull(worker) => uncertain.insert(*worker),
                     Interested::Group(group) => self.collect_group(*group, route),
                 }
             }
             route.workers |= workers;
-            route.certain |= workers & !uncertain;
+            route.certain |= workers - uncertain;
         }
         visits
     }

@@ -1,5 +1,6 @@
 //! The table against a plain list, and what a route remembers.
 
+use crate::workers::{WorkerId, WorkerSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
@@ -13,18 +14,18 @@ const FILTERS: [&str; 14] = [
     "$x/#",
 ];
 const TOPICS: [&str; 8] = ["a", "a/b", "a/b/c", "a/b/c/d", "b/b", "//c", "$x/y", "b"];
-const WORKERS: u16 = 3;
+const WORKERS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    Worker(u16),
+    Worker(usize),
     Member(u64),
 }
 
 /// What should be in the table: filters with their workers and the sessions in their group.
 #[derive(Debug, Default)]
 struct Plain {
-    workers: BTreeMap<&'static str, BTreeSet<u16>>,
+    workers: BTreeMap<&'static str, BTreeSet<usize>>,
     members: BTreeMap<&'static str, BTreeMap<u64, GroupId>>,
 }
 
@@ -39,7 +40,7 @@ fn change() -> impl Generate<Value = (&'static str, Change)> {
 fn member(id: u64) -> Member {
     let session = SessionRef {
         worker: WorkerId::new(0),
-        slot: 0,
+        slot: Slot::FIRST,
         id,
     };
     Member {
@@ -81,13 +82,13 @@ impl Plain {
     }
 
     /// Workers and members that a topic is for.
-    fn route(&self, topic: &str) -> (u64, Vec<BTreeSet<u64>>) {
+    fn route(&self, topic: &str) -> (WorkerSet, Vec<BTreeSet<u64>>) {
         let workers = self
             .workers
             .iter()
             .filter(|(filter, _)| matches(filter, topic));
         let bits = workers.flat_map(|(_, workers)| workers);
-        let bits = bits.fold(0, |bits, worker| bits | WorkerId::new(*worker).bit());
+        let bits = bits.map(|worker| WorkerId::new(*worker)).collect();
         let groups = self
             .members
             .iter()
@@ -108,7 +109,7 @@ fn matches(filter: &str, topic: &str) -> bool {
     !found.is_empty()
 }
 
-fn contents(route: &Route) -> (u64, Vec<BTreeSet<u64>>) {
+fn contents(route: &Route) -> (WorkerSet, Vec<BTreeSet<u64>>) {
     let groups = route.groups.iter();
     let groups = groups.map(|(_, group)| group.members().map(|(one, _)| one.key()).collect());
     let mut groups: Vec<_> = groups.collect();
@@ -121,7 +122,7 @@ proptest! {
     fn routes_equal_a_plain_list_and_hold_until_that_changes(
         changes in vec(vec(change(), 0..3), 1..40),
     ) {
-        let interest = Interest::new(Strategy::RoundRobin, usize::from(WORKERS));
+        let interest = Interest::new(Strategy::RoundRobin, WORKERS);
         let mut plain = Plain::default();
         let mut remembered = TOPICS.map(|topic| (topic, Version::default(), Route::default()));
         let mut scratch = Vec::new();
@@ -157,5 +158,8 @@ fn one_worker_is_told_of_its_groups_only() {
     interest.join(shared, member(7));
     assert!(!interest.holds(&mut version, "a/b"));
     interest.route("a/b", &mut scratch, &mut route);
-    assert_eq!(contents(&route), (0, vec![BTreeSet::from([7])]));
+    assert_eq!(
+        contents(&route),
+        (WorkerSet::NONE, vec![BTreeSet::from([7])])
+    );
 }

@@ -6,13 +6,13 @@
 //!   forgotten (workers are told to let it go) --all have--> free
 //! ```
 
+use crate::workers::WorkerId;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crossbeam_utils::CachePadded;
 
 use super::Gate;
-use crate::node::WorkerId;
 
 /// All gates there are.
 #[derive(Debug)]

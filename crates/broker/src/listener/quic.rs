@@ -16,9 +16,10 @@ use super::{Gate, Listening, Numbered, StartError};
 use crate::config::{Bind, Config, ListenerConfig, Rate};
 use crate::mailbox::{Arrived, Mail};
 use crate::metrics::Counter;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::peer::Peer;
 use crate::protection::{Pace, SharedBucket};
+use crate::workers::WorkerId;
 
 /// How long the clients of an address that is given up have to receive their last words, the DISCONNECT with its
 /// reason, and to close.
@@ -339,7 +340,7 @@ impl Door {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..workers).map(|step| {
             let worker = first.wrapping_add(step) % workers;
-            WorkerId::new(u16::try_from(worker).unwrap_or(0))
+            WorkerId::new(worker)
         });
         let mut free = in_turn
             .clone()

@@ -8,7 +8,8 @@ use mio::Interest;
 use thrum_access::Certificate;
 
 use super::{Target, Worker};
-use crate::connection::{Connection, ConnectionRef, Phase};
+use crate::connection::{Connection, Phase};
+use crate::ids::ConnectionKey;
 use crate::layered::Layered;
 use crate::mailbox::Arrived;
 use crate::metrics::Counter;
@@ -183,7 +184,7 @@ impl Worker {
         peer: Peer,
         gate: u16,
         certificate: Option<Arc<Certificate>>,
-    ) -> Option<u32> {
+    ) -> Option<ConnectionKey> {
         let sockets_max = self
             .local
             .settings
@@ -227,7 +228,7 @@ impl Worker {
         self.local.row().add(Counter::ConnectionsOpened, 1);
         self.crowd_grew();
         self.begin_handshake(key);
-        let reading = &mut self.local.connections[key as usize].reading;
+        let reading = &mut self.local.connections[key].reading;
         reading.note_readable(false);
         Some(key)
     }
@@ -240,16 +241,15 @@ impl Worker {
     }
 
     /// Puts the connection into the slab and the poll.
-    pub(super) fn register(&mut self, connection: Connection) -> Option<u32> {
-        let serial = connection.serial;
-        let slot = self.local.connections.insert(connection);
-        let key = u32::try_from(slot).ok()?;
-        let socket = &mut self.local.connections[slot].socket;
-        let token = ConnectionRef { key, serial }.token();
+    pub(super) fn register(&mut self, connection: Connection) -> Option<ConnectionKey> {
+        let key = self.local.connections.insert(connection);
+        let connection = &mut self.local.connections[key];
+        let token = connection.id(key).token();
+        let socket = &mut connection.socket;
         let readable = Interest::READABLE;
         if let Err(error) = self.poll.registry().register(socket, token, readable) {
             tracing::warn!(%error, "cannot watch a new connection; it is closed");
-            let connection = self.local.connections.remove(slot);
+            let connection = self.local.connections.remove(key);
             self.local.leave_gate(connection.gate);
             return None;
         }

@@ -19,6 +19,7 @@ use super::lifecycle::Ending;
 use super::{Target, Worker};
 use crate::config::CertificateName;
 use crate::connection::{Connection, Phase};
+use crate::ids::{ConnectionId, ConnectionKey};
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
@@ -83,7 +84,7 @@ impl Worker {
     /// A CONNECT that keeps to the limits; `rest` is what came behind it in the same read.
     pub(super) fn admit(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         connect: &Connect<'_>,
         (handshake, rest): (Handshake, &[u8]),
     ) -> Next {
@@ -123,8 +124,8 @@ impl Worker {
     }
 
     /// What the client shows.
-    fn login(&mut self, key: u32, connect: &Connect<'_>, handshake: &Handshake) -> Login {
-        let connection = &self.local.connections[key as usize];
+    fn login(&mut self, key: ConnectionKey, connect: &Connect<'_>, handshake: &Handshake) -> Login {
+        let connection = &self.local.connections[key];
         let (number, address) = (connection.gate, connection.peer.own_address());
         let known = match &connection.phase {
             Phase::Handshake(certificate) => certificate.clone(),
@@ -165,7 +166,7 @@ impl Worker {
         }
     }
 
-    fn ask(&mut self, key: u32, handshake: Handshake, login: Login, rest: &[u8]) {
+    fn ask(&mut self, key: ConnectionKey, handshake: Handshake, login: Login, rest: &[u8]) {
         let Some(gatekeeper) = self.local.settings.access.access.gatekeeper.clone() else {
             let what = "no enhanced authentication is set up";
             let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
@@ -178,20 +179,19 @@ impl Worker {
             has_secret: login.password.is_some() || login.method.is_some(),
             generation: self.local.settings.access.generation,
         };
-        let serial = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
-        gatekeeper.login(login, self.reply(AnswerTo::Connection { key, serial }));
+        let connection = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
+        gatekeeper.login(login, self.reply(AnswerTo::Connection(connection)));
     }
 
     /// Nothing is read until the answer is there.
     pub(super) fn hold(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         (handshake, awaited): (Handshake, Awaited),
         rest: &[u8],
-    ) -> u32 {
-        let connection = &mut self.local.connections[key as usize];
+    ) -> ConnectionId {
+        let connection = &mut self.local.connections[key];
         connection.partial.put(rest.to_vec());
-        let serial = connection.serial;
         let deadline = self.local.now.plus(ANSWER_TIME_MAX);
         let pending = Pending {
             handshake,
@@ -199,14 +199,14 @@ impl Worker {
             deadline,
         };
         connection.phase = Phase::Admission(Some(Box::new(pending)));
-        serial
+        connection.id(key)
     }
 
     /// The gatekeeper has answered about a connection that is not in yet.
-    pub(super) fn answered(&mut self, key: u32, serial: u32, answer: Answer) {
-        let connection = self.local.connections.get_mut(key as usize);
-        let waiting = connection
-            .filter(|connection| connection.serial == serial && connection.awaits_admission());
+    pub(super) fn answered(&mut self, id: ConnectionId, answer: Answer) {
+        let key = id.key;
+        let connection = self.local.connection_mut(id);
+        let waiting = connection.filter(|connection| connection.awaits_admission());
         let Some(Pending {
             handshake,
             awaited: Awaited::Answer(claim),
@@ -244,12 +244,16 @@ impl Worker {
     }
 
     /// Lets a client in that had to wait and is still there, and then handles what came behind its CONNECT.
-    pub(super) fn after_wait(&mut self, key: u32, enter: impl FnOnce(&mut Self, &[u8]) -> Next) {
+    pub(super) fn after_wait(
+        &mut self,
+        key: ConnectionKey,
+        enter: impl FnOnce(&mut Self, &[u8]) -> Next,
+    ) {
         if self.has_left(key) {
             self.lost(key, Ending::ClosedByPeer);
             return;
         }
-        let partial = self.local.connections[key as usize].partial.take();
+        let partial = self.local.connections[key].partial.take();
         let next = enter(self, &partial);
         self.local.end_unit();
         if next == Next::Frame {
@@ -259,15 +263,25 @@ impl Worker {
     }
 
     /// What is wrong with the client counts against its address, what is wrong with a backend does not.
-    fn note_denial(&mut self, key: u32, (handshake, claim): (&Handshake, &Claim), denial: &Denial) {
+    fn note_denial(
+        &mut self,
+        key: ConnectionKey,
+        (handshake, claim): (&Handshake, &Claim),
+        denial: &Denial,
+    ) {
         if is_of_client(denial) {
             self.login_failed(key, sent_client_id(handshake), claim.username.as_deref());
         }
     }
 
-    fn deny(&mut self, key: u32, (handshake, user): (&Handshake, Option<&str>), denial: &Denial) {
+    fn deny(
+        &mut self,
+        key: ConnectionKey,
+        (handshake, user): (&Handshake, Option<&str>),
+        denial: &Denial,
+    ) {
         if self.may_log() {
-            let peer = self.local.connections[key as usize].peer;
+            let peer = self.local.connections[key].peer;
             let client_id = handshake.client_id();
             tracing::info!(%peer, client_id, user, reason = %denial.detail, "not admitted");
         }
@@ -278,7 +292,7 @@ impl Worker {
     /// CONNACK with an error for a client whose CONNECT is no longer at hand.
     pub(super) fn refuse_pending(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         (handshake, user): (&Handshake, Option<&str>),
         violation: &Violation,
     ) {
@@ -291,23 +305,22 @@ impl Worker {
     }
 
     /// A client that is not in yet has some time left.
-    pub(super) fn is_in_time(&self, key: u32) -> bool {
-        let pending = self.local.connections[key as usize].pending();
+    pub(super) fn is_in_time(&self, key: ConnectionKey) -> bool {
+        let pending = self.local.connections[key].pending();
         pending.is_some_and(|pending| pending.deadline > self.local.now)
     }
 
     /// Looks at a client that is not in yet again, when its time is over.
-    pub(super) fn wait_for_admission(&mut self, key: u32, serial: u32) {
-        if let Some(pending) = self.local.connections[key as usize].pending() {
-            self.timers
-                .insert(pending.deadline, Target::Connection { key, serial });
+    pub(super) fn wait_for_admission(&mut self, id: ConnectionId) {
+        if let Some(pending) = self.local.connections[id.key].pending() {
+            self.timers.insert(pending.deadline, Target::Connection(id));
         }
     }
 
     /// The client may come in, if nothing else is against it.
     fn come_in(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         (mut handshake, rest): (Handshake, &[u8]),
         admitted: Admitted,
     ) -> Next {
@@ -335,7 +348,7 @@ impl Worker {
     /// To its session, here or on another worker.
     pub(super) fn go_in(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         (handshake, rest): (Handshake, &[u8]),
         admitted: Admitted,
     ) -> Next {
@@ -351,11 +364,11 @@ impl Worker {
     /// Puts the client behind the listener's mount point, if it has one.
     fn mount(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         handshake: &mut Handshake,
         identity: &Identity,
     ) -> Result<(), Violation> {
-        let number = self.local.connections[key as usize].gate;
+        let number = self.local.connections[key].gate;
         let Some(mount) = &self.local.gate(number).mount else {
             return Ok(());
         };
@@ -367,16 +380,15 @@ impl Worker {
     }
 
     /// What waited while the client was not read, and what came meanwhile.
-    pub(super) fn go_on_reading(&mut self, key: u32, partial: &[u8]) {
-        let Some(connection) = self.local.connections.get(key as usize) else {
+    pub(super) fn go_on_reading(&mut self, key: ConnectionKey, partial: &[u8]) {
+        let Some(connection) = self.local.connections.get(key) else {
             return;
         };
-        let serial = connection.serial;
+        let id = connection.id(key);
         if !partial.is_empty() {
             self.metered(key, |worker| worker.input(key, partial));
         }
-        let connection = self.local.connections.get(key as usize);
-        if connection.is_some_and(|connection| connection.serial == serial) {
+        if self.local.connection(id).is_some() {
             self.read_socket(key);
         }
     }

@@ -7,25 +7,27 @@ use thrum_access::{Answer, Denial, Reply};
 use thrum_codec::ReasonCode;
 
 use super::Worker;
+use crate::ids::{ConnectionId, Slot};
 use crate::mailbox::Mail;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
+use crate::workers::WorkerId;
 
 /// Whom an answer is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerTo {
     /// A connection that is not in yet.
-    Connection { key: u32, serial: u32 },
+    Connection(ConnectionId),
     /// A client that proves itself again over this connection.
     Again {
-        slot: u32,
+        slot: Slot,
         id: u64,
-        connection: Option<u32>,
+        connection: Option<ConnectionId>,
     },
     /// A client whose own rules may have changed, with this connection or none.
     Refresh {
-        slot: u32,
+        slot: Slot,
         id: u64,
-        connection: Option<u32>,
+        connection: Option<ConnectionId>,
     },
     /// The client that retained messages came from, by the walk that asks and the number of the question.
     Source { review: u64, question: u64 },
@@ -84,7 +86,7 @@ impl Worker {
     /// The gatekeeper has answered.
     pub(super) fn take_answer(&mut self, Answered { to, answer }: Answered) {
         match to {
-            AnswerTo::Connection { key, serial } => self.answered(key, serial, answer),
+            AnswerTo::Connection(id) => self.answered(id, answer),
             AnswerTo::Again {
                 slot,
                 id,

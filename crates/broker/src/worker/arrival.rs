@@ -10,6 +10,7 @@ use super::Worker;
 use super::budget::{HANDSHAKE_UNITS, UNIT_BYTES};
 use super::lifecycle::Ending;
 use crate::connection::{Phase, ReadOutcome};
+use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::peer::Peer;
 
@@ -19,12 +20,12 @@ const PLAIN_BYTES_KEPT: usize = 128 * 1024;
 impl Worker {
     /// Bytes of one socket.
     #[inline]
-    pub(super) fn arrived(&mut self, key: u32, bytes: &mut [u8]) {
+    pub(super) fn arrived(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
         self.local.work += bytes.len() as u64 / UNIT_BYTES;
         self.local
             .row()
             .add(Counter::BytesReceived, bytes.len() as u64);
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         match connection.phase {
             Phase::Draining(_) => {}
             Phase::Proxy => self.header_arrived(key, bytes),
@@ -34,9 +35,9 @@ impl Worker {
     }
 
     /// Bytes that come out of the layers are handled like any other.
-    fn wire_arrived(&mut self, key: u32, wire: &mut [u8]) {
-        let connection = &mut self.local.connections[key as usize];
-        let serial = connection.serial;
+    fn wire_arrived(&mut self, key: ConnectionKey, wire: &mut [u8]) {
+        let connection = &mut self.local.connections[key];
+        let id = connection.id(key);
         let Some(layered) = &mut connection.layered else {
             return;
         };
@@ -67,10 +68,8 @@ impl Worker {
         if plain.capacity() <= PLAIN_BYTES_KEPT {
             self.plain_buffer = plain;
         }
-        let connection = self.local.connections.get(key as usize);
-        let is_here = connection
-            .is_some_and(|connection| connection.serial == serial && !connection.is_draining());
-        if is_here {
+        let connection = self.local.connection(id);
+        if connection.is_some_and(|connection| !connection.is_draining()) {
             if let Err(fault) = result {
                 self.layers_failed(key, &fault);
             }
@@ -79,8 +78,8 @@ impl Worker {
     }
 
     /// Layers that are over end the connection behind the packets that came out of them.
-    pub(super) fn end_with_layers(&mut self, key: u32) {
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+    pub(super) fn end_with_layers(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         let Some(layered) = &connection.layered else {
@@ -102,8 +101,8 @@ impl Worker {
 
     /// Whether a client that waited to come in has gone, and has nothing to say behind its CONNECT: by now it may have
     /// another connection, which is not to be ended for this one. What it did say before its end is taken in.
-    pub(super) fn has_left(&mut self, key: u32) -> bool {
-        let connection = &self.local.connections[key as usize];
+    pub(super) fn has_left(&mut self, key: ConnectionKey) -> bool {
+        let connection = &self.local.connections[key];
         let mut is_over = connection.reading.is_over();
         if !connection.partial.is_empty() || !(is_over || connection.reading.is_ending()) {
             return false;
@@ -111,7 +110,7 @@ impl Worker {
         let mut plain = Vec::new();
         // All that it sent is there.
         while !is_over && plain.is_empty() {
-            let connection = &mut self.local.connections[key as usize];
+            let connection = &mut self.local.connections[key];
             let outcome = connection.read(&mut self.read_buffer);
             let Ok(ReadOutcome::Drained(len @ 1..) | ReadOutcome::Full(len)) = outcome else {
                 return true;
@@ -125,7 +124,7 @@ impl Worker {
         }
         let bytes = plain.len() as u64;
         self.local.row().add(Counter::BytesReceived, bytes);
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         if is_over {
             connection.reading.note_over();
         }
@@ -135,15 +134,15 @@ impl Worker {
     }
 
     /// The client is told by an alert, a close frame or a status, which waits in the layers.
-    fn layers_failed(&mut self, key: u32, fault: &LayerError) {
-        let counter = if self.local.connections[key as usize].is_shaking {
+    fn layers_failed(&mut self, key: ConnectionKey, fault: &LayerError) {
+        let counter = if self.local.connections[key].is_shaking {
             Counter::HandshakesFailed
         } else {
             Counter::LayersFailed
         };
         self.local.row().add(counter, 1);
         if self.may_log() {
-            let connection = &self.local.connections[key as usize];
+            let connection = &self.local.connections[key];
             let (peer, gate) = (connection.peer, connection.gate);
             let listener = &*self.local.gate(gate).name;
             tracing::info!(%peer, listener, reason = %fault, "connection closed");
@@ -151,8 +150,8 @@ impl Worker {
     }
 
     /// What a trusted proxy says before its client's bytes.
-    fn header_arrived(&mut self, key: u32, bytes: &mut [u8]) {
-        let connection = &mut self.local.connections[key as usize];
+    fn header_arrived(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
+        let connection = &mut self.local.connections[key];
         let mut arrived = connection.partial.take();
         arrived.extend_from_slice(bytes);
         let (header, len) = match proxy_protocol::parse(&arrived) {
@@ -185,10 +184,10 @@ impl Worker {
                 return;
             }
         }
-        if self.local.connections[key as usize].layered.is_none() {
+        if self.local.connections[key].layered.is_none() {
             self.end_handshake(key);
         }
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         if rest.is_empty() {
             return;
         }
@@ -199,10 +198,10 @@ impl Worker {
         }
     }
 
-    fn header_refused(&mut self, key: u32, error: &ProxyError) {
+    fn header_refused(&mut self, key: ConnectionKey, error: &ProxyError) {
         self.local.row().add(Counter::ProxyRefused, 1);
         if self.may_log() {
-            let peer = self.local.connections[key as usize].peer;
+            let peer = self.local.connections[key].peer;
             tracing::info!(%peer, reason = %error, "connection closed");
         }
         self.lost(key, Ending::ClosedByPeer);

@@ -14,16 +14,17 @@ use thrum_protocol::server::Handshake;
 use super::Worker;
 use super::admission::Admitted;
 use crate::access::{Asked, ClientAccess, Grant, Verdict};
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::read_gate::PauseReason;
+use crate::workers::WorkerId;
 
 /// An answer of the gatekeeper about a topic.
 #[derive(Debug)]
 pub(crate) struct Decided {
-    key: u32,
-    serial: u32,
+    connection: ConnectionId,
     question: Question,
     allowed: Option<bool>,
 }
@@ -53,8 +54,13 @@ impl Drop for Deciding {
 impl Worker {
     /// Whether the packet has to wait: for the gatekeeper, who is asked now, or for the next turn.
     #[inline]
-    pub(super) fn has_to_wait(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
-        let Some(access) = self.local.clients[slot as usize].access.as_deref_mut() else {
+    pub(super) fn has_to_wait(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        packet: &Packet<'_>,
+    ) -> bool {
+        let Some(access) = self.local.clients[slot].access.as_deref_mut() else {
             return false;
         };
         if !self.has_waited {
@@ -72,9 +78,14 @@ impl Worker {
         waits
     }
 
-    fn asks_about_publish(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {
+    fn asks_about_publish(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        publish: &Publish<'_>,
+    ) -> bool {
         let now = self.local.now;
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let Some((access, topic)) = client
             .access
             .as_deref()
@@ -102,10 +113,14 @@ impl Worker {
 
     /// One filter after the other, as far as the portion goes: the packet is looked at again in the next turn, and after
     /// each answer of the gatekeeper, and goes on where it was. What is beyond the limit is refused without a look.
-    fn looks_filters_up(&mut self, key: u32, slot: u32, subscribe: &Subscribe<'_>) -> bool {
+    fn looks_filters_up(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        subscribe: &Subscribe<'_>,
+    ) -> bool {
         let now = self.local.now;
         let filters_max = self.local.settings.packet_filters_max;
-        let slot = slot as usize;
         let access = self.local.clients[slot].access.as_deref_mut();
         let known = access.map_or(0, |access| access.grants().len());
         for request in subscribe.requests.iter().take(filters_max).skip(known) {
@@ -136,17 +151,15 @@ impl Worker {
     }
 
     /// The packet at hand waits for the answer.
-    fn put(&mut self, key: u32, question: Question) {
+    fn put(&mut self, key: ConnectionKey, question: Question) {
         self.pause(key, PauseReason::Decision);
         self.ask_to_decide(key, question);
     }
 
     /// Asks the gatekeeper; the answer comes by mail, in any case.
-    pub(super) fn ask_to_decide(&mut self, key: u32, question: Question) {
-        let serial = self.local.connections[key as usize].serial;
+    pub(super) fn ask_to_decide(&mut self, key: ConnectionKey, question: Question) {
         let decided = Decided {
-            key,
-            serial,
+            connection: self.local.connections[key].id(key),
             question: question.clone(),
             allowed: None,
         };
@@ -164,20 +177,17 @@ impl Worker {
     /// The gatekeeper has decided: the packet that waits is looked at again, or the CONNECT with a will goes on.
     pub(super) fn take_decision(&mut self, decided: &Decided) {
         let Decided {
-            key,
-            serial,
+            connection: asked,
             question,
             allowed,
         } = decided;
+        let key = asked.key;
         let now = self.local.now;
-        let Some(connection) = self.local.connections.get_mut(*key as usize) else {
+        let Some(connection) = self.local.connection_mut(*asked) else {
             return;
         };
-        if connection.serial != *serial {
-            return;
-        }
         if connection.awaits_admission() {
-            self.will_decided(*key, question, *allowed);
+            self.will_decided(key, question, *allowed);
             return;
         }
         if !connection.reading.open(PauseReason::Decision) {
@@ -187,9 +197,7 @@ impl Worker {
         let partial = connection.partial.take();
         let slot = connection.session();
         let policy = &self.local.settings.access.access.policy;
-        if let Some(access) =
-            slot.and_then(|slot| self.local.clients[slot as usize].access.as_deref_mut())
-        {
+        if let Some(access) = slot.and_then(|slot| self.local.clients[slot].access.as_deref_mut()) {
             let asked = if question.is_publish {
                 Asked::publish(&question.topic, question.qos, question.retain)
             } else {
@@ -198,7 +206,7 @@ impl Worker {
             access.remember(asked, *allowed, policy, now);
         }
         self.has_waited = true;
-        self.go_on_reading(*key, &partial);
+        self.go_on_reading(key, &partial);
         self.has_waited = false;
     }
 
@@ -225,15 +233,15 @@ impl Worker {
     }
 
     /// Something is checked for the client.
-    pub(super) fn needs_check(&self, slot: u32) -> bool {
-        let access = self.local.clients[slot as usize].access.as_ref();
+    pub(super) fn needs_check(&self, slot: Slot) -> bool {
+        let access = self.local.clients[slot].access.as_ref();
         access.is_some_and(|access| !access.is_everything())
     }
 
     /// May the client publish this? The topic is as it names it.
     #[inline]
-    pub(crate) fn may_publish(&mut self, slot: u32, topic: &str, qos: QoS, retain: bool) -> bool {
-        let client = &self.local.clients[slot as usize];
+    pub(crate) fn may_publish(&mut self, slot: Slot, topic: &str, qos: QoS, retain: bool) -> bool {
+        let client = &self.local.clients[slot];
         let Some(access) = client
             .access
             .as_deref()
@@ -249,12 +257,12 @@ impl Worker {
     }
 
     #[cold]
-    fn publish_denied(&mut self, slot: u32, topic: &str, wanted: (QoS, bool)) {
+    fn publish_denied(&mut self, slot: Slot, topic: &str, wanted: (QoS, bool)) {
         self.local.row().add(Counter::PublishDenied, 1);
         if !self.may_log() {
             return;
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let Some(access) = client.access.as_deref() else {
             return;
         };
@@ -269,8 +277,8 @@ impl Worker {
     }
 
     /// How a subscription is granted. The filter is as the client names it, without `$share/GROUP/`.
-    pub(crate) fn grant(&self, slot: u32, filter: &str, (qos, is_shared): (QoS, bool)) -> Grant {
-        let access = self.local.clients[slot as usize].access.as_deref();
+    pub(crate) fn grant(&self, slot: Slot, filter: &str, (qos, is_shared): (QoS, bool)) -> Grant {
+        let access = self.local.clients[slot].access.as_deref();
         let Some(access) = access.filter(|access| !access.is_everything()) else {
             return Grant::Whole;
         };
@@ -288,9 +296,9 @@ impl Worker {
     }
 
     #[cold]
-    pub(crate) fn subscribed_in_part(&mut self, slot: u32, filter: &str) {
+    pub(crate) fn subscribed_in_part(&mut self, slot: Slot, filter: &str) {
         if self.may_log() {
-            let client = &self.local.clients[slot as usize];
+            let client = &self.local.clients[slot];
             let access = client.access.as_deref();
             tracing::info!(
                 client_id = client.session.client_id(),
@@ -302,10 +310,10 @@ impl Worker {
     }
 
     #[cold]
-    pub(crate) fn subscription_denied(&mut self, slot: u32, filter: &str) {
+    pub(crate) fn subscription_denied(&mut self, slot: Slot, filter: &str) {
         self.local.row().add(Counter::SubscribeDenied, 1);
         if self.may_log() {
-            let client = &self.local.clients[slot as usize];
+            let client = &self.local.clients[slot];
             let access = client.access.as_deref();
             tracing::info!(
                 client_id = client.session.client_id(),
@@ -320,8 +328,8 @@ impl Worker {
 impl crate::worker::Local {
     /// May a client receive this through a subscription that is checked? The topic is whole.
     #[cold]
-    pub(crate) fn may_receive(&self, slot: u32, topic: &str, qos: QoS, or_allowed: bool) -> bool {
-        let Some(access) = self.clients[slot as usize].access.as_deref() else {
+    pub(crate) fn may_receive(&self, slot: Slot, topic: &str, qos: QoS, or_allowed: bool) -> bool {
+        let Some(access) = self.clients[slot].access.as_deref() else {
             return true;
         };
         let seen = access.seen(topic);

@@ -6,6 +6,7 @@ use thrum_codec::Version;
 use thrum_protocol::Time;
 
 use super::Worker;
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::peer::Peer;
 
@@ -81,17 +82,17 @@ impl Worker {
     /// A client has come in. `user` is its name, if somebody has verified one.
     pub(super) fn log_arrival(
         &mut self,
-        (key, slot): (u32, u32),
+        (key, slot): (ConnectionKey, Slot),
         user: Option<&str>,
         session_present: bool,
     ) {
         if !self.may_write_client_line() {
             return;
         }
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         let (peer, gate, version) = (connection.peer, connection.gate, connection.version);
         let listener = self.local.gate(gate).name.clone();
-        let client_id = self.local.clients[slot as usize].session.client_id();
+        let client_id = self.local.clients[slot].session.client_id();
         tracing::info!(
             client_id,
             user,
@@ -104,11 +105,11 @@ impl Worker {
     }
 
     /// A client goes; `why` in words. To be called while its session is still there.
-    pub(super) fn log_departure(&mut self, slot: u32, peer: Peer, why: &str) {
+    pub(super) fn log_departure(&mut self, slot: Slot, peer: Peer, why: &str) {
         if !self.may_write_client_line() {
             return;
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let traffic = client.session.traffic();
         let access = client.access.as_deref();
         tracing::info!(

@@ -16,8 +16,9 @@ use super::Worker;
 use super::restore::Found;
 use crate::config::Wills;
 use crate::durable::{Journal, Origin, Turns};
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::node::WorkerId;
+use crate::workers::WorkerId;
 
 /// How often the storage thread looks whether its folder was moved or removed: what is acknowledged meanwhile, the next start
 /// would not find.
@@ -72,11 +73,11 @@ impl Worker {
     }
 
     /// The connections whose output rests on this turn; it is held if the turn waits.
-    fn hold_depending(&mut self, turn: Option<u64>) -> Vec<(u32, u32)> {
+    fn hold_depending(&mut self, turn: Option<u64>) -> Vec<ConnectionId> {
         let mut held = Vec::new();
         let mut depending = std::mem::take(&mut self.local.depending);
         for key in depending.drain(..) {
-            let Some(connection) = self.local.connections.get_mut(key as usize) else {
+            let Some(connection) = self.local.connections.get_mut(key) else {
                 continue;
             };
             if !std::mem::take(&mut connection.depends) {
@@ -84,7 +85,7 @@ impl Worker {
             }
             if let Some(turn) = turn {
                 connection.hold(turn);
-                held.push((key, connection.serial));
+                held.push(connection.id(key));
                 self.limit_held(key);
             }
             self.local.mark_dirty(key);
@@ -94,8 +95,8 @@ impl Worker {
     }
 
     /// A client whose output waits for the disk gets no more of it than one that is slow.
-    fn limit_held(&mut self, key: u32) {
-        let connection = &self.local.connections[key as usize];
+    fn limit_held(&mut self, key: ConnectionKey) {
+        let connection = &self.local.connections[key];
         if connection.waiting() > self.local.settings.output_bytes
             && let Some(slot) = connection.session()
         {
@@ -111,8 +112,8 @@ impl Worker {
         journal.set_now(self.local.now);
         let durable = journal.durable();
         while let Some(turn) = self.durable.turns.pop_safe(durable) {
-            for (key, serial) in turn.connections {
-                self.local.release(key, serial, turn.number);
+            for connection in turn.connections {
+                self.local.release(connection, turn.number);
             }
         }
     }
@@ -178,8 +179,8 @@ impl Worker {
     }
 
     /// A connection is about to use the session; whether it was durable up to now.
-    pub(super) fn begin_durable(&mut self, slot: u32, handshake: &Handshake) -> bool {
-        let session = &mut self.local.clients[slot as usize].session;
+    pub(super) fn begin_durable(&mut self, slot: Slot, handshake: &Handshake) -> bool {
+        let session = &mut self.local.clients[slot].session;
         let was_durable = session.is_durable();
         let is_durable = self.local.journal.is_some() && handshake.session_expiry() > 0;
         if was_durable != is_durable {
@@ -190,8 +191,8 @@ impl Worker {
     }
 
     /// The session has its connection: what CONNACK says must be safe.
-    pub(super) fn write_connected(&mut self, slot: u32, was_durable: bool) {
-        let client = &self.local.clients[slot as usize];
+    pub(super) fn write_connected(&mut self, slot: Slot, was_durable: bool) {
+        let client = &self.local.clients[slot];
         let (id, connection) = (client.session.id(), client.connection);
         let Some(journal) = &mut self.local.journal else {
             return;
@@ -204,15 +205,17 @@ impl Worker {
         }
         self.keep_will(slot);
         let journal = self.local.journal.as_deref();
-        if journal.is_some_and(Journal::has_changes) {
-            self.local.depend(connection);
+        if let Some(key) = connection
+            && journal.is_some_and(Journal::has_changes)
+        {
+            self.local.depend(key);
         }
     }
 
     /// A session that ends with its connection is written down if it has a will, which must be published also when the node
     /// ends first. [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
-    fn keep_will(&mut self, slot: u32) {
-        let client = &mut self.local.clients[slot as usize];
+    fn keep_will(&mut self, slot: Slot) {
+        let client = &mut self.local.clients[slot];
         let Some(journal) = &mut self.local.journal else {
             return;
         };
@@ -231,9 +234,9 @@ impl Worker {
     }
 
     /// The will of a client was taken.
-    pub(super) fn will_taken(&mut self, slot: u32) {
+    pub(super) fn will_taken(&mut self, slot: Slot) {
         self.local.note(slot);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let rare = client.rare.as_deref_mut();
         if rare.is_some_and(|rare| std::mem::take(&mut rare.is_kept_for_will)) {
             let session = client.session.id();
@@ -242,8 +245,8 @@ impl Worker {
     }
 
     /// A durable session's record, when its connection has gone.
-    pub(super) fn write_session(&mut self, slot: u32, away_since: Option<Time>) {
-        let client = &self.local.clients[slot as usize];
+    pub(super) fn write_session(&mut self, slot: Slot, away_since: Option<Time>) {
+        let client = &self.local.clients[slot];
         if client.session.is_durable()
             && let Some(journal) = &mut self.local.journal
         {

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use thrum_codec::packet::{Packet, Publish};
@@ -14,32 +14,32 @@ use thrum_codec::{QoS, Version};
 use thrum_protocol::{Publication, Time};
 
 use super::Worker;
-use crate::connection::ConnectionRef;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::Mail;
-use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
 use crate::publish::is_reserved;
 use crate::read_gate::PauseReason;
 use crate::route_cache::Remembered;
+use crate::workers::{SharedWorkerSet, WorkerId, WorkerSet};
 
 /// An answer holds for so long, as the memory is looked at.
 const KNOWN_FOR: Duration = Duration::from_millis(10);
 
-/// What other workers say about the messages of one client, a bit for each of them.
+/// What other workers say about the messages of one client, as sets.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// The last message waits there.
-    queued: AtomicU64,
+    queued: SharedWorkerSet,
     /// There is memory for the next one.
-    takers: AtomicU64,
+    takers: SharedWorkerSet,
     /// They have not answered yet.
-    awaited: AtomicU64,
+    awaited: SharedWorkerSet,
 }
 
 impl Heard {
     /// What became of a message on a worker.
     pub(crate) fn tell(&self, worker: WorkerId, is_queued: bool) {
-        set(&self.queued, worker, is_queued);
+        self.queued.put(worker, is_queued, Ordering::AcqRel);
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Elsewhere {
     heard: Arc<Heard>,
     /// What was asked about last, and whom.
     topic: Box<str>,
-    workers: u64,
+    workers: WorkerSet,
     asked: Time,
     /// A PUBLISH has been handled since.
     is_used: bool,
@@ -64,21 +64,26 @@ pub(crate) struct Inquiry {
     topic: Arc<str>,
     qos: QoS,
     heard: Arc<Heard>,
-    from: (WorkerId, ConnectionRef),
+    from: (WorkerId, ConnectionId),
 }
 
 impl Worker {
     /// Whether other workers have to be asked before a packet is handled: it waits for their answers.
     #[inline]
-    pub(super) fn has_to_inquire(&mut self, key: u32, slot: u32, packet: &Packet<'_>) -> bool {
+    pub(super) fn has_to_inquire(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        packet: &Packet<'_>,
+    ) -> bool {
         self.local.memory.level >= MemoryLevel::Short
             && self.node.workers() > 1
             && matches!(packet, Packet::Publish(publish) if self.inquires(key, slot, publish))
     }
 
     #[cold]
-    fn inquires(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> bool {
-        let session = &self.local.clients[slot as usize].session;
+    fn inquires(&mut self, key: ConnectionKey, slot: Slot, publish: &Publish<'_>) -> bool {
+        let session = &self.local.clients[slot].session;
         let can_be_told = publish.qos != QoS::AtMostOnce && session.version() == Version::V5;
         if !can_be_told || session.is_repeated(publish) {
             return false;
@@ -89,15 +94,15 @@ impl Worker {
         };
         let hash = self.routes.hash(&topic);
         let entry = self.recall(&topic, hash);
-        let workers = entry.route.workers & !self.local.id.bit();
+        let workers = entry.route.workers.without(self.local.id);
         self.routes.put(hash, entry);
-        if workers == 0 {
+        if workers.is_empty() {
             return false;
         }
         let now = self.local.now;
         let known = self.publisher(id);
         let is_fresh = !known.is_used || now.since(known.asked) < KNOWN_FOR;
-        let is_answered = known.heard.awaited.load(Ordering::Acquire) == 0;
+        let is_answered = known.heard.awaited.load(Ordering::Acquire).is_empty();
         if is_fresh && is_answered && known.workers == workers && *known.topic == *topic {
             return false;
         }
@@ -111,25 +116,31 @@ impl Worker {
         true
     }
 
-    fn inquire(&mut self, key: u32, what: (Arc<str>, QoS), workers: u64, heard: &Arc<Heard>) {
+    fn inquire(
+        &mut self,
+        key: ConnectionKey,
+        what: (Arc<str>, QoS),
+        workers: WorkerSet,
+        heard: &Arc<Heard>,
+    ) {
         let (topic, qos) = what;
-        let reading = &mut self.local.connections[key as usize].reading;
+        let reading = &mut self.local.connections[key].reading;
         reading.close(PauseReason::Mail);
-        let serial = self.local.connections[key as usize].serial;
-        for worker in bits(workers) {
+        let connection = self.local.connections[key].id(key);
+        for worker in workers {
             let inquiry = Inquiry {
                 topic: Arc::clone(&topic),
                 qos,
                 heard: Arc::clone(heard),
-                from: (self.local.id, ConnectionRef { key, serial }),
+                from: (self.local.id, connection),
             };
             self.send(worker, Mail::Inquiry(inquiry));
         }
     }
 
     /// The topic of a PUBLISH as it is routed.
-    fn whole_topic(&self, slot: u32, publish: &Publish<'_>) -> Option<String> {
-        let session = &self.local.clients[slot as usize].session;
+    fn whole_topic(&self, slot: Slot, publish: &Publish<'_>) -> Option<String> {
+        let session = &self.local.clients[slot].session;
         let seen = session
             .topic_of(publish)
             .filter(|seen| !is_reserved(seen))?;
@@ -146,17 +157,16 @@ impl Worker {
         let has_memory = self.has_memory(&entry, inquiry.qos);
         self.routes.put(hash, entry);
         let (here, heard) = (self.local.id, &inquiry.heard);
-        set(&heard.takers, here, has_memory);
-        if heard.awaited.fetch_and(!here.bit(), Ordering::AcqRel) == here.bit() {
+        heard.takers.put(here, has_memory, Ordering::AcqRel);
+        if heard.awaited.take_last(here, Ordering::AcqRel) {
             let (worker, connection) = inquiry.from;
-            self.send(worker.index(), Mail::Heard(connection));
+            self.send(worker, Mail::Heard(connection));
         }
     }
 
     /// All workers have answered.
-    pub(super) fn go_on_informed(&mut self, connection: ConnectionRef) {
-        let found = self.local.connections.get(connection.key as usize);
-        if found.is_some_and(|found| found.serial == connection.serial) {
+    pub(super) fn go_on_informed(&mut self, connection: ConnectionId) {
+        if self.local.connection(connection).is_some() {
             self.resume(connection.key, PauseReason::Mail);
         }
     }
@@ -179,7 +189,7 @@ impl Worker {
     }
 
     /// Other workers that have memory for a message; none if they were not asked.
-    pub(crate) fn takers(&mut self, publication: &Publication<'_>) -> Option<u64> {
+    pub(crate) fn takers(&mut self, publication: &Publication<'_>) -> Option<WorkerSet> {
         if self.local.memory.level < MemoryLevel::Short || publication.qos == QoS::AtMostOnce {
             return None;
         }
@@ -201,9 +211,9 @@ impl Worker {
     }
 
     /// The publisher at hand is read less if its last message waits on one of these workers.
-    pub(crate) fn heed(&mut self, heard: Option<&Arc<Heard>>, workers: u64) {
-        let queued = heard.map_or(0, |heard| heard.queued.load(Ordering::Relaxed));
-        self.local.memory.has_queued |= queued & workers != 0;
+    pub(crate) fn heed(&mut self, heard: Option<&Arc<Heard>>, workers: WorkerSet) {
+        let queued = heard.map(|heard| heard.queued.load(Ordering::Relaxed));
+        self.local.memory.has_queued |= queued.is_some_and(|queued| !(queued & workers).is_empty());
     }
 
     fn publisher(&mut self, publisher: u64) -> &mut Elsewhere {
@@ -221,17 +231,4 @@ impl Worker {
             self.publishers = Publishers::new();
         }
     }
-}
-
-fn set(word: &AtomicU64, worker: WorkerId, is_set: bool) {
-    if is_set {
-        word.fetch_or(worker.bit(), Ordering::AcqRel);
-    } else {
-        word.fetch_and(!worker.bit(), Ordering::AcqRel);
-    }
-}
-
-/// The numbers of these workers.
-fn bits(workers: u64) -> impl Iterator<Item = usize> {
-    (0..64).filter(move |number| workers & (1 << number) != 0)
 }

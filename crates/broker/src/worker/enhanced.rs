@@ -12,13 +12,14 @@ use super::input::Next;
 use super::lifecycle::Ending;
 use super::{Target, Worker};
 use crate::connection::Phase;
+use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 
 impl Worker {
     /// The client has to take a step of enhanced authentication.
     pub(super) fn challenge(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         (mut handshake, claim): (Handshake, Claim),
         data: &[u8],
         exchange: Exchange,
@@ -27,12 +28,11 @@ impl Worker {
             self.refuse_pending(key, (&handshake, claim.username()), &violation);
             return;
         }
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         let partial = connection.partial.take();
-        let serial = connection.serial;
+        let target = Target::Connection(connection.id(key));
         let deadline = self.local.now.plus(self.local.settings.connect_timeout);
-        self.timers
-            .insert(deadline, Target::Connection { key, serial });
+        self.timers.insert(deadline, target);
         let pending = Pending {
             handshake,
             awaited: Awaited::Step(claim, exchange),
@@ -44,12 +44,17 @@ impl Worker {
     }
 
     /// A packet of a client whose step is awaited.
-    pub(super) fn challenged(&mut self, key: u32, packet: &Packet<'_>, rest: &[u8]) -> Next {
+    pub(super) fn challenged(
+        &mut self,
+        key: ConnectionKey,
+        packet: &Packet<'_>,
+        rest: &[u8],
+    ) -> Next {
         let Some(Pending {
             mut handshake,
             awaited: Awaited::Step(claim, exchange),
             ..
-        }) = self.local.connections[key as usize].take_pending()
+        }) = self.local.connections[key].take_pending()
         else {
             self.lost(key, Ending::ClosedByPeer);
             return Next::Stop;
@@ -67,8 +72,8 @@ impl Worker {
                     self.refuse_pending(key, (&handshake, claim.username()), &violation);
                     return Next::Stop;
                 };
-                let serial = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
-                let reply = self.reply(AnswerTo::Connection { key, serial });
+                let connection = self.hold(key, (handshake, Awaited::Answer(claim)), rest);
+                let reply = self.reply(AnswerTo::Connection(connection));
                 gatekeeper.step(exchange, data.to_vec(), reply);
             }
         }

@@ -8,9 +8,11 @@ use thrum_protocol::server::Handshake;
 
 use super::Worker;
 use super::rounds::Errand;
+use crate::ids::ConnectionKey;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::protection::{BanList, Changes, Refusal, Subject, SubjectRef, Who};
+use crate::workers::WorkerId;
 
 /// Client identifiers whose connections are looked up when they are banned; for more all connections are looked at.
 const BANS_AT_ONCE: usize = 256;
@@ -34,7 +36,7 @@ impl Worker {
     /// A client may try to log in.
     pub(super) fn may_log_in(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         handshake: &Handshake,
         username: Option<&str>,
     ) -> Result<(), Violation> {
@@ -47,7 +49,7 @@ impl Worker {
     /// A client that is admitted may begin its session.
     pub(super) fn may_enter(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         handshake: &Handshake,
         identity: &Identity,
     ) -> Result<(), Violation> {
@@ -60,7 +62,7 @@ impl Worker {
     /// A client may begin its session: somebody may have been banned while the client was judged.
     pub(super) fn may_begin(
         &self,
-        key: u32,
+        key: ConnectionKey,
         handshake: &Handshake,
         identity: &Identity,
     ) -> Result<(), Violation> {
@@ -69,20 +71,25 @@ impl Worker {
     }
 
     /// The user that the client claims to be has logged in from there before.
-    pub(super) fn is_known_there(&self, key: u32, username: Option<&str>) -> bool {
+    pub(super) fn is_known_there(&self, key: ConnectionKey, username: Option<&str>) -> bool {
         let who = self.login_of(key, "", username);
         self.node.protection.is_known(&who)
     }
 
     /// What the client has shown is wrong.
-    pub(super) fn login_failed(&mut self, key: u32, client_id: &str, username: Option<&str>) {
+    pub(super) fn login_failed(
+        &mut self,
+        key: ConnectionKey,
+        client_id: &str,
+        username: Option<&str>,
+    ) {
         self.local.row().add(Counter::LoginsFailed, 1);
         let who = self.login_of(key, client_id, username);
         let (settings, now) = (&self.local.settings.protection, self.local.now);
         if self.node.protection.login_failed(&who, settings, now) {
             self.local.row().add(Counter::LoginWaits, 1);
             if self.may_log() {
-                let peer = self.local.connections[key as usize].peer;
+                let peer = self.local.connections[key].peer;
                 tracing::warn!(%peer, "too many failed logins: logins from this address are refused for a while \
                      (protection.logins)");
             }
@@ -90,24 +97,39 @@ impl Worker {
     }
 
     /// What the client has shown is right.
-    pub(super) fn login_succeeded(&self, key: u32, client_id: &str, username: Option<&str>) {
+    pub(super) fn login_succeeded(
+        &self,
+        key: ConnectionKey,
+        client_id: &str,
+        username: Option<&str>,
+    ) {
         let who = self.login_of(key, client_id, username);
         let settings = &self.local.settings.protection;
         self.node.protection.login_succeeded(&who, settings);
     }
 
-    fn who<'a>(&self, key: u32, client_id: &'a str, username: Option<&'a str>) -> Who<'a> {
+    fn who<'a>(
+        &self,
+        key: ConnectionKey,
+        client_id: &'a str,
+        username: Option<&'a str>,
+    ) -> Who<'a> {
         Who {
             client_id,
             username,
-            address: self.local.connections[key as usize].peer.address(),
+            address: self.local.connections[key].peer.address(),
         }
     }
 
     /// The same for what counts logins.
-    fn login_of<'a>(&self, key: u32, client_id: &'a str, username: Option<&'a str>) -> Who<'a> {
+    fn login_of<'a>(
+        &self,
+        key: ConnectionKey,
+        client_id: &'a str,
+        username: Option<&'a str>,
+    ) -> Who<'a> {
         Who {
-            address: self.local.connections[key as usize].peer.login_address(),
+            address: self.local.connections[key].peer.login_address(),
             ..self.who(key, client_id, username)
         }
     }
@@ -124,8 +146,8 @@ impl Worker {
         let Some(changes) = self.node.protection.bans().changes(&mut self.bans_seen) else {
             return;
         };
-        for worker in 0..self.node.workers() {
-            if worker != self.local.id.index() {
+        for worker in WorkerId::all(self.node.workers()) {
+            if worker != self.local.id {
                 self.send(worker, Mail::Banned(changes.clone()));
             }
         }
@@ -150,7 +172,7 @@ impl Worker {
 
     /// Connections of client identifiers; none if there are many, or a user or a network is among them, which nobody can
     /// look up.
-    fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<u32>> {
+    fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<ConnectionKey>> {
         if subjects.len() > BANS_AT_ONCE {
             return None;
         }
@@ -160,14 +182,14 @@ impl Worker {
                 return None;
             };
             let slot = self.local.find(client_id);
-            let key = slot.and_then(|slot| self.local.clients[slot as usize].connection_slot());
-            keys.extend(key.and_then(|key| u32::try_from(key).ok()));
+            let key = slot.and_then(|slot| self.local.clients[slot].connection);
+            keys.extend(key);
         }
         Some(keys)
     }
 
-    pub(super) fn is_banned(&self, key: u32, list: &BanList, seconds: u64) -> bool {
-        let Some(connection) = self.local.connections.get(key as usize) else {
+    pub(super) fn is_banned(&self, key: ConnectionKey, list: &BanList, seconds: u64) -> bool {
+        let Some(connection) = self.local.connections.get(key) else {
             return false;
         };
         if connection.is_draining() {
@@ -180,7 +202,7 @@ impl Worker {
         let Some(slot) = connection.session() else {
             return false;
         };
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let client_id = SubjectRef::ClientId(client.session.client_id());
         let access = client.access.as_deref();
         let username = access.and_then(|access| access.identity.username.as_deref());

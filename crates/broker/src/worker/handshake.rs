@@ -18,6 +18,7 @@ use super::{Client, Worker};
 use crate::access::ClientAccess;
 use crate::config::Takeover;
 use crate::connection::{Closing, Connection};
+use crate::ids::{ConnectionKey, Slot};
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
 use crate::session_counts::Holder;
@@ -47,9 +48,14 @@ struct Standing {
 
 impl Worker {
     /// A CONNECT; `rest` is what came behind it in the same read.
-    pub(super) fn handshake(&mut self, key: u32, connect: &Connect<'_>, rest: &[u8]) -> Next {
-        self.local.connections[key as usize].version = connect.version;
-        let gate = self.local.connections[key as usize].gate;
+    pub(super) fn handshake(
+        &mut self,
+        key: ConnectionKey,
+        connect: &Connect<'_>,
+        rest: &[u8],
+    ) -> Next {
+        self.local.connections[key].version = connect.version;
+        let gate = self.local.connections[key].gate;
         if !self.local.gate(gate).accepts(connect.version) {
             let what =
                 "this listener does not take this version of MQTT (accept_protocol_versions)";
@@ -70,7 +76,7 @@ impl Worker {
         } else {
             String::new()
         };
-        let gate = self.local.connections[key as usize].gate;
+        let gate = self.local.connections[key].gate;
         let retain_available = self.local.gate(gate).retain_available;
         let limits = &self.local.settings.session;
         let handshake = if retain_available {
@@ -105,7 +111,7 @@ impl Worker {
         let owner = self.owner(handover.handshake.client_id());
         if owner != self.local.id {
             // The session moved while the connection was on its way.
-            self.send(owner.index(), Mail::Adopt(Box::new(handover)));
+            self.send(owner, Mail::Adopt(Box::new(handover)));
             return;
         }
         let serial = self.next_serial;
@@ -137,7 +143,7 @@ impl Worker {
         self.list_reader(key);
     }
 
-    pub(super) fn owner(&self, client_id: &str) -> crate::node::WorkerId {
+    pub(super) fn owner(&self, client_id: &str) -> crate::workers::WorkerId {
         if self.node.workers() == 1 {
             return self.local.id;
         }
@@ -156,8 +162,8 @@ impl Worker {
 
     pub(super) fn hand_connection_over(
         &mut self,
-        key: u32,
-        owner: crate::node::WorkerId,
+        key: ConnectionKey,
+        owner: crate::workers::WorkerId,
         (handshake, admitted): (Handshake, Box<Admitted>),
         unread: Vec<u8>,
     ) {
@@ -188,7 +194,7 @@ impl Worker {
             admitted,
             unread,
         };
-        self.send(owner.index(), Mail::Adopt(Box::new(handover)));
+        self.send(owner, Mail::Adopt(Box::new(handover)));
     }
 
     fn has_room(&self) -> Result<(), Violation> {
@@ -213,10 +219,8 @@ impl Worker {
         }
     }
 
-    fn has_connection(&self, slot: u32) -> bool {
-        self.local.clients[slot as usize]
-            .connection_slot()
-            .is_some()
+    fn has_connection(&self, slot: Slot) -> bool {
+        self.local.clients[slot].connection.is_some()
     }
 
     /// [MQTT-3.1.3-6] [MQTT-3.1.3-7]: unique, and not to be guessed by others.
@@ -230,7 +234,12 @@ impl Worker {
 
     /// The session of the identifier goes on, or a new one begins.
     /// [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.4-4] [MQTT3-3.1.4-3]
-    pub(super) fn attach(&mut self, key: u32, handshake: Handshake, admitted: Admitted) -> Next {
+    pub(super) fn attach(
+        &mut self,
+        key: ConnectionKey,
+        handshake: Handshake,
+        admitted: Admitted,
+    ) -> Next {
         let existing = self.local.find(handshake.client_id());
         let admission = &admitted.admission;
         let mut standing = Standing {
@@ -242,7 +251,7 @@ impl Worker {
             may_do_the_same: false,
         };
         self.measure(key, &admission.identity);
-        self.local.connections[key as usize].is_unverified = admitted.is_unverified;
+        self.local.connections[key].is_unverified = admitted.is_unverified;
         let may_begin = self.may_begin(key, &handshake, &admission.identity);
         let may_stay = if is_verified(&admission.identity) {
             may_begin
@@ -283,8 +292,8 @@ impl Worker {
             self.local.insert(Client::new(session))
         });
         self.local.row().add(Counter::ClientsConnected, 1);
-        self.local.connections[key as usize].establish(slot);
-        standing.may_do_the_same = self.local.clients[slot as usize].comes_with(key, access);
+        self.local.connections[key].establish(slot);
+        standing.may_do_the_same = self.local.clients[slot].comes_with(key, access);
         self.welcome((key, slot), handshake, resumed.is_some(), &standing);
         self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
         self.valid_until(slot, standing.expires_at);
@@ -304,7 +313,7 @@ impl Worker {
     /// CONNACK, and what the session has for its client.
     fn welcome(
         &mut self,
-        (key, slot): (u32, u32),
+        (key, slot): (ConnectionKey, Slot),
         handshake: Handshake,
         session_present: bool,
         standing: &Standing,
@@ -341,8 +350,8 @@ impl Worker {
     /// A client identifier that has a session of a user stays with that user.
     fn belongs_to_user(
         &mut self,
-        key: u32,
-        existing: Option<u32>,
+        key: ConnectionKey,
+        existing: Option<Slot>,
         access: Option<&ClientAccess>,
     ) -> Result<(), Violation> {
         let Some(slot) = existing.filter(|slot| self.is_of_another(*slot, access)) else {
@@ -350,14 +359,14 @@ impl Worker {
         };
         let allows = self.local.settings.takeover == Takeover::AnyUser;
         // What a client without user name began belongs to nobody.
-        if allows || self.local.clients[slot as usize].owner().user().is_none() {
+        if allows || self.local.clients[slot].owner().user().is_none() {
             return Ok(());
         }
         self.local.row().add(Counter::ClientIdsOfOthers, 1);
         if self.may_log() {
-            let session = &self.local.clients[slot as usize];
+            let session = &self.local.clients[slot];
             let (client_id, owner) = (session.session.client_id(), session.owner().user());
-            let peer = self.local.connections[key as usize].peer;
+            let peer = self.local.connections[key].peer;
             let user = access.and_then(|access| access.identity.username.as_deref());
             tracing::warn!(%peer, client_id, user, owner, "refused: this client identifier has a session of another \
                  user; auth.takeover = \"any_user\" lets every user take it over");
@@ -383,19 +392,18 @@ impl Worker {
     }
 
     /// The session was begun by another user. Of one that an older version has left nobody knows.
-    fn is_of_another(&self, slot: u32, access: Option<&ClientAccess>) -> bool {
-        let before = self.local.clients[slot as usize].owner();
+    fn is_of_another(&self, slot: Slot, access: Option<&ClientAccess>) -> bool {
+        let before = self.local.clients[slot].owner();
         let now = access.map_or(Owner::Anonymous, ClientAccess::owner);
         before != Owner::Unknown && before != now
     }
 
     /// Ends what the client identifier had before; gives the slot back if its session goes on.
     /// [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
-    fn take_over(&mut self, slot: u32, clean_start: bool) -> Option<u32> {
-        let client = &self.local.clients[slot as usize];
+    fn take_over(&mut self, slot: Slot, clean_start: bool) -> Option<Slot> {
+        let client = &self.local.clients[slot];
         let id = client.session.id();
-        if let Some(old) = client.connection_slot() {
-            let key = u32::try_from(old).unwrap_or(u32::MAX);
+        if let Some(key) = client.connection {
             self.local.row().add(Counter::Takeovers, 1);
             self.disconnect(
                 key,
@@ -409,7 +417,7 @@ impl Worker {
         }
         if clean_start {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
-            let will = self.local.clients[slot as usize]
+            let will = self.local.clients[slot]
                 .session
                 .take_will_at(self.local.now);
             let will = will.and_then(|will| self.permitted(slot, will));
@@ -424,7 +432,12 @@ impl Worker {
     }
 
     /// CONNACK with an error, then the end of the connection. [MQTT-3.1.4-2] [MQTT3-3.1.4-5]
-    pub(super) fn refuse(&mut self, key: u32, connect: &Connect<'_>, violation: &Violation) {
+    pub(super) fn refuse(
+        &mut self,
+        key: ConnectionKey,
+        connect: &Connect<'_>,
+        violation: &Violation,
+    ) {
         refuse_connect(connect, violation, self.local.output(key));
         let applicant = Applicant {
             client_id: Some(connect.client_id),
@@ -434,10 +447,15 @@ impl Worker {
     }
 
     /// What came behind the CONNECT is not looked at. [MQTT-3.1.4-6] [MQTT-3.2.2-7] [MQTT3-3.2.2-5]
-    pub(super) fn refused(&mut self, key: u32, applicant: Applicant<'_>, violation: &Violation) {
+    pub(super) fn refused(
+        &mut self,
+        key: ConnectionKey,
+        applicant: Applicant<'_>,
+        violation: &Violation,
+    ) {
         self.local.row().add(Counter::ConnectionsRefused, 1);
         if self.may_log() {
-            let peer = self.local.connections[key as usize].peer;
+            let peer = self.local.connections[key].peer;
             let Applicant { client_id, user } = applicant;
             tracing::info!(%peer, client_id, user, reason = violation.what, "connection refused");
         }
@@ -445,8 +463,13 @@ impl Worker {
     }
 
     /// Bytes that are no packet. [MQTT-3.1.4-1]
-    pub(super) fn refused_to_decode(&mut self, key: u32, frame: Frame<'_>, error: DecodeError) {
-        let waits_for_connect = self.local.connections[key as usize].awaits_connect();
+    pub(super) fn refused_to_decode(
+        &mut self,
+        key: ConnectionKey,
+        frame: Frame<'_>,
+        error: DecodeError,
+    ) {
+        let waits_for_connect = self.local.connections[key].awaits_connect();
         let is_connect = frame.first >> 4 == 1;
         let version = answer_version(frame.body);
         match version {

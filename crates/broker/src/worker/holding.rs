@@ -17,7 +17,7 @@ use thrum_protocol::{Message, Time};
 
 use super::{Target, Worker};
 use crate::access::Verdict;
-use crate::connection::ConnectionRef;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
@@ -34,7 +34,7 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// A publisher that waits.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    connection: ConnectionRef,
+    connection: ConnectionId,
     term: Term,
     /// Of its topic, properties and payload.
     bytes: usize,
@@ -62,7 +62,7 @@ struct Line {
 /// A publisher that was let go and whose PUBLISH has not been handled since.
 #[derive(Clone, Copy, Debug)]
 struct LetGo {
-    serial: u32,
+    connection: ConnectionId,
     term: Term,
     /// The client has said goodbye: nothing of what it sent before waits.
     is_leaving: bool,
@@ -82,7 +82,7 @@ struct Missing {
 pub(super) struct HeldPublishers {
     lines: BTreeMap<Shortage, Line>,
     /// By connection. While there are some, the node counts them in `holding`, so that they are asked for.
-    let_go: BTreeMap<u32, LetGo>,
+    let_go: BTreeMap<ConnectionKey, LetGo>,
     /// There may be room for these, or somebody has waited for long enough.
     listed: VecDeque<Shortage>,
     is_timed: bool,
@@ -100,8 +100,8 @@ impl Worker {
     #[inline]
     pub(super) fn clearance(
         &mut self,
-        key: u32,
-        slot: u32,
+        key: ConnectionKey,
+        slot: Slot,
         packet: &Packet<'_>,
     ) -> Option<Cleared> {
         match packet {
@@ -117,11 +117,10 @@ impl Worker {
     }
 
     #[cold]
-    fn clear(&mut self, key: u32, slot: u32, publish: &Publish<'_>) -> Option<Cleared> {
-        let serial = self.local.connections[key as usize].serial;
-        let connection = ConnectionRef { key, serial };
+    fn clear(&mut self, key: ConnectionKey, slot: Slot, publish: &Publish<'_>) -> Option<Cleared> {
+        let connection = self.local.connections[key].id(key);
         let let_go = self.held.let_go.get(&key).copied();
-        let let_go = let_go.filter(|let_go| let_go.serial == serial);
+        let let_go = let_go.filter(|let_go| let_go.connection == connection);
         let is_leaving = let_go.is_some_and(|let_go| let_go.is_leaving);
         if let_go.is_some() && !is_leaving {
             self.forget_let_go(key);
@@ -146,8 +145,13 @@ impl Worker {
     }
 
     /// What a PUBLISH has to wait for; none if everybody for whom a publisher waits has room.
-    fn shortage(&mut self, slot: u32, publish: &Publish<'_>, is_going_on: bool) -> Option<Missing> {
-        let client = &self.local.clients[slot as usize];
+    fn shortage(
+        &mut self,
+        slot: Slot,
+        publish: &Publish<'_>,
+        is_going_on: bool,
+    ) -> Option<Missing> {
+        let client = &self.local.clients[slot];
         let seen = client.session.topic_of(publish)?;
         if is_reserved(seen) || client.session.is_repeated(publish) {
             return None;
@@ -198,16 +202,14 @@ impl Worker {
     }
 
     /// A PUBLISH waits; one that has waited before, for this or another queue, has the rest of its time.
-    fn hold_publisher(&mut self, connection: ConnectionRef, missing: Missing, term: Option<Term>) {
+    fn hold_publisher(&mut self, connection: ConnectionId, missing: Missing, term: Option<Term>) {
         let now = self.local.now;
         let Missing {
             shortage,
             room,
             bytes,
         } = missing;
-        self.local.connections[connection.key as usize]
-            .reading
-            .hold();
+        self.local.connections[connection.key].reading.hold();
         let row = self.local.row();
         row.add(Counter::PublishesHeld, u64::from(term.is_none()));
         row.add(Counter::PublishersHeld, 1);
@@ -263,7 +265,7 @@ impl Worker {
         if session.worker == self.local.id {
             self.found_full(session);
         } else {
-            self.send(session.worker.index(), Mail::Full(session));
+            self.send(session.worker, Mail::Full(session));
         }
     }
 
@@ -364,12 +366,9 @@ impl Worker {
         }
     }
 
-    fn is_held(&self, connection: ConnectionRef) -> bool {
-        let found = self.local.connections.get(connection.key as usize);
-        found.is_some_and(|found| {
-            let is_same = found.serial == connection.serial && found.session().is_some();
-            is_same && found.reading.is_held()
-        })
+    fn is_held(&self, connection: ConnectionId) -> bool {
+        let found = self.local.connection(connection);
+        found.is_some_and(|found| found.session().is_some() && found.reading.is_held())
     }
 
     fn forget_first(&mut self, shortage: Shortage, held: Held) {
@@ -387,13 +386,13 @@ impl Worker {
     /// The first of a line is looked at again: now, or when nothing else keeps it from being read.
     fn let_go(&mut self, shortage: Shortage, held: Held) {
         self.forget_first(shortage, held);
-        let ConnectionRef { key, serial } = held.connection;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+        let key = held.connection.key;
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         connection.reading.let_go();
         let let_go = LetGo {
-            serial,
+            connection: held.connection,
             term: held.term,
             is_leaving: false,
         };
@@ -401,26 +400,26 @@ impl Worker {
         self.read(key);
     }
 
-    fn remember_let_go(&mut self, key: u32, let_go: LetGo) {
+    fn remember_let_go(&mut self, key: ConnectionKey, let_go: LetGo) {
         if self.held.let_go.insert(key, let_go).is_none() {
             self.node.holding.fetch_add(1, Ordering::Relaxed);
         }
         self.look_after_held();
     }
 
-    fn forget_let_go(&mut self, key: u32) {
+    fn forget_let_go(&mut self, key: ConnectionKey) {
         if self.held.let_go.remove(&key).is_some() {
             self.node.holding.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// The client has said goodbye behind its PUBLISH: all of it is handled in its order, and waits no longer.
-    pub(super) fn let_leave(&mut self, key: u32) {
+    pub(super) fn let_leave(&mut self, key: ConnectionKey) {
         let now = self.local.now;
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         connection.reading.let_go();
         let let_go = LetGo {
-            serial: connection.serial,
+            connection: connection.id(key),
             term: Term {
                 since: now,
                 until: now,
@@ -438,13 +437,10 @@ impl Worker {
         for shortage in shortages {
             self.list_line(shortage);
         }
-        let connections = &self.local.connections;
         let let_go = self.held.let_go.iter();
-        let gone = let_go.filter(|(key, let_go)| {
-            let found = connections.get(**key as usize);
-            found.is_none_or(|found| found.serial != let_go.serial)
-        });
-        let gone: Vec<u32> = gone.map(|(key, _)| *key).collect();
+        let is_gone = |let_go: &LetGo| self.local.connection(let_go.connection).is_none();
+        let gone = let_go.filter(|(_, let_go)| is_gone(let_go));
+        let gone: Vec<ConnectionKey> = gone.map(|(key, _)| *key).collect();
         for key in gone {
             self.forget_let_go(key);
         }

@@ -14,6 +14,7 @@ use super::budget::TurnLimits;
 use super::queue_tests::{Client, REFUSED, TAKEN, Workers, full_group, short};
 use crate::config::{Anonymous, Config};
 use crate::extension::Access;
+use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
 use crate::read_gate::PauseReason;
@@ -64,13 +65,13 @@ fn publish_with_expiry(client: &mut Client, seconds: u32, payload: &'static [u8]
 fn queued(workers: &Workers, worker: usize, client_id: &str) -> usize {
     let local = &workers.workers[worker].local;
     let slot = local.find(client_id).unwrap();
-    local.clients[slot as usize].session.backlog().0
+    local.clients[slot].session.backlog().0
 }
 
-fn key_of(workers: &Workers, client_id: &str) -> u32 {
+fn key_of(workers: &Workers, client_id: &str) -> ConnectionKey {
     let local = &workers.workers[0].local;
     let slot = local.find(client_id).unwrap();
-    local.clients[slot as usize].connection
+    local.clients[slot].connection.unwrap()
 }
 
 /// A client that subscribes and goes away.
@@ -477,7 +478,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     assert_eq!(node.memory.observe(85, 100).0, MemoryLevel::Low);
     let key = key_of(&workers, "publisher");
     let is_unread = |workers: &Workers| {
-        let reading = workers.workers[0].local.connections[key as usize].reading;
+        let reading = workers.workers[0].local.connections[key].reading;
         reading.has(PauseReason::Room)
     };
     publisher.publish(7);

@@ -8,11 +8,13 @@ use thrum_protocol::server::Action;
 
 use super::Worker;
 use super::durable::rests_on_changes;
-use crate::connection::{ConnectionRef, Phase};
+use crate::connection::Phase;
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::publish::{Cleared, Published};
 use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
+use crate::workers::WorkerSet;
 
 /// A client with this many times the soft limit of output waiting is not read: what waits are answers that it
 /// does not take.
@@ -34,10 +36,10 @@ pub(super) enum Next {
 
 impl Worker {
     /// Bytes of one connection behind those that were left: whole packets are handled, the rest is kept.
-    pub(super) fn input(&mut self, key: u32, bytes: &[u8]) {
-        self.full_targets = 0;
+    pub(super) fn input(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        self.full_targets = WorkerSet::NONE;
         self.local.memory.has_queued = false;
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         if connection.is_draining() {
             return;
         }
@@ -65,8 +67,8 @@ impl Worker {
     }
 
     /// Bytes that cannot be handled yet stay in their connection.
-    fn keep_rest(&mut self, key: u32, rest: Vec<u8>, next: Next) {
-        let connection = &mut self.local.connections[key as usize];
+    fn keep_rest(&mut self, key: ConnectionKey, rest: Vec<u8>, next: Next) {
+        let connection = &mut self.local.connections[key];
         connection.partial.put(rest);
         if connection.reading.is_held() {
             self.read_ahead(key, &[]);
@@ -75,9 +77,9 @@ impl Worker {
         }
     }
 
-    pub(super) fn after_input(&mut self, key: u32) {
+    pub(super) fn after_input(&mut self, key: ConnectionKey) {
         let output_max = OUTPUT_HARD_FACTOR * self.local.settings.output_bytes;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         if connection.is_draining() {
@@ -89,7 +91,7 @@ impl Worker {
         self.local.wrote(key);
     }
 
-    fn frames(&mut self, key: u32, bytes: &[u8]) -> (usize, Next) {
+    fn frames(&mut self, key: ConnectionKey, bytes: &[u8]) -> (usize, Next) {
         let mut used = 0;
         let packet_bytes_max = self.local.settings.session.packet_bytes_max;
         while used < bytes.len() {
@@ -120,8 +122,8 @@ impl Worker {
     }
 
     /// The beginning of a packet: what cannot become a CONNECT need not be waited for. [MQTT-3.1.0-1]
-    fn partial_frame(&mut self, key: u32, first: u8) -> Next {
-        let waits_for_connect = self.local.connections[key as usize].awaits_connect();
+    fn partial_frame(&mut self, key: ConnectionKey, first: u8) -> Next {
+        let waits_for_connect = self.local.connections[key].awaits_connect();
         if !waits_for_connect || first == CONNECT {
             return Next::Frame;
         }
@@ -130,9 +132,9 @@ impl Worker {
         Next::Stop
     }
 
-    fn frame(&mut self, key: u32, frame: Frame<'_>, rest: &[u8]) -> Next {
+    fn frame(&mut self, key: ConnectionKey, frame: Frame<'_>, rest: &[u8]) -> Next {
         self.local.row().add(Counter::PacketsReceived, 1);
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         let packet = match decode(frame, connection.version) {
             Ok(packet) => packet,
             Err(error) => {
@@ -171,11 +173,11 @@ impl Worker {
 
     /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged before the client sent
     /// this, and reaches it as it would have on the publisher's worker.
-    fn stands_behind_mail(&mut self, key: u32, packet: &Packet<'_>) -> bool {
+    fn stands_behind_mail(&mut self, key: ConnectionKey, packet: &Packet<'_>) -> bool {
         if !matches!(packet, Packet::Unsubscribe(_)) || self.node.workers() == 1 {
             return false;
         }
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         if connection.reading.has_stood_behind_mail() {
             return false;
         }
@@ -184,9 +186,8 @@ impl Worker {
             return false;
         }
         connection.reading.stand_behind_mail();
-        let serial = connection.serial;
+        let connection = connection.id(key);
         let last = self.mail_handled + waiting as u64;
-        let connection = ConnectionRef { key, serial };
         self.behind_mail.push_back((last, connection));
         true
     }
@@ -197,8 +198,7 @@ impl Worker {
         while let Some((_, connection)) =
             self.behind_mail.pop_front_if(|(last, _)| *last <= handled)
         {
-            let found = self.local.connections.get(connection.key as usize);
-            if found.is_some_and(|found| found.serial == connection.serial) {
+            if self.local.connection(connection).is_some() {
                 self.resume(connection.key, PauseReason::Mail);
             }
         }
@@ -211,8 +211,8 @@ impl Worker {
     #[inline]
     pub(super) fn packet(
         &mut self,
-        key: u32,
-        slot: u32,
+        key: ConnectionKey,
+        slot: Slot,
         packet: Packet<'_>,
         cleared: Cleared,
     ) -> Next {
@@ -266,8 +266,7 @@ impl Worker {
         self.local.note(slot);
         // A durable session's answers also wait for what it did before: a repeated packet is answered no sooner.
         if is_request
-            && (self.local.mark() != before
-                || self.local.clients[slot as usize].session.is_durable())
+            && (self.local.mark() != before || self.local.clients[slot].session.is_durable())
         {
             self.local.depend(key);
         }
@@ -276,9 +275,9 @@ impl Worker {
 
     /// An acknowledgement may have made room for queued or retained messages.
     #[inline]
-    fn after_acknowledgement(&mut self, slot: u32) {
+    fn after_acknowledgement(&mut self, slot: Slot) {
         self.local.collect(slot);
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         if client
             .rare
             .as_deref()

@@ -7,6 +7,7 @@ use thrum_protocol::Violation;
 
 use super::Worker;
 use crate::config::Anonymous;
+use crate::ids::ConnectionKey;
 
 /// Who judges a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ const fn advice_without_users(anonymous: Anonymous) -> &'static str {
 }
 
 impl Worker {
-    pub(super) fn judge(&mut self, key: u32, login: &Login) -> Judge {
+    pub(super) fn judge(&mut self, key: ConnectionKey, login: &Login) -> Judge {
         let has_gatekeeper = self.local.settings.access.access.gatekeeper.is_some();
         if login.method.is_some() || (shows_something(login) && has_gatekeeper) {
             return Judge::Gatekeeper;
@@ -53,7 +54,7 @@ impl Worker {
         if login.is_username_verified {
             return Judge::Certificate;
         }
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
         let of_node = self.local.settings.anonymous;
         let of_gate = self.local.gate(number).anonymous;
@@ -64,12 +65,12 @@ impl Worker {
         }
     }
 
-    pub(super) fn refuse_stranger(&mut self, key: u32, connect: &Connect<'_>) {
+    pub(super) fn refuse_stranger(&mut self, key: ConnectionKey, connect: &Connect<'_>) {
         if self.may_log() {
-            let gate = self.local.connections[key as usize].gate;
+            let gate = self.local.connections[key].gate;
             let of_gate = self.local.gate(gate).anonymous;
             let anonymous = of_gate.unwrap_or(self.local.settings.anonymous);
-            let connection = &self.local.connections[key as usize];
+            let connection = &self.local.connections[key];
             let (peer, client_id) = (connection.peer, connect.client_id);
             if self.local.settings.access.access.gatekeeper.is_some() {
                 tracing::warn!(%peer, client_id, "refused: it shows no credentials, and anonymous clients are not \
@@ -86,8 +87,8 @@ impl Worker {
     }
 
     /// A client that nobody has verified stays as long as it would be let in again.
-    pub(super) fn may_stay(&mut self, key: u32) -> Result<(), Violation> {
-        let connection = &self.local.connections[key as usize];
+    pub(super) fn may_stay(&mut self, key: ConnectionKey) -> Result<(), Violation> {
+        let connection = &self.local.connections[key];
         let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
         let has_gatekeeper = self.local.settings.access.access.gatekeeper.is_some();
         if connection.is_unverified && has_gatekeeper {

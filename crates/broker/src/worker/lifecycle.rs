@@ -7,9 +7,9 @@ use thrum_protocol::server::Timeout;
 use thrum_protocol::{Time, Violation};
 
 use super::budget::CLOSING_UNITS;
-use super::local::AWAY;
-use super::{Client, Target, TimedSession, Worker};
+use super::{Target, TimedSession, Worker};
 use crate::connection::{Closing, Connection, Phase};
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
@@ -50,26 +50,19 @@ impl Ending {
     }
 }
 
-impl Client {
-    /// Slot of the connection.
-    pub(crate) fn connection_slot(&self) -> Option<usize> {
-        (self.connection != AWAY).then_some(self.connection as usize)
-    }
-}
-
 impl Worker {
     /// The peer broke the protocol: DISCONNECT with the reason (5.0), then the end. [MQTT-4.13.1-1]
-    pub(super) fn violated(&mut self, key: u32, violation: Violation) {
+    pub(super) fn violated(&mut self, key: ConnectionKey, violation: Violation) {
         self.local.row().add(Counter::Violations, 1);
         if let Some(limit) = limit_counter(violation.reason) {
             self.local.row().add(limit, 1);
         }
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         let (peer, session) = (connection.peer, connection.session());
         // The line of a client that goes tells the reason, if it is written.
         let is_told = session.is_some() && self.has_room_for_client_line();
         if !is_told && self.may_log() {
-            let client = session.map(|slot| &self.local.clients[slot as usize].session);
+            let client = session.map(|slot| &self.local.clients[slot].session);
             let client_id = client.map_or("", |session| session.client_id());
             tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
         }
@@ -82,8 +75,14 @@ impl Worker {
     }
 
     /// The server ends a connection. [MQTT-3.14.0-1]
-    pub(super) fn disconnect(&mut self, key: u32, reason: ReasonCode, what: &str, ending: Ending) {
-        if let Some(slot) = self.local.connections[key as usize].session() {
+    pub(super) fn disconnect(
+        &mut self,
+        key: ConnectionKey,
+        reason: ReasonCode,
+        what: &str,
+        ending: Ending,
+    ) {
+        if let Some(slot) = self.local.connections[key].session() {
             self.farewell(key, slot, reason, what);
         }
         self.lost_because(key, ending, what);
@@ -91,8 +90,8 @@ impl Worker {
 
     /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge. One whose
     /// CONNACK may not be written yet is refused.
-    fn farewell(&mut self, key: u32, slot: u32, reason: ReasonCode, what: &str) {
-        let was_welcomed = !self.local.connections[key as usize].drop_held();
+    fn farewell(&mut self, key: ConnectionKey, slot: Slot, reason: ReasonCode, what: &str) {
+        let was_welcomed = !self.local.connections[key].drop_held();
         let (client, out) = self.local.client_and_output(slot);
         if was_welcomed {
             client.session.disconnect(reason, Some(what), out);
@@ -102,14 +101,14 @@ impl Worker {
     }
 
     /// A connection ends: its session is told, its socket closed.
-    pub(super) fn lost(&mut self, key: u32, ending: Ending) {
+    pub(super) fn lost(&mut self, key: ConnectionKey, ending: Ending) {
         self.lost_because(key, ending, ending.words());
     }
 
     /// The same; `why` is for the log.
-    fn lost_because(&mut self, key: u32, ending: Ending, why: &str) {
+    fn lost_because(&mut self, key: ConnectionKey, ending: Ending, why: &str) {
         self.local.work += CLOSING_UNITS;
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         let (session, peer) = (connection.session(), connection.peer);
         match ending {
             Ending::ClosedByPeer => self.close(key),
@@ -122,24 +121,24 @@ impl Worker {
         }
     }
 
-    fn session_lost(&mut self, slot: u32) {
+    fn session_lost(&mut self, slot: Slot) {
         let now = self.local.now;
         self.local.row().subtract(Counter::ClientsConnected, 1);
-        let client = &mut self.local.clients[slot as usize];
-        client.connection = AWAY;
+        let client = &mut self.local.clients[slot];
+        client.connection = None;
         client.log_next_drop();
         let farewell = client.session.connection_lost(now);
         self.local.note(slot);
         self.publishers
-            .remove(&self.local.clients[slot as usize].session.id());
+            .remove(&self.local.clients[slot].session.id());
         let will = farewell.will.and_then(|will| self.permitted(slot, will));
         if farewell.session_ended {
             self.end_session(slot);
         } else {
             self.write_session(slot, Some(now));
-            if !self.local.clients[slot as usize].groups().is_empty() {
+            if !self.local.clients[slot].groups().is_empty() {
                 self.set_groups_online(slot, false);
-                let client = &mut self.local.clients[slot as usize];
+                let client = &mut self.local.clients[slot];
                 let (id, messages) = (client.session.id(), client.session.take_shared(None));
                 self.redispatch(messages, id, false);
             }
@@ -152,7 +151,7 @@ impl Worker {
     }
 
     /// Removes a session and its subscriptions; what is retained stays. [MQTT3-3.1.2-7]
-    pub(super) fn end_session(&mut self, slot: u32) {
+    pub(super) fn end_session(&mut self, slot: Slot) {
         self.close_room(slot);
         let mut client = self.local.remove(slot);
         self.local.row().subtract(Counter::Sessions, 1);
@@ -186,32 +185,31 @@ impl Worker {
 
     /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full or it waits for the
     /// disk. What the client still sends is thrown away.
-    pub(super) fn drain(&mut self, key: u32, closing: Closing) {
-        let connection = &mut self.local.connections[key as usize];
+    pub(super) fn drain(&mut self, key: ConnectionKey, closing: Closing) {
+        let connection = &mut self.local.connections[key];
         // From here on a failing write ends nothing a second time.
         connection.phase = Phase::Draining(closing);
         connection.partial = Partial::default();
         connection.reading.drain();
         connection.meter = None;
-        let serial = connection.serial;
+        let drained = Target::Drain(connection.id(key));
         self.write(key);
         self.close_when_written(key);
-        if self.local.connections.contains(key as usize) {
+        if self.local.connections.contains(key) {
             self.list_reader(key);
             let until = self.local.now.plus(DRAIN);
-            self.timers.insert(until, Target::Drain { key, serial });
+            self.timers.insert(until, drained);
         }
     }
 
     /// Drained for long enough.
-    pub(super) fn drain_timer(&mut self, key: u32, serial: u32) {
-        let connection = self.local.connections.get(key as usize);
-        if connection.is_some_and(|connection| connection.serial == serial) {
-            self.close(key);
+    pub(super) fn drain_timer(&mut self, id: ConnectionId) {
+        if self.local.connection(id).is_some() {
+            self.close(id.key);
         }
     }
 
-    pub(super) fn close(&mut self, key: u32) {
+    pub(super) fn close(&mut self, key: ConnectionKey) {
         let connection = self.take_out(key);
         self.local.leave_gate(connection.gate);
         if let Some(mut out) = connection.out {
@@ -223,8 +221,8 @@ impl Worker {
     }
 
     /// A connection leaves this worker, to another one or for good.
-    pub(super) fn take_out(&mut self, key: u32) -> Connection {
-        let connection = self.local.connections.remove(key as usize);
+    pub(super) fn take_out(&mut self, key: ConnectionKey) -> Connection {
+        let connection = self.local.connections.remove(key);
         if connection.is_shaking {
             self.handshakes.end();
         }
@@ -232,22 +230,20 @@ impl Worker {
     }
 
     /// Too slow with CONNECT.
-    pub(super) fn connection_timer(&mut self, key: u32, serial: u32) {
-        let Some(connection) = self.local.connections.get(key as usize) else {
+    pub(super) fn connection_timer(&mut self, id: ConnectionId) {
+        let key = id.key;
+        let Some(connection) = self.local.connection(id) else {
             return;
         };
-        if connection.serial != serial {
-            return;
-        }
         match connection.phase {
             Phase::Established { .. } | Phase::Draining(_) => {}
             Phase::Admission(_) | Phase::Challenged(_) if self.is_in_time(key) => {
-                self.wait_for_admission(key, serial);
+                self.wait_for_admission(id);
             }
             Phase::Proxy | Phase::Handshake(_) | Phase::Admission(_) | Phase::Challenged(_) => {
                 self.local.row().add(Counter::ConnectTimeouts, 1);
                 if self.may_log() {
-                    let peer = self.local.connections[key as usize].peer;
+                    let peer = self.local.connections[key].peer;
                     tracing::info!(%peer, "connection closed: no CONNECT in time (limits.connect_timeout)");
                 }
                 self.close(key);
@@ -256,9 +252,9 @@ impl Worker {
     }
 
     /// Arms a timer if the session's next deadline is before what is armed.
-    pub(super) fn arm(&mut self, slot: u32) {
+    pub(super) fn arm(&mut self, slot: Slot) {
         let soon = self.local.now.plus(TIMER_MAX);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         if let Some(deadline) = client.session.next_deadline()
             && deadline.min(soon) < client.armed
         {
@@ -275,26 +271,26 @@ impl Worker {
     }
 
     /// What is due of a session, unless another timer is armed for it.
-    pub(super) fn session_due(&mut self, slot: u32) {
+    pub(super) fn session_due(&mut self, slot: Slot) {
         let now = self.local.now;
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         if now < client.armed {
             return;
         }
         let id = client.session.id();
         client.armed = Time::from_millis(u64::MAX);
-        let connection = client.connection_slot();
+        let connection = client.connection;
         match client.session.handle_timeout(now) {
             Timeout::Pending => self.arm(slot),
             Timeout::KeepAlive => {
                 if let Some(key) = connection {
-                    self.keep_alive_due(u32::try_from(key).unwrap_or(u32::MAX), slot);
+                    self.keep_alive_due(key, slot);
                 }
             }
             Timeout::NotAuthorized => {
                 if let Some(key) = connection {
                     self.disconnect(
-                        u32::try_from(key).unwrap_or(u32::MAX),
+                        key,
                         ReasonCode::NotAuthorized,
                         "the time for which the client was admitted is over",
                         Ending::ClosedByServer,
@@ -322,8 +318,8 @@ impl Worker {
     }
 
     /// The client's time is over, unless it is us who do not listen.
-    fn keep_alive_due(&mut self, key: u32, slot: u32) {
-        let connection = &mut self.local.connections[key as usize];
+    fn keep_alive_due(&mut self, key: ConnectionKey, slot: Slot) {
+        let connection = &mut self.local.connections[key];
         let progressed = std::mem::take(&mut connection.progressed);
         let grace = if connection.reading.keeps_client_waiting() {
             PAUSED_GRACE
@@ -334,17 +330,17 @@ impl Worker {
             return;
         };
         let again = self.local.now.plus(grace);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         client.armed = again;
         let timed = TimedSession::new(slot, &client.session);
         self.timers.insert(again, Target::Session(timed));
     }
 
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
-    fn keep_alive_over(&mut self, key: u32, slot: u32) {
+    fn keep_alive_over(&mut self, key: ConnectionKey, slot: Slot) {
         self.local.row().add(Counter::KeepAliveTimeouts, 1);
         if !self.has_room_for_client_line() && self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
+            let client_id = self.local.clients[slot].session.client_id();
             tracing::info!(
                 client_id,
                 "connection closed: nothing received for one and a half keep alives"
@@ -363,9 +359,9 @@ impl Worker {
     pub(super) fn stop(&mut self) {
         self.listeners.clear();
         self.hand_out();
-        let keys: Vec<usize> = self.local.connections.iter().map(|(key, _)| key).collect();
+        let keys: Vec<ConnectionKey> = self.local.connections.keys().collect();
         for key in keys {
-            self.dismiss(u32::try_from(key).unwrap_or(u32::MAX));
+            self.dismiss(key);
         }
         self.note_end();
         if self.settle() {
@@ -375,8 +371,8 @@ impl Worker {
     }
 
     /// The last that a client hears when the node stops, and the end of its layers.
-    fn dismiss(&mut self, key: u32) {
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+    fn dismiss(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         if let Some(slot) = connection.session() {
@@ -386,9 +382,9 @@ impl Worker {
         } else {
             connection.drop_held();
         }
-        self.local.connections[key as usize].finish_layers();
+        self.local.connections[key].finish_layers();
         self.write(key);
-        if let Some(connection) = self.local.connections.get_mut(key as usize) {
+        if let Some(connection) = self.local.connections.get_mut(key) {
             connection.shutdown_output();
         }
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use slab::Slab;
 use std::hash::BuildHasher;
 use thin_vec::ThinVec;
 use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason, GroupId, Session};
@@ -17,14 +16,17 @@ use super::rooms::{OwnRoom, RoomNews};
 use crate::access::ClientAccess;
 use crate::connection::Connection;
 use crate::durable::Journal;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::listener::Gate;
 use crate::memory::WorkerMemory;
 use crate::metrics::{Counter, Row};
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::protection::MemoryLevel;
 use crate::retained::ReplayCursor;
 use crate::session_counts::Holder;
 use crate::settings::Settings;
+use crate::table::Table;
+use crate::workers::WorkerId;
 
 /// Output buffers kept for reuse by one worker.
 const POOL_MAX: usize = 4096;
@@ -37,15 +39,12 @@ type Pool = Vec<Box<Output>>;
 /// What a queued message takes beside its text.
 pub(super) const QUEUED_BYTES: usize = 200;
 
-/// Marks a session without connection.
-pub(super) const AWAY: u32 = u32::MAX;
-
 /// A session and what the worker keeps beside it.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) session: Session,
-    /// Slot of the connection, [`AWAY`] without one.
-    pub(crate) connection: u32,
+    /// None while the client is away.
+    pub(crate) connection: Option<ConnectionKey>,
     /// Memory of its subscriptions, in bytes.
     pub(crate) subscription_bytes: u32,
     /// The earliest timer that is armed.
@@ -110,7 +109,7 @@ impl Client {
     pub(crate) fn new(session: Session) -> Self {
         Self {
             session,
-            connection: AWAY,
+            connection: None,
             subscription_bytes: 0,
             armed: Time::from_millis(u64::MAX),
             subscriptions: ThinVec::new(),
@@ -135,9 +134,13 @@ impl Client {
     }
 
     /// Its client is here; true if that may do what it might when its session was last looked at.
-    pub(super) fn comes_with(&mut self, key: u32, access: Option<Box<ClientAccess>>) -> bool {
+    pub(super) fn comes_with(
+        &mut self,
+        key: ConnectionKey,
+        access: Option<Box<ClientAccess>>,
+    ) -> bool {
         let before = std::mem::replace(&mut self.access, access);
-        self.connection = key;
+        self.connection = Some(key);
         self.forget_owner();
         let rights = before.as_deref().zip(self.access.as_deref());
         rights.is_some_and(|(before, access)| access.allows_the_same(before))
@@ -213,19 +216,19 @@ pub(crate) struct Local {
     pub(crate) now: Time,
     /// Units of work done so far, for the budgets of the turns.
     pub(crate) work: u64,
-    pub(crate) connections: Slab<Connection>,
-    pub(crate) clients: Slab<Client>,
+    pub(crate) connections: Table<Connection>,
+    pub(crate) clients: Table<Client>,
     /// Slots of clients by identifier; the text lives in the session.
-    by_id: HashTable<u32>,
+    by_id: HashTable<Slot>,
     hasher: DefaultHashBuilder,
     /// Connections to write at the end of the turn.
-    pub(crate) dirty: Vec<u32>,
+    pub(crate) dirty: Vec<ConnectionKey>,
     /// What must survive a crash, on a node with storage.
     pub(crate) journal: Option<Box<Journal>>,
     /// The message at hand was on its way to that worker, of so many, before a crash: none but its sessions get it.
     pub(crate) only: Option<(usize, usize)>,
     /// Connections whose output of this turn rests on the journal, or on other workers.
-    pub(crate) depending: Vec<u32>,
+    pub(crate) depending: Vec<ConnectionKey>,
     /// What other workers are to be told of the queues of sessions.
     pub(crate) room_news: RoomNews,
     pub(crate) memory: WorkerMemory,
@@ -247,8 +250,8 @@ impl Local {
             memory,
             now: node.clock.now(),
             work: 0,
-            connections: Slab::new(),
-            clients: Slab::new(),
+            connections: Table::new(),
+            clients: Table::new(),
             by_id: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
@@ -305,36 +308,48 @@ impl Local {
         node.gates.leave(self.gate(number));
     }
 
+    /// A connection, if it is still the one that is there.
+    #[inline]
+    pub(crate) fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        let found = self.connections.get(id.key);
+        found.filter(|found| found.serial == id.serial)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let found = self.connections.get_mut(id.key);
+        found.filter(|found| found.serial == id.serial)
+    }
+
     /// The slot of a client identifier's session.
-    pub(crate) fn find(&self, client_id: &str) -> Option<u32> {
+    pub(crate) fn find(&self, client_id: &str) -> Option<Slot> {
         let hash = self.hasher.hash_one(client_id);
-        let same = |slot: &u32| self.clients[*slot as usize].session.client_id() == client_id;
+        let same = |slot: &Slot| self.clients[*slot].session.client_id() == client_id;
         self.by_id.find(hash, same).copied()
     }
 
-    pub(crate) fn insert(&mut self, client: Client) -> u32 {
+    pub(crate) fn insert(&mut self, client: Client) -> Slot {
         let hash = self.hasher.hash_one(client.session.client_id());
-        let slot = u32::try_from(self.clients.insert(client)).expect("fewer than 2^32 sessions");
+        let slot = self.clients.insert(client);
         let (hasher, clients) = (&self.hasher, &self.clients);
         self.by_id.insert_unique(hash, slot, |slot| {
-            hasher.hash_one(clients[*slot as usize].session.client_id())
+            hasher.hash_one(clients[*slot].session.client_id())
         });
         slot
     }
 
     /// The slot that the next session gets.
-    pub(crate) fn next_slot(&self) -> u32 {
-        u32::try_from(self.clients.vacant_key()).expect("fewer than 2^32 sessions")
+    pub(crate) fn next_slot(&self) -> Slot {
+        self.clients.next_key()
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) -> Client {
-        let hash = self
-            .hasher
-            .hash_one(self.clients[slot as usize].session.client_id());
+    pub(crate) fn remove(&mut self, slot: Slot) -> Client {
+        let hash = self.hasher.hash_one(self.clients[slot].session.client_id());
         if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
             entry.remove();
         }
-        self.clients.remove(slot as usize)
+        self.clients.remove(slot)
     }
 
     /// Gives back the room of those that are gone; no slot changes.
@@ -343,32 +358,32 @@ impl Local {
         self.clients.shrink_to_fit();
         let (hasher, clients) = (&self.hasher, &self.clients);
         self.by_id
-            .shrink_to_fit(|slot| hasher.hash_one(clients[*slot as usize].session.client_id()));
+            .shrink_to_fit(|slot| hasher.hash_one(clients[*slot].session.client_id()));
         self.dirty.shrink_to_fit();
     }
 
     /// A client and the buffer that its session writes into.
     #[inline]
-    pub(crate) fn client_and_output(&mut self, slot: u32) -> (&mut Client, &mut Output) {
-        let client = &mut self.clients[slot as usize];
-        if client.connection == AWAY {
+    pub(crate) fn client_and_output(&mut self, slot: Slot) -> (&mut Client, &mut Output) {
+        let client = &mut self.clients[slot];
+        let Some(key) = client.connection else {
             self.nowhere.clear();
             return (client, &mut self.nowhere);
-        }
-        let connection = &mut self.connections[client.connection as usize];
+        };
+        let connection = &mut self.connections[key];
         (client, lend_buffer(connection, &mut self.pool))
     }
 
     /// The buffer that is sent to the other end of a connection.
-    pub(super) fn output(&mut self, connection: u32) -> &mut Output {
-        let connection = &mut self.connections[connection as usize];
+    pub(super) fn output(&mut self, connection: ConnectionKey) -> &mut Output {
+        let connection = &mut self.connections[connection];
         lend_buffer(connection, &mut self.pool)
     }
 
     /// Notes that the connection has something to write, or gives its buffer back.
     #[inline]
-    pub(crate) fn wrote(&mut self, connection: u32) {
-        let entry = &mut self.connections[connection as usize];
+    pub(crate) fn wrote(&mut self, connection: ConnectionKey) {
+        let entry = &mut self.connections[connection];
         if entry.dirty {
             return;
         }
@@ -381,8 +396,8 @@ impl Local {
     }
 
     /// The connection is written at the end of the turn, if it has something that may be.
-    pub(crate) fn mark_dirty(&mut self, connection: u32) {
-        let entry = &mut self.connections[connection as usize];
+    pub(crate) fn mark_dirty(&mut self, connection: ConnectionKey) {
+        let entry = &mut self.connections[connection];
         if !entry.dirty {
             entry.dirty = true;
             self.dirty.push(connection);
@@ -404,7 +419,7 @@ impl Local {
     #[inline]
     pub(crate) fn offer(
         &mut self,
-        slot: u32,
+        slot: Slot,
         outgoing: &mut Outgoing<'_>,
         options: DeliveryOptions<'_>,
     ) -> Delivered {
@@ -420,7 +435,7 @@ impl Local {
     #[inline]
     pub(crate) fn deliver(
         &mut self,
-        slot: u32,
+        slot: Slot,
         outgoing: &mut Outgoing<'_>,
         options: DeliveryOptions<'_>,
     ) -> Delivered {
@@ -443,9 +458,12 @@ impl Local {
                 self.row().add(Counter::PublishSent, 1);
                 self.row().add(Counter::PublishBytesSent, payload_bytes);
                 self.show_sent(slot);
-                self.wrote(connection);
-                if waiting > self.settings.output_bytes {
-                    self.congest(connection, slot);
+                if let Some(key) = connection {
+                    self.wrote(key);
+                }
+                let is_over = waiting > self.settings.output_bytes;
+                if let Some(key) = connection.filter(|_| is_over) {
+                    self.congest(key, slot);
                 }
             }
             Delivered::Queued => {
@@ -463,18 +481,18 @@ impl Local {
         delivered
     }
 
-    pub(crate) fn congest(&mut self, connection: u32, slot: u32) {
-        let connection = &mut self.connections[connection as usize];
+    pub(crate) fn congest(&mut self, connection: ConnectionKey, slot: Slot) {
+        let connection = &mut self.connections[connection];
         if !connection.congested {
             connection.congested = true;
             self.row().add(Counter::LimitOutput, 1);
-            self.clients[slot as usize].session.set_congested(true);
+            self.clients[slot].session.set_congested(true);
         }
     }
 
     /// Counts drops by reason and logs the first of a series that loses QoS 1 or 2.
     #[cold]
-    pub(crate) fn dropped(&mut self, slot: u32, reason: DropReason, count: u64) {
+    pub(crate) fn dropped(&mut self, slot: Slot, reason: DropReason, count: u64) {
         let counter = match reason {
             DropReason::QueueFull => Counter::DroppedQueueFull,
             DropReason::QueueDropped => Counter::DroppedQueueOldest,
@@ -488,7 +506,7 @@ impl Local {
             DropReason::MemoryShort => Counter::DroppedMemoryShort,
         };
         self.row().add(counter, count);
-        let client = &mut self.clients[slot as usize];
+        let client = &mut self.clients[slot];
         let which = match reason {
             DropReason::QueueFull => "further",
             DropReason::QueueDropped => "the oldest",
@@ -515,8 +533,8 @@ impl Local {
 
     /// Counts what a session did by itself: messages sent from its queue, or dropped.
     #[inline]
-    pub(crate) fn collect(&mut self, slot: u32) {
-        let client = &mut self.clients[slot as usize];
+    pub(crate) fn collect(&mut self, slot: Slot) {
+        let client = &mut self.clients[slot];
         let sent = client.session.take_sent_later();
         if sent.messages > 0 {
             client.log_next_drop();
@@ -532,8 +550,8 @@ impl Local {
 
     /// Counts what a session dropped of what it held.
     #[inline]
-    fn collect_dropped(&mut self, slot: u32) {
-        for (reason, count) in self.clients[slot as usize].session.take_dropped() {
+    fn collect_dropped(&mut self, slot: Slot) {
+        for (reason, count) in self.clients[slot].session.take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }
         self.note(slot);

@@ -9,6 +9,7 @@ use thrum_protocol::{Outgoing, Time};
 use super::Worker;
 use super::local::{Local, QUEUED_BYTES};
 use super::trim::give_back;
+use crate::ids::Slot;
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
 use crate::system;
@@ -32,12 +33,12 @@ impl Local {
 
     /// Whether a message for that session would take memory that there is not.
     #[cold]
-    pub(crate) fn lacks_memory_for(&self, slot: u32, qos: QoS) -> bool {
+    pub(crate) fn lacks_memory_for(&self, slot: Slot, qos: QoS) -> bool {
         // What was on its way at the last start was acknowledged then.
         if self.only.is_some() {
             return false;
         }
-        let session = &self.clients[slot as usize].session;
+        let session = &self.clients[slot].session;
         lacks_memory(session, qos, self.memory.level)
     }
 

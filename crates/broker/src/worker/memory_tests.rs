@@ -148,7 +148,7 @@ fn absent(workers: &mut [Worker; 2], client_id: &str) {
 
 fn queued(workers: &[Worker; 2], client_id: &str) -> usize {
     let slot = workers[0].local.find(client_id).unwrap();
-    workers[0].local.clients[slot as usize].session.backlog().0
+    workers[0].local.clients[slot].session.backlog().0
 }
 
 fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {

@@ -6,6 +6,7 @@ use thrum_access::Identity;
 use thrum_codec::frame;
 
 use super::{Local, Target, Worker};
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::protection::{Meter, Pause, Scopes, Usage, Who};
 use crate::read_gate::PauseReason;
@@ -15,8 +16,8 @@ const PUBLISH: u8 = 3;
 
 impl Local {
     /// The meter of a connection, if it has one, with the rates in force for it.
-    fn meter_and_scopes(&mut self, key: u32) -> Option<(&mut Meter, Scopes<'_>)> {
-        let connection = self.connections.get_mut(key as usize)?;
+    fn meter_and_scopes(&mut self, key: ConnectionKey) -> Option<(&mut Meter, Scopes<'_>)> {
+        let connection = self.connections.get_mut(key)?;
         let meter = connection.meter.as_deref_mut()?;
         let gate = self.gates.get(usize::from(connection.gate));
         let gate = gate.and_then(Option::as_ref);
@@ -33,8 +34,8 @@ impl Local {
 
 impl Worker {
     /// Gives a connection its meter; none if nothing is limited.
-    pub(super) fn measure(&mut self, key: u32, identity: &Identity) {
-        let connection = &self.local.connections[key as usize];
+    pub(super) fn measure(&mut self, key: ConnectionKey, identity: &Identity) {
+        let connection = &self.local.connections[key];
         let (number, address) = (connection.gate, connection.peer.address());
         let gate = Arc::clone(self.local.gate(number));
         let settings = &self.local.settings.protection;
@@ -50,40 +51,38 @@ impl Worker {
             listener: Some((&gate.paces, &gate.account)),
         };
         let meter = self.node.protection.meter(&who, &scopes);
-        self.local.connections[key as usize].meter = meter;
+        self.local.connections[key].meter = meter;
     }
 
     /// Other rates: a session that has a connection gets another meter, or none.
-    pub(super) fn measure_again(&mut self, slot: u32) {
-        let client = &self.local.clients[slot as usize];
-        let key = client
-            .connection_slot()
-            .and_then(|key| u32::try_from(key).ok());
-        let Some(key) = key else { return };
+    pub(super) fn measure_again(&mut self, slot: Slot) {
+        let client = &self.local.clients[slot];
+        let Some(key) = client.connection else {
+            return;
+        };
         let identity = match client.access.as_deref() {
             Some(access) => (*access.identity).clone(),
             None => self.identity_of(slot),
         };
         self.measure(key, &identity);
         // What it owes is forgotten with its old buckets: it is read again, unless others owe what it shares.
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         if connection.reading.has(PauseReason::Rate) {
-            let serial = connection.serial;
-            self.timers
-                .insert(self.local.now, Target::Pace { key, serial });
+            let again = Target::Pace(connection.id(key));
+            self.timers.insert(self.local.now, again);
         }
     }
 
     /// One read of a connection with a meter.
     #[inline(never)]
-    pub(super) fn read_metered(&mut self, key: u32, buffer: &mut [u8]) -> Option<usize> {
+    pub(super) fn read_metered(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> Option<usize> {
         let now = self.local.now;
         let (meter, scopes) = self.local.meter_and_scopes(key)?;
         match meter.may_read(&scopes, now) {
             Ok(bytes_max) => {
                 let len = bytes_max.min(buffer.len());
                 let buffer = &mut buffer[..len];
-                let outcome = self.local.connections[key as usize].read(buffer);
+                let outcome = self.local.connections[key].read(buffer);
                 self.metered(key, |worker| worker.take_read(key, buffer, outcome))
             }
             Err(pause) => {
@@ -94,10 +93,14 @@ impl Worker {
     }
 
     /// Does something that handles input of a connection, and charges what came in; nothing if it has no meter.
-    pub(super) fn metered<R>(&mut self, key: u32, handle: impl FnOnce(&mut Self) -> R) -> R {
-        let connection = self.local.connections.get(key as usize);
-        let known = connection.map(|connection| (connection.serial, connection.layered.is_some()));
-        let Some((serial, is_layered)) = known else {
+    pub(super) fn metered<R>(
+        &mut self,
+        key: ConnectionKey,
+        handle: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let connection = self.local.connections.get(key);
+        let known = connection.map(|connection| (connection.id(key), connection.layered.is_some()));
+        let Some((id, is_layered)) = known else {
             return handle(self);
         };
         self.plain_read = 0;
@@ -112,16 +115,15 @@ impl Worker {
         } else {
             row.count(Counter::BytesReceived).wrapping_sub(bytes)
         };
-        let connection = self.local.connections.get(key as usize);
-        if connection.is_some_and(|connection| connection.serial == serial) {
+        if self.local.connection(id).is_some() {
             self.charge(key, Usage { messages, bytes });
         }
         result
     }
 
     /// Charges what came in behind a CONNECT, before it is handled.
-    pub(super) fn charge_unread(&mut self, key: u32, unread: &[u8]) {
-        if self.local.connections[key as usize].meter.is_none() {
+    pub(super) fn charge_unread(&mut self, key: ConnectionKey, unread: &[u8]) {
+        if self.local.connections[key].meter.is_none() {
             return;
         }
         let (mut messages, mut rest) = (0, unread);
@@ -136,12 +138,12 @@ impl Worker {
 
     /// Charges bytes that came in before the connection had its meter; the messages among them are charged as they are
     /// handled.
-    pub(super) fn charge_bytes(&mut self, key: u32, bytes: usize) {
+    pub(super) fn charge_bytes(&mut self, key: ConnectionKey, bytes: usize) {
         let (messages, bytes) = (0, bytes as u64);
         self.charge(key, Usage { messages, bytes });
     }
 
-    fn charge(&mut self, key: u32, usage: Usage) {
+    fn charge(&mut self, key: ConnectionKey, usage: Usage) {
         let now = self.local.now;
         let pause = self
             .local
@@ -153,8 +155,8 @@ impl Worker {
     }
 
     /// Stops to read a connection; counted once.
-    fn pace(&mut self, key: u32, pause: Pause) {
-        let connection = &mut self.local.connections[key as usize];
+    fn pace(&mut self, key: ConnectionKey, pause: Pause) {
+        let connection = &mut self.local.connections[key];
         if connection.is_draining() || !connection.reading.close(PauseReason::Rate) {
             return;
         }
@@ -162,21 +164,16 @@ impl Worker {
         self.read_after(key, pause);
     }
 
-    fn read_after(&mut self, key: u32, pause: Pause) {
-        let serial = self.local.connections[key as usize].serial;
-        self.timers.insert(
-            self.local.now.plus(pause.wait),
-            Target::Pace { key, serial },
-        );
+    fn read_after(&mut self, key: ConnectionKey, pause: Pause) {
+        let again = Target::Pace(self.local.connections[key].id(key));
+        self.timers.insert(self.local.now.plus(pause.wait), again);
     }
 
     /// The pause of a connection is over, unless others have used up meanwhile what it shares with them.
-    pub(super) fn pace_over(&mut self, key: u32, serial: u32) {
-        let connection = self.local.connections.get(key as usize);
-        let is_paced = connection.is_some_and(|connection| {
-            connection.serial == serial && connection.reading.has(PauseReason::Rate)
-        });
-        if !is_paced {
+    pub(super) fn pace_over(&mut self, id: ConnectionId) {
+        let key = id.key;
+        let connection = self.local.connection(id);
+        if !connection.is_some_and(|connection| connection.reading.has(PauseReason::Rate)) {
             return;
         }
         let now = self.local.now;

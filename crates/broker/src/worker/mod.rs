@@ -75,10 +75,10 @@ pub(crate) use authorize::Decided;
 pub(crate) use elsewhere::{Heard, Inquiry};
 pub(crate) use local::{Client, Local, Replay, Written};
 
-use crate::connection::ConnectionRef;
+use crate::ids::{ConnectionId, Slot};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::protection::{Handshakes, Overload};
 use crate::publish::Match;
 use crate::replay::ReplayTurn;
@@ -87,6 +87,7 @@ use crate::settings::Settings;
 use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
 use crate::timer::{TimerWheel, lower_half};
+use crate::workers::{WorkerId, WorkerSet};
 use budget::Budget;
 pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
 use client_lines::ClientLines;
@@ -105,7 +106,7 @@ use sources::SourceReviews;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
-/// Listeners count down from here; connections ([`ConnectionRef::token`]) stay in the lower half.
+/// Listeners count down from here; connections ([`ConnectionId::token`]) stay in the lower half.
 const FIRST_LISTENER: usize = usize::MAX - 1;
 /// Sockets that one turn handles at most.
 const EVENTS_PER_TURN: usize = 1024;
@@ -126,13 +127,13 @@ pub(crate) enum Target {
     /// A session: keep alive, will delay, expiry.
     Session(TimedSession),
     /// A connection that has to say CONNECT.
-    Connection { key: u32, serial: u32 },
+    Connection(ConnectionId),
     /// A connection that ends and still has something to write, or to read.
-    Drain { key: u32, serial: u32 },
+    Drain(ConnectionId),
     /// A connection that has used up a rate may be read again.
-    Pace { key: u32, serial: u32 },
+    Pace(ConnectionId),
     /// A connection whose TLS, WebSocket and header of a proxy have to be done.
-    Handshake { key: u32, serial: u32 },
+    Handshake(ConnectionId),
     /// Accept again after the connect rate was reached.
     Accept,
     /// Ask the gatekeeper about a client again.
@@ -151,12 +152,12 @@ pub(crate) enum Target {
 /// of the number each connection would have four bytes more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimedSession {
-    slot: u32,
+    slot: Slot,
     lower_half: u32,
 }
 
 impl TimedSession {
-    pub(crate) fn new(slot: u32, session: &Session) -> Self {
+    pub(crate) fn new(slot: Slot, session: &Session) -> Self {
         Self {
             slot,
             lower_half: lower_half(session.id()),
@@ -203,7 +204,7 @@ pub(crate) struct Worker {
     /// Of those that count as waiting, the pieces that have been opened since.
     mail_opened: usize,
     /// Connections that stand behind a piece of mail, by its number.
-    behind_mail: VecDeque<(u64, ConnectionRef)>,
+    behind_mail: VecDeque<(u64, ConnectionId)>,
     /// Publishers that wait for room in a queue.
     held: HeldPublishers,
     /// Clients that publish while memory is low.
@@ -232,7 +233,7 @@ pub(crate) struct Worker {
     /// The packet at hand has waited for the gatekeeper.
     has_waited: bool,
     /// Workers whose mailboxes are full with what the connection at hand published.
-    full_targets: u64,
+    full_targets: WorkerSet,
     /// Accepting goes on then, after a connect rate was used up.
     accept_at: Option<Time>,
     /// Under overload some newcomers are let in then.
@@ -296,7 +297,7 @@ impl Worker {
             reviews: SourceReviews::default(),
             readers: Readers::default(),
             has_waited: false,
-            full_targets: 0,
+            full_targets: WorkerSet::NONE,
             accept_at: None,
             let_newcomers_in_from: Time::default(),
             first_listener: 0,
@@ -523,17 +524,15 @@ impl Worker {
     }
 
     /// Mail for another worker; it leaves at the end of the turn.
-    pub(crate) fn send(&mut self, worker: usize, mail: Mail) {
-        let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
-        if self.outboxes[worker].push(mail, self.node.mailbox(target)) {
-            self.full_targets |= target.bit();
+    pub(crate) fn send(&mut self, worker: WorkerId, mail: Mail) {
+        if self.outboxes[worker.index()].push(mail, self.node.mailbox(worker)) {
+            self.full_targets.insert(worker);
         }
     }
 
     fn send_mail(&mut self) {
-        for (worker, outbox) in self.outboxes.iter_mut().enumerate() {
-            let target = WorkerId::new(u16::try_from(worker).unwrap_or(u16::MAX));
-            if outbox.empty_into(self.node.mailbox(target)) {
+        for (number, outbox) in self.outboxes.iter_mut().enumerate() {
+            if outbox.empty_into(self.node.mailbox(WorkerId::new(number))) {
                 self.local.row().add(Counter::MailboxFull, 1);
             }
         }
@@ -542,10 +541,10 @@ impl Worker {
     fn timer(&mut self, target: Target) {
         match target {
             Target::Session(timed) => self.session_timer(timed),
-            Target::Connection { key, serial } => self.connection_timer(key, serial),
-            Target::Drain { key, serial } => self.drain_timer(key, serial),
-            Target::Pace { key, serial } => self.pace_over(key, serial),
-            Target::Handshake { key, serial } => self.handshake_timer(key, serial),
+            Target::Connection(id) => self.connection_timer(id),
+            Target::Drain(id) => self.drain_timer(id),
+            Target::Pace(id) => self.pace_over(id),
+            Target::Handshake(id) => self.handshake_timer(id),
             Target::Accept => self.accept_deferred_now(),
             Target::Refresh(timed) => self.refresh_due(timed),
             Target::Sys => {
@@ -578,16 +577,16 @@ impl Worker {
     }
 
     /// The slot of a session that a timer waited for, if that is still there.
-    fn slot_of_timed(&self, timed: TimedSession) -> Option<u32> {
-        let client = self.local.clients.get(timed.slot as usize)?;
+    fn slot_of_timed(&self, timed: TimedSession) -> Option<Slot> {
+        let client = self.local.clients.get(timed.slot)?;
         (TimedSession::new(timed.slot, &client.session) == timed).then_some(timed.slot)
     }
 
     /// Whether a slot still holds the session of that number.
-    pub(crate) fn is_session(&self, slot: u32, id: u64) -> bool {
+    pub(crate) fn is_session(&self, slot: Slot, id: u64) -> bool {
         self.local
             .clients
-            .get(slot as usize)
+            .get(slot)
             .is_some_and(|client| client.session.id() == id)
     }
 

@@ -2,14 +2,15 @@
 
 use thrum_protocol::Outgoing;
 
-use super::local::{AWAY, Local};
-use crate::node::WorkerId;
+use super::local::Local;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::workers::WorkerId;
 
 impl Local {
     /// A durable session gets a list for its steps, so that it need not make one.
     #[inline]
-    pub(crate) fn lend(&mut self, slot: u32) {
-        let session = &mut self.clients[slot as usize].session;
+    pub(crate) fn lend(&mut self, slot: Slot) {
+        let session = &mut self.clients[slot].session;
         if session.is_durable()
             && let Some(journal) = &mut self.journal
             && let Some(list) = journal.spare_list()
@@ -20,22 +21,22 @@ impl Local {
 
     /// Writes down what a durable session did since the last call.
     #[inline]
-    pub(crate) fn note(&mut self, slot: u32) {
-        if self.clients[slot as usize].session.is_durable() {
+    pub(crate) fn note(&mut self, slot: Slot) {
+        if self.clients[slot].session.is_durable() {
             self.note_steps(slot);
         }
     }
 
-    fn note_steps(&mut self, slot: u32) {
-        let client = &mut self.clients[slot as usize];
+    fn note_steps(&mut self, slot: Slot) {
+        let client = &mut self.clients[slot];
         let connection = client.connection;
         if let Some(journal) = &mut self.journal
             && let Some(mut steps) = client.session.take_steps()
         {
             let rests = journal.steps(client.session.id(), &mut steps, &self.node.interest);
             journal.keep_list(steps);
-            if rests && connection != AWAY {
-                self.depend(connection);
+            if let Some(key) = connection.filter(|_| rests) {
+                self.depend(key);
             }
         }
     }
@@ -55,8 +56,8 @@ impl Local {
     }
 
     /// The connection's output of this turn waits until all changes of this turn are safe.
-    pub(crate) fn depend(&mut self, connection: u32) {
-        let entry = &mut self.connections[connection as usize];
+    pub(crate) fn depend(&mut self, connection: ConnectionKey) {
+        let entry = &mut self.connections[connection];
         if !entry.depends {
             entry.depends = true;
             self.depending.push(connection);
@@ -67,21 +68,20 @@ impl Local {
     #[cold]
     pub(crate) fn is_missing(
         &self,
-        slot: u32,
+        slot: Slot,
         (to, of): (usize, usize),
         outgoing: &mut Outgoing<'_>,
     ) -> bool {
-        let session = &self.clients[slot as usize].session;
+        let session = &self.clients[slot].session;
         let worker = WorkerId::of_session(session.id(), of);
         worker.index() == to && !session.holds(outgoing.message().stored_id())
     }
 
     /// What a connection's turns up to this one produced may be written.
-    pub(crate) fn release(&mut self, connection: u32, serial: u32, turn: u64) {
-        let entry = self.connections.get_mut(connection as usize);
-        if let Some(entry) = entry.filter(|entry| entry.serial == serial) {
+    pub(crate) fn release(&mut self, connection: ConnectionId, turn: u64) {
+        if let Some(entry) = self.connection_mut(connection) {
             entry.release(turn);
-            self.mark_dirty(connection);
+            self.mark_dirty(connection.key);
         }
     }
 }

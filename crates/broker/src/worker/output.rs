@@ -7,7 +7,8 @@ use mio::Interest;
 use super::budget::TurnLimits;
 use super::lifecycle::Ending;
 use super::{EVENTS_PER_TURN, Worker};
-use crate::connection::{Closing, Connection, ConnectionRef, Phase};
+use crate::connection::{Closing, Connection, Phase};
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 
@@ -18,7 +19,7 @@ const ROUNDS_PER_TURN: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Unwritten {
     /// The one that waits for the longest time first.
-    connections: VecDeque<u32>,
+    connections: VecDeque<ConnectionKey>,
     is_long: bool,
 }
 
@@ -131,8 +132,8 @@ impl Worker {
     }
 
     /// The bytes that the socket took.
-    fn write_and_refill(&mut self, key: u32) -> usize {
-        let connection = self.local.connections.get_mut(key as usize);
+    fn write_and_refill(&mut self, key: ConnectionKey) -> usize {
+        let connection = self.local.connections.get_mut(key);
         // What rests on changes that came after the turn was settled is written after the next one.
         if !connection
             .is_some_and(|connection| std::mem::take(&mut connection.dirty) && !connection.depends)
@@ -151,8 +152,8 @@ impl Worker {
 
     /// One write of what may leave, and the bytes that left; a connection that fails is lost. All output of all
     /// connections goes through here.
-    pub(super) fn write(&mut self, key: u32) -> usize {
-        let connection = &mut self.local.connections[key as usize];
+    pub(super) fn write(&mut self, key: ConnectionKey) -> usize {
+        let connection = &mut self.local.connections[key];
         if !connection.may_write() {
             return 0;
         }
@@ -179,16 +180,16 @@ impl Worker {
     }
 
     /// A connection that ends is closed, or shut for output, once everything is sent that was written for it.
-    pub(super) fn close_when_written(&mut self, key: u32) {
+    pub(super) fn close_when_written(&mut self, key: ConnectionKey) {
         let is_ready =
             |connection: &&mut Connection| connection.is_draining() && connection.is_written_out();
-        let connection = self.local.connections.get_mut(key as usize);
+        let connection = self.local.connections.get_mut(key);
         let Some(connection) = connection.filter(is_ready) else {
             return;
         };
         connection.finish_layers();
         self.write(key);
-        let connection = self.local.connections.get_mut(key as usize);
+        let connection = self.local.connections.get_mut(key);
         let Some(connection) = connection.filter(is_ready) else {
             return;
         };
@@ -204,8 +205,8 @@ impl Worker {
 
     /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will. It is
     /// read to its end from the next turn on, unless a packet waits for the gatekeeper, behind which nothing is handled.
-    fn read_to_the_end(&mut self, key: u32) {
-        let connection = &mut self.local.connections[key as usize];
+    fn read_to_the_end(&mut self, key: ConnectionKey) {
+        let connection = &mut self.local.connections[key];
         if connection.reading.has(PauseReason::Decision) || connection.awaits_admission() {
             self.lost(key, Ending::ClosedByPeer);
             return;
@@ -217,14 +218,13 @@ impl Worker {
     }
 
     /// The poll is asked for room in the socket when there was none for the first time.
-    fn watch_output(&mut self, key: u32) {
-        let connection = &mut self.local.connections[key as usize];
+    fn watch_output(&mut self, key: ConnectionKey) {
+        let connection = &mut self.local.connections[key];
         if !connection.blocked || connection.watches_output {
             return;
         }
         connection.watches_output = true;
-        let serial = connection.serial;
-        let token = ConnectionRef { key, serial }.token();
+        let token = connection.id(key).token();
         let socket = &mut connection.socket;
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().reregister(socket, token, both) {
@@ -234,9 +234,9 @@ impl Worker {
     }
 
     /// Below half of the soft limit a connection is read again and a congested session goes on.
-    fn refill(&mut self, key: u32) {
+    fn refill(&mut self, key: ConnectionKey) {
         let limit = self.local.settings.output_bytes;
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         if connection.waiting() > limit / 2 {
@@ -248,20 +248,20 @@ impl Worker {
         }
         let is_congested = std::mem::take(&mut connection.congested);
         self.resume(key, PauseReason::Output);
-        let connection = &self.local.connections[key as usize];
+        let connection = &self.local.connections[key];
         if is_congested && let Some(slot) = connection.session() {
             self.go_on(key, slot, limit);
         }
     }
 
-    fn go_on(&mut self, key: u32, slot: u32, limit: usize) {
+    fn go_on(&mut self, key: ConnectionKey, slot: Slot, limit: usize) {
         let now = self.local.now;
         let (client, out) = self.local.client_and_output(slot);
         client.session.set_congested(false);
         let more = client.session.pump(now, limit, out);
         if more {
             client.session.set_congested(true);
-            self.local.connections[key as usize].congested = true;
+            self.local.connections[key].congested = true;
         }
         self.local.collect(slot);
         self.local.wrote(key);

@@ -26,8 +26,9 @@ use crate::extension::Access;
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::metrics::Counter;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::settings::Settings;
+use crate::workers::WorkerId;
 
 /// Workers of one node that take their turns by hand, in a time of their own.
 pub(super) struct Workers {
@@ -42,13 +43,13 @@ pub(super) fn short(config: &mut Config) {
 }
 
 impl Workers {
-    pub(super) fn new(count: u16, change: impl FnOnce(&mut Config)) -> Self {
+    pub(super) fn new(count: usize, change: impl FnOnce(&mut Config)) -> Self {
         Self::with_access(count, Access::default(), change)
     }
 
     /// The same with somebody who decides about clients.
     pub(super) fn with_access(
-        count: u16,
+        count: usize,
         access: Access,
         change: impl FnOnce(&mut Config),
     ) -> Self {
@@ -59,7 +60,7 @@ impl Workers {
             generation: 0,
         };
         let settings = Arc::new(Settings::new(&config, &Arc::new(shared)));
-        let mut node = Node::new(usize::from(count), &settings, config.shared.strategy);
+        let mut node = Node::new(count, &settings, config.shared.strategy);
         let millis = Arc::new(AtomicU64::new(1_000_000));
         node.clock = Clock::manual(&millis, 0);
         let acceptor = Acceptor::new(None, None).unwrap();

@@ -6,6 +6,7 @@ use thrum_codec::{Version, decode};
 
 use super::input::Next;
 use super::{READ_BYTES, Worker};
+use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::partial::Seen;
 use crate::protection::MemoryLevel;
@@ -19,8 +20,8 @@ const DISCONNECT: u8 = 14;
 
 impl Worker {
     /// Input of a client whose PUBLISH is held back: what goes ahead of it is handled, the rest is kept behind it.
-    pub(super) fn read_ahead(&mut self, key: u32, bytes: &[u8]) {
-        let connection = &mut self.local.connections[key as usize];
+    pub(super) fn read_ahead(&mut self, key: ConnectionKey, bytes: &[u8]) {
+        let connection = &mut self.local.connections[key];
         connection.reading.take_packets();
         let mut waiting = connection.partial.take_seen();
         waiting.bytes.extend_from_slice(bytes);
@@ -35,7 +36,7 @@ impl Worker {
         } else {
             READ_BYTES
         };
-        let connection = &mut self.local.connections[key as usize];
+        let connection = &mut self.local.connections[key];
         if waiting.bytes.len() > held_bytes + behind_bytes_max {
             connection.reading.close(PauseReason::Room);
             waiting.bytes.shrink_to_fit();
@@ -51,8 +52,8 @@ impl Worker {
     }
 
     /// Handles what goes ahead and takes it out, as far as the portion goes; none if the connection has ended.
-    fn look_ahead(&mut self, key: u32, waiting: &mut Seen) -> Option<Outlook> {
-        let connection = &self.local.connections[key as usize];
+    fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut Seen) -> Option<Outlook> {
+        let connection = &self.local.connections[key];
         let (slot, version) = (connection.session()?, connection.version);
         let packet_bytes_max = self.local.settings.session.packet_bytes_max;
         let mut at = waiting.seen;

@@ -13,30 +13,31 @@ use super::budget::READ_UNITS;
 use super::input::Next;
 use super::lifecycle::Ending;
 use super::{PRESSURE_CHECK, Worker};
-use crate::connection::{ConnectionRef, ReadOutcome};
+use crate::connection::ReadOutcome;
+use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
-use crate::node::WorkerId;
 use crate::protection::MemoryLevel;
 use crate::read_gate::PauseReason;
+use crate::workers::{WorkerId, WorkerSet};
 
 /// A publisher that is not read until none of these mailboxes is more than half full.
 #[derive(Clone, Copy, Debug)]
 struct MailboxWait {
-    connection: ConnectionRef,
-    workers: u64,
+    connection: ConnectionId,
+    workers: WorkerSet,
 }
 
 /// Connections by when they are read.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     /// In the next turn. Each once, as its gate says that it is listed.
-    listed: VecDeque<u32>,
+    listed: VecDeque<ConnectionKey>,
     at_mailboxes: Vec<MailboxWait>,
-    at_storage: Vec<ConnectionRef>,
+    at_storage: Vec<ConnectionId>,
     /// Until what was put off is written.
-    at_writing: Vec<ConnectionRef>,
+    at_writing: Vec<ConnectionId>,
     /// Each may send one portion then.
-    overloading: Vec<ConnectionRef>,
+    overloading: Vec<ConnectionId>,
     overloading_until: Time,
 }
 
@@ -59,30 +60,29 @@ impl Readers {
 
 impl Worker {
     /// A connection is not read until that reason ends. It is remembered what it has for us.
-    pub(super) fn pause(&mut self, key: u32, reason: PauseReason) -> bool {
-        self.local.connections[key as usize].reading.close(reason)
+    pub(super) fn pause(&mut self, key: ConnectionKey, reason: PauseReason) -> bool {
+        self.local.connections[key].reading.close(reason)
     }
 
     /// A reason is over: if it was the last one, what waits is handled in the next turn.
-    pub(super) fn resume(&mut self, key: u32, reason: PauseReason) {
-        let connection = self.local.connections.get_mut(key as usize);
+    pub(super) fn resume(&mut self, key: ConnectionKey, reason: PauseReason) {
+        let connection = self.local.connections.get_mut(key);
         if connection.is_some_and(|connection| connection.reading.open(reason)) {
             self.list_reader(key);
         }
     }
 
-    fn resume_all(&mut self, connections: Vec<ConnectionRef>, reason: PauseReason) {
-        for ConnectionRef { key, serial } in connections {
-            let connection = self.local.connections.get(key as usize);
-            if connection.is_some_and(|connection| connection.serial == serial) {
-                self.resume(key, reason);
+    fn resume_all(&mut self, connections: Vec<ConnectionId>, reason: PauseReason) {
+        for connection in connections {
+            if self.local.connection(connection).is_some() {
+                self.resume(connection.key, reason);
             }
         }
     }
 
     /// The connection is read in the next turn, if it may be and has something.
-    pub(super) fn list_reader(&mut self, key: u32) {
-        if let Some(connection) = self.local.connections.get_mut(key as usize)
+    pub(super) fn list_reader(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.local.connections.get_mut(key)
             && connection.reading.has_input()
             && !connection.is_unread()
             && connection.reading.enlist()
@@ -93,11 +93,11 @@ impl Worker {
 
     /// A connection has published: it is not read on while there is nowhere to go with what it publishes.
     #[inline]
-    pub(super) fn pause_publisher(&mut self, key: u32) -> Next {
+    pub(super) fn pause_publisher(&mut self, key: ConnectionKey) -> Next {
         let full = std::mem::take(&mut self.full_targets);
         let fills_memory = std::mem::take(&mut self.local.memory.has_queued);
         let is_slowed = fills_memory || self.overload.slows_publishers();
-        if full == 0 && !is_slowed && !self.is_stuck() && !self.unwritten.is_long() {
+        if full.is_empty() && !is_slowed && !self.is_stuck() && !self.unwritten.is_long() {
             return Next::Frame;
         }
         self.pause_publisher_for(key, full, is_slowed);
@@ -105,10 +105,9 @@ impl Worker {
     }
 
     #[cold]
-    fn pause_publisher_for(&mut self, key: u32, full: u64, is_slowed: bool) {
-        let serial = self.local.connections[key as usize].serial;
-        let connection = ConnectionRef { key, serial };
-        if full != 0 && self.pause(key, PauseReason::Mailbox) {
+    fn pause_publisher_for(&mut self, key: ConnectionKey, full: WorkerSet, is_slowed: bool) {
+        let connection = self.local.connections[key].id(key);
+        if !full.is_empty() && self.pause(key, PauseReason::Mailbox) {
             self.readers.at_mailboxes.push(MailboxWait {
                 connection,
                 workers: full,
@@ -161,21 +160,16 @@ impl Worker {
     /// costs something.
     fn end_mailbox_pauses(&mut self) {
         let waits = self.readers.at_mailboxes.iter();
-        let awaited = waits.fold(0, |all, wait| all | wait.workers);
-        let mut crowded = 0;
-        for number in 0..self.node.workers() {
-            let worker = WorkerId::new(u16::try_from(number).unwrap_or(u16::MAX));
-            if awaited & worker.bit() != 0 && self.node.mailbox(worker).is_crowded() {
-                crowded |= worker.bit();
-            }
-        }
+        let awaited = waits.fold(WorkerSet::NONE, |all, wait| all | wait.workers);
+        let is_crowded = |worker: &WorkerId| self.node.mailbox(*worker).is_crowded();
+        let crowded: WorkerSet = awaited.into_iter().filter(is_crowded).collect();
         if crowded == awaited {
             return;
         }
         let waits = self.readers.at_mailboxes.iter();
-        let over = waits.filter(|wait| wait.workers & crowded == 0);
+        let over = waits.filter(|wait| (wait.workers & crowded).is_empty());
         let connections = over.map(|wait| wait.connection).collect();
-        let still_waits = |wait: &MailboxWait| wait.workers & crowded != 0;
+        let still_waits = |wait: &MailboxWait| !(wait.workers & crowded).is_empty();
         self.readers.at_mailboxes.retain(still_waits);
         self.resume_all(connections, PauseReason::Mailbox);
     }
@@ -183,12 +177,13 @@ impl Worker {
     /// A socket has something: input, room for output, or its end.
     pub(super) fn socket_ready(&mut self, event: &Event) {
         let token = event.token();
-        let key = ConnectionRef::key_of(token);
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+        let Some(key) = ConnectionId::key_of(token) else {
             return;
         };
-        let serial = connection.serial;
-        if (ConnectionRef { key, serial }).token() != token {
+        let Some(connection) = self.local.connections.get_mut(key) else {
+            return;
+        };
+        if connection.id(key).token() != token {
             // What the poll saw was closed since; another connection has its slot.
             return;
         }
@@ -226,7 +221,7 @@ impl Worker {
             let Some(key) = self.readers.listed.pop_front() else {
                 return;
             };
-            let connection = self.local.connections.get_mut(key as usize);
+            let connection = self.local.connections.get_mut(key);
             if connection.is_some_and(|connection| connection.reading.unlist()) {
                 self.read(key);
             }
@@ -235,8 +230,8 @@ impl Worker {
 
     /// A connection's portion of a turn: the packets that were left, then what the socket has, up to one buffer. Of
     /// one whose end is in sight that is the end too, if it is that near.
-    pub(super) fn read(&mut self, key: u32) {
-        let Some(connection) = self.local.connections.get_mut(key as usize) else {
+    pub(super) fn read(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.local.connections.get_mut(key) else {
             return;
         };
         if connection.is_unread() {
@@ -251,13 +246,13 @@ impl Worker {
     }
 
     /// The second half of a portion.
-    pub(super) fn read_socket(&mut self, key: u32) {
+    pub(super) fn read_socket(&mut self, key: ConnectionKey) {
         debug_assert!(!self.read_buffer.is_empty(), "one read at a time");
         let mut buffer = std::mem::take(&mut self.read_buffer);
         let mut room = buffer.len();
         while let Some(len) = self.read_once(key, &mut buffer[..room]) {
             room -= len.min(room);
-            let connection = self.local.connections.get(key as usize);
+            let connection = self.local.connections.get(key);
             let is_ending = connection.is_some_and(|connection| connection.reading.is_ending());
             if self.is_portion_over() || room == 0 || !is_ending {
                 break;
@@ -268,8 +263,8 @@ impl Worker {
     }
 
     /// One read of the socket; none if there is nothing to read, or the connection may not be read.
-    fn read_once(&mut self, key: u32, buffer: &mut [u8]) -> Option<usize> {
-        let connection = self.local.connections.get_mut(key as usize)?;
+    fn read_once(&mut self, key: ConnectionKey, buffer: &mut [u8]) -> Option<usize> {
+        let connection = self.local.connections.get_mut(key)?;
         let reading = connection.reading;
         if !reading.has_input() || reading.has_packets() || connection.is_unread() {
             return None;
@@ -286,13 +281,13 @@ impl Worker {
     }
 
     /// The client sends nothing more. One that has said that it goes may still wait for our answers.
-    fn input_ended(&mut self, key: u32) {
-        let connection = &mut self.local.connections[key as usize];
+    fn input_ended(&mut self, key: ConnectionKey) {
+        let connection = &mut self.local.connections[key];
         if connection.is_draining() {
             connection.reading.forget_input();
             // Only the end may be missing.
             self.close_when_written(key);
-            let connection = self.local.connections.get(key as usize);
+            let connection = self.local.connections.get(key);
             if connection.is_none_or(|connection| !connection.is_written_out()) {
                 return;
             }
@@ -304,7 +299,7 @@ impl Worker {
     #[inline]
     pub(super) fn take_read(
         &mut self,
-        key: u32,
+        key: ConnectionKey,
         buffer: &mut [u8],
         outcome: io::Result<ReadOutcome>,
     ) -> Option<usize> {
@@ -312,7 +307,7 @@ impl Worker {
         self.local.work += READ_UNITS;
         match outcome {
             Ok(ReadOutcome::Drained(0)) => {
-                let reading = &mut self.local.connections[key as usize].reading;
+                let reading = &mut self.local.connections[key].reading;
                 reading.note_drained();
                 // A connection that failed has nothing more to say.
                 if reading.is_ending() {
@@ -321,7 +316,7 @@ impl Worker {
                 None
             }
             Ok(ReadOutcome::Drained(len)) => {
-                self.local.connections[key as usize].reading.note_drained();
+                self.local.connections[key].reading.note_drained();
                 self.arrived(key, &mut buffer[..len]);
                 Some(len)
             }

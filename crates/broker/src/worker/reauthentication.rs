@@ -13,16 +13,17 @@ use super::lifecycle::{Ending, TIMER_MAX};
 use super::{Target, TimedSession, Worker};
 use crate::access::ClientAccess;
 use crate::connection::Phase;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 
 impl Worker {
     /// AUTH of a connected client. [MQTT-4.12.1-1]
-    pub(super) fn authenticate_again(&mut self, slot: u32, auth: &Auth<'_>) {
-        let client = &self.local.clients[slot as usize];
+    pub(super) fn authenticate_again(&mut self, slot: Slot, auth: &Auth<'_>) {
+        let client = &self.local.clients[slot];
         let to = AnswerTo::Again {
             slot,
             id: client.session.id(),
-            connection: self.connection_serial(slot),
+            connection: self.connection_of(slot),
         };
         let data = auth.properties.authentication_data.unwrap_or_default();
         let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
@@ -62,8 +63,14 @@ impl Worker {
 
     /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is until then. The answer is
     /// about the connection that asked: one that has come since was judged by what it showed itself.
-    pub(super) fn proved_again(&mut self, slot: u32, id: u64, of: Option<u32>, answer: Answer) {
-        if !self.is_connected(slot, id) || self.connection_serial(slot) != of {
+    pub(super) fn proved_again(
+        &mut self,
+        slot: Slot,
+        id: u64,
+        of: Option<ConnectionId>,
+        answer: Answer,
+    ) {
+        if !self.is_connected(slot, id) || self.connection_of(slot) != of {
             return;
         }
         match answer {
@@ -95,40 +102,43 @@ impl Worker {
     }
 
     /// Passwords are not to be guessed by way of re-authentication either.
-    fn note_denial_again(&mut self, slot: u32, denial: &Denial) {
-        let client = &self.local.clients[slot as usize];
-        let key = client
-            .connection_slot()
-            .and_then(|key| u32::try_from(key).ok());
-        if let Some(key) = key.filter(|_| is_of_client(denial)) {
+    fn note_denial_again(&mut self, slot: Slot, denial: &Denial) {
+        let client = &self.local.clients[slot];
+        if let Some(key) = client.connection.filter(|_| is_of_client(denial)) {
             // Whose key was tried is known to the gatekeeper alone.
             self.login_failed(key, "", None);
         }
     }
 
-    fn after_auth(&mut self, slot: u32, written: Result<(), thrum_protocol::Violation>) {
+    fn after_auth(&mut self, slot: Slot, written: Result<(), thrum_protocol::Violation>) {
         match written {
             Ok(()) => {
-                let connection = self.local.clients[slot as usize].connection;
-                self.local.wrote(connection);
+                if let Some(key) = self.local.clients[slot].connection {
+                    self.local.wrote(key);
+                }
             }
             Err(violation) => self.turn_away(slot, violation.reason, violation.what),
         }
     }
 
     /// The gatekeeper has looked at a client again that was in: it is connected, or has left a will.
-    pub(super) fn refreshed(&mut self, (slot, id): (u32, u64), of: Option<u32>, answer: Answer) {
+    pub(super) fn refreshed(
+        &mut self,
+        (slot, id): (Slot, u64),
+        of: Option<ConnectionId>,
+        answer: Answer,
+    ) {
         if !self.is_session(slot, id) {
             return;
         }
-        let connection = self.connection_serial(slot);
+        let connection = self.connection_of(slot);
         if connection.is_some() && connection != of {
             // It has come back since, and was judged anew.
             return;
         }
         match answer {
             Answer::Unchanged | Answer::Challenge { .. } => {
-                let again = self.local.clients[slot as usize]
+                let again = self.local.clients[slot]
                     .access
                     .as_ref()
                     .and_then(|access| access.refresh_secs);
@@ -152,13 +162,13 @@ impl Worker {
         }
     }
 
-    fn take_over_admission(&mut self, slot: u32, admission: Admission) {
+    fn take_over_admission(&mut self, slot: Slot, admission: Admission) {
         let refresh_secs = admission.refresh_secs;
         if let Some(end) = admission.expires_at {
             self.valid_until(slot, Some(end));
         }
         let shared = Arc::clone(&self.local.settings.access);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let is_another = if let Some(access) = client.access.as_deref_mut() {
             access.renew(admission, &shared)
         } else {
@@ -175,17 +185,17 @@ impl Worker {
     }
 
     /// The connection ends then: seconds of the Unix epoch, as a wall clock shows them.
-    pub(super) fn valid_until(&mut self, slot: u32, end: Option<u64>) {
+    pub(super) fn valid_until(&mut self, slot: Slot, end: Option<u64>) {
         let end = end.map(|end| self.node.clock.at_wall_seconds(end));
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         client.session.set_valid_until(end);
         self.arm(slot);
     }
 
     /// The gatekeeper is asked again about the client's own rules.
-    pub(super) fn refresh_in(&mut self, slot: u32, seconds: Option<u32>) {
+    pub(super) fn refresh_in(&mut self, slot: Slot, seconds: Option<u32>) {
         let Some(seconds) = seconds else { return };
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let timed = TimedSession::new(slot, &client.session);
         let at = self
             .local
@@ -205,8 +215,8 @@ impl Worker {
             return;
         };
         let now = self.local.now;
-        let client = &mut self.local.clients[slot as usize];
-        if client.connection_slot().is_none() && client.session.will().is_none() {
+        let client = &mut self.local.clients[slot];
+        if client.connection.is_none() && client.session.will().is_none() {
             return;
         }
         let access = client.access.as_deref_mut();
@@ -225,13 +235,13 @@ impl Worker {
     }
 
     /// Asks the gatekeeper whether what it said of a connected client still holds.
-    pub(super) fn ask_again(&mut self, slot: u32) {
-        let client = &self.local.clients[slot as usize];
+    pub(super) fn ask_again(&mut self, slot: Slot) {
+        let client = &self.local.clients[slot];
         let id = client.session.id();
         let gatekeeper = self.local.settings.access.access.gatekeeper.clone();
         if let Some((gatekeeper, access)) = gatekeeper.zip(client.access.as_deref()) {
             let identity = Arc::clone(&access.identity);
-            let connection = self.connection_serial(slot);
+            let connection = self.connection_of(slot);
             let to = AnswerTo::Refresh {
                 slot,
                 id,
@@ -242,36 +252,33 @@ impl Worker {
     }
 
     /// The step of re-authentication that the connected client was asked for.
-    fn exchange(&mut self, slot: u32) -> Option<&mut Option<Box<Exchange>>> {
-        let key = self.local.clients[slot as usize].connection_slot()?;
+    fn exchange(&mut self, slot: Slot) -> Option<&mut Option<Box<Exchange>>> {
+        let key = self.local.clients[slot].connection?;
         match &mut self.local.connections[key].phase {
             Phase::Established { exchange, .. } => Some(exchange),
             _ => None,
         }
     }
 
-    /// Serial number of the connection, if the session has one.
-    fn connection_serial(&self, slot: u32) -> Option<u32> {
-        let key = self.local.clients[slot as usize].connection_slot()?;
-        Some(self.local.connections[key].serial)
+    /// The connection of a session, if it has one.
+    fn connection_of(&self, slot: Slot) -> Option<ConnectionId> {
+        let key = self.local.clients[slot].connection?;
+        Some(self.local.connections[key].id(key))
     }
 
     /// The session is there and has this connection.
-    pub(super) fn is_at(&self, slot: u32, key: u32) -> bool {
-        let client = self.local.clients.get(slot as usize);
-        client.is_some_and(|client| client.connection == key)
+    pub(super) fn is_at(&self, slot: Slot, key: ConnectionKey) -> bool {
+        let client = self.local.clients.get(slot);
+        client.is_some_and(|client| client.connection == Some(key))
     }
 
-    pub(super) fn is_connected(&self, slot: u32, id: u64) -> bool {
-        self.is_session(slot, id)
-            && self.local.clients[slot as usize]
-                .connection_slot()
-                .is_some()
+    pub(super) fn is_connected(&self, slot: Slot, id: u64) -> bool {
+        self.is_session(slot, id) && self.local.clients[slot].connection.is_some()
     }
 
-    fn turn_away_denied(&mut self, slot: u32, denial: &Denial) {
+    fn turn_away_denied(&mut self, slot: Slot, denial: &Denial) {
         if self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
+            let client_id = self.local.clients[slot].session.client_id();
             tracing::info!(client_id, reason = %denial.detail, "disconnected: no longer admitted");
         }
         let reason = match denial.reason {
@@ -283,9 +290,8 @@ impl Worker {
     }
 
     /// A connected client has to go.
-    pub(super) fn turn_away(&mut self, slot: u32, reason: ReasonCode, what: &str) {
-        let connection = self.local.clients[slot as usize].connection_slot();
-        if let Some(key) = connection.and_then(|key| u32::try_from(key).ok()) {
+    pub(super) fn turn_away(&mut self, slot: Slot, reason: ReasonCode, what: &str) {
+        if let Some(key) = self.local.clients[slot].connection {
             self.disconnect(key, reason, what, Ending::ClosedByServer);
         }
     }

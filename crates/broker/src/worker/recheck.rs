@@ -8,6 +8,7 @@ use super::Worker;
 use super::judging::is_verified;
 use super::review::Review;
 use crate::access::ClientAccess;
+use crate::ids::Slot;
 use crate::metrics::Counter;
 
 /// Sessions that are looked at in one turn: each costs some microseconds, and clients wait meanwhile.
@@ -70,9 +71,8 @@ impl Worker {
             if is_rest_for_later || self.recheck.round.left == 0 {
                 break;
             }
-            let slot = self.recheck.round.take();
-            if self.local.clients.contains(slot) {
-                let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            let slot = Slot::new(self.recheck.round.take());
+            if let Some(slot) = slot.filter(|slot| self.local.clients.contains(*slot)) {
                 self.recheck.under_way = self.recheck_session(slot);
                 self.local.end_unit();
             }
@@ -102,7 +102,7 @@ impl Worker {
     }
 
     /// The review of its subscriptions, if there has to be one.
-    fn recheck_session(&mut self, slot: u32) -> Option<Review> {
+    fn recheck_session(&mut self, slot: Slot) -> Option<Review> {
         if self.rates_changed {
             self.measure_again(slot);
         }
@@ -110,8 +110,8 @@ impl Worker {
             return None;
         }
         let shared = Arc::clone(&self.local.settings.access);
-        let client = &mut self.local.clients[slot as usize];
-        let is_away = client.connection_slot().is_none();
+        let client = &mut self.local.clients[slot];
+        let is_away = client.connection.is_none();
         match client.access.as_deref_mut() {
             Some(access) if access.is_current(&shared) => return None,
             Some(access) => access.resolve(&shared),
@@ -126,7 +126,7 @@ impl Worker {
                     identity,
                     ..Admission::default()
                 };
-                let client = &mut self.local.clients[slot as usize];
+                let client = &mut self.local.clients[slot];
                 let mount = client.session.mount_point().cloned();
                 let access = ClientAccess::new(admission, &shared).entered(mount, false);
                 client.access = Some(Box::new(access));
@@ -141,23 +141,21 @@ impl Worker {
         if !self.is_session(slot, review.id) {
             return;
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         let has_user = client
             .access
             .as_ref()
             .is_some_and(|access| access.identity.username.is_some());
         // Who is away and has left a will may not be one who may leave one any more.
-        if has_user && (client.connection_slot().is_some() || client.session.will().is_some()) {
+        if has_user && (client.connection.is_some() || client.session.will().is_some()) {
             self.ask_again(slot);
         }
     }
 
     /// Whether a client that nobody has verified would be let in again; who would not has to go. Its session stays.
-    fn keeps_its_place(&mut self, slot: u32) -> bool {
-        let client = &self.local.clients[slot as usize];
-        let key = client
-            .connection_slot()
-            .and_then(|key| u32::try_from(key).ok());
+    fn keeps_its_place(&mut self, slot: Slot) -> bool {
+        let client = &self.local.clients[slot];
+        let key = client.connection;
         let access = client.access.as_deref();
         if access.is_some_and(|access| is_verified(&access.identity)) {
             return true;
@@ -166,7 +164,7 @@ impl Worker {
             return true;
         };
         if self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
+            let client_id = self.local.clients[slot].session.client_id();
             tracing::info!(client_id, reason = violation.what, "disconnected");
         }
         self.local.row().add(Counter::ClientsTurnedAway, 1);
@@ -176,13 +174,11 @@ impl Worker {
     }
 
     /// An anonymous client; of one that is away since the start the user is known.
-    pub(super) fn identity_of(&mut self, slot: u32) -> Identity {
-        let client = &self.local.clients[slot as usize];
+    pub(super) fn identity_of(&mut self, slot: Slot) -> Identity {
+        let client = &self.local.clients[slot];
         let username = client.owner().user().map(Into::into);
         let client_id = client.session.client_id().into();
-        let connection = client
-            .connection_slot()
-            .map(|key| &self.local.connections[key]);
+        let connection = client.connection.map(|key| &self.local.connections[key]);
         let from = connection.map(|connection| (connection.gate, connection.peer.own_address()));
         let (gate, address) = from.unzip();
         let listener = gate.map(|gate| Arc::clone(&self.local.gate(gate).name));
@@ -196,7 +192,7 @@ impl Worker {
     }
 
     /// The client may do something else from now on.
-    pub(super) fn check_subscriptions(&mut self, slot: u32) {
+    pub(super) fn check_subscriptions(&mut self, slot: Slot) {
         let mut review = self.begin_review(slot, true);
         self.end_review(&mut review);
     }
@@ -204,7 +200,7 @@ impl Worker {
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
     /// nothing of what it may not have any more. `may_do_the_same` says that it may do what it might when its session was
     /// last looked at.
-    pub(super) fn withhold(&mut self, slot: u32, may_do_the_same: bool) {
+    pub(super) fn withhold(&mut self, slot: Slot, may_do_the_same: bool) {
         let under_way = self.recheck.under_way.take_if(|review| review.slot == slot);
         if !self.needs_check(slot) {
             return;

@@ -10,8 +10,8 @@ use thrum_routing::FilterId;
 use thrum_storage::{Change, Retained, Subscription};
 
 use super::Worker;
-use super::local::AWAY;
 use crate::durable::Journal;
+use crate::ids::Slot;
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
 use crate::publish::Publisher;
@@ -21,12 +21,12 @@ impl Worker {
     /// A durable session has a subscription, or has it with other options.
     pub(crate) fn write_subscription(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: TopicFilter<'_>,
         options: SubscriptionOptions,
         identifier: u32,
     ) {
-        let session = &self.local.clients[slot as usize].session;
+        let session = &self.local.clients[slot].session;
         if session.is_durable()
             && let Some(journal) = &mut self.local.journal
         {
@@ -42,8 +42,8 @@ impl Worker {
 
     /// What a durable session is still owed of the retained messages of a subscription; its output rests on that, or a
     /// message that is sent might be sent again after a crash.
-    pub(crate) fn write_owed(&mut self, slot: u32, filter: &str, owed: Option<&[u8]>) {
-        let client = &self.local.clients[slot as usize];
+    pub(crate) fn write_owed(&mut self, slot: Slot, filter: &str, owed: Option<&[u8]>) {
+        let client = &self.local.clients[slot];
         let (session, connection) = (client.session.id(), client.connection);
         let found = self.index.find(filter);
         let subscriber = found.and_then(|id| self.index.destination(id, slot));
@@ -58,15 +58,15 @@ impl Worker {
                 identifier: subscriber.identifier(),
                 owed,
             }));
-            if connection != AWAY {
-                self.local.depend(connection);
+            if let Some(key) = connection {
+                self.local.depend(key);
             }
         }
     }
 
     /// A durable session gave a subscription up.
-    pub(crate) fn write_unsubscribed(&mut self, slot: u32, filter: TopicFilter<'_>) {
-        let session = &self.local.clients[slot as usize].session;
+    pub(crate) fn write_unsubscribed(&mut self, slot: Slot, filter: TopicFilter<'_>) {
+        let session = &self.local.clients[slot].session;
         if session.is_durable()
             && let Some(journal) = &mut self.local.journal
         {
@@ -99,8 +99,8 @@ impl Worker {
     }
 
     /// A session that is taken up again is durable from now on, or no longer.
-    pub(super) fn subscriptions_become(&mut self, slot: u32, durable: bool) {
-        let filters = self.local.clients[slot as usize].subscriptions.clone();
+    pub(super) fn subscriptions_become(&mut self, slot: Slot, durable: bool) {
+        let filters = self.local.clients[slot].subscriptions.clone();
         let mut text = String::new();
         for filter in filters {
             text.clear();
@@ -125,7 +125,7 @@ impl Worker {
         let entry = self.recall(publication.topic, hash);
         let route = &entry.route;
         let here = entry.local.iter();
-        let needs = route.durable & !self.local.id.bit() != 0
+        let needs = !route.durable.without(self.local.id).is_empty()
             || here
                 .into_iter()
                 .any(|filter| self.durable.filters.contains_key(filter))

@@ -9,6 +9,7 @@ use thrum_storage::{Owner, RecoveredSubscription};
 
 use super::{Client, Replay, TimedSession, Worker, Written};
 use crate::durable::{Journal, Origin, Part, Passed, Restored};
+use crate::ids::Slot;
 use crate::interest::SessionRef;
 use crate::mailbox::PublishDelivery;
 use crate::metrics::Counter;
@@ -43,10 +44,7 @@ impl Worker {
         let clients = self.local.clients.iter();
         let over: Vec<TimedSession> = clients
             .filter(|(_, client)| is_over(client))
-            .filter_map(|(slot, client)| {
-                let slot = u32::try_from(slot).ok()?;
-                Some(TimedSession::new(slot, &client.session))
-            })
+            .map(|(slot, client)| TimedSession::new(slot, &client.session))
             .collect();
         for timed in over {
             self.session_timer(timed);
@@ -116,7 +114,7 @@ impl Worker {
         let holder = self.node.session_counts.holder(user, None, limits);
         self.count_session(slot, false, holder);
         if !groups.is_empty() || owner != Owner::Anonymous {
-            let rare = self.local.clients[slot as usize].rare_mut();
+            let rare = self.local.clients[slot].rare_mut();
             let is_member = !groups.is_empty();
             rare.groups = groups;
             rare.restored_owner = Some(owner);
@@ -130,7 +128,7 @@ impl Worker {
             if let Ok(filter) = TopicFilter::parse(&subscription.filter)
                 && filter.shared().is_some()
             {
-                self.local.clients[slot as usize].subscription_came(filter);
+                self.local.clients[slot].subscription_came(filter);
             }
         }
         self.local.queue_grew(slot);
@@ -166,7 +164,7 @@ impl Worker {
         Some(joined.group)
     }
 
-    fn resubscribe(&mut self, slot: u32, subscription: &RecoveredSubscription) {
+    fn resubscribe(&mut self, slot: Slot, subscription: &RecoveredSubscription) {
         let filter = TopicFilter::parse(&subscription.filter).ok();
         if let Some(filter) = filter.filter(|filter| filter.shared().is_none()) {
             self.insert_filter(slot, filter, subscription.options, subscription.identifier);
@@ -175,7 +173,7 @@ impl Worker {
                     after: self.node.retained.read_place(&subscription.filter, owed),
                     written: Written::Place,
                 };
-                let rare = self.local.clients[slot as usize].rare_mut();
+                let rare = self.local.clients[slot].rare_mut();
                 rare.replays.insert(subscription.filter.clone(), replay);
             }
         }

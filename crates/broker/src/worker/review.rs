@@ -11,6 +11,7 @@ use thrum_codec::{QoS, ReasonCode};
 
 use super::{FILTER_UNITS, Worker};
 use crate::access::{ClientAccess, Grant};
+use crate::ids::Slot;
 use crate::metrics::Counter;
 use crate::subscribe::{Check, Standing};
 
@@ -23,7 +24,7 @@ type Waiting = (Box<str>, QoS);
 /// A review that is under way.
 #[derive(Debug)]
 pub(super) struct Review {
-    pub(super) slot: u32,
+    pub(super) slot: Slot,
     pub(super) id: u64,
     step: Step,
     kept: Kept,
@@ -95,10 +96,10 @@ impl Kept {
 
 impl Worker {
     /// A session is looked at by the rules that are in force for it now.
-    pub(super) fn begin_review(&self, slot: u32, turns_away: bool) -> Review {
+    pub(super) fn begin_review(&self, slot: Slot, turns_away: bool) -> Review {
         Review {
             slot,
-            id: self.local.clients[slot as usize].session.id(),
+            id: self.local.clients[slot].session.id(),
             step: Step::Filters(self.standing_subscriptions(slot).into_iter()),
             kept: Kept::default(),
             is_revoked: false,
@@ -159,7 +160,7 @@ impl Worker {
         };
         let is_shared = filter.shared().is_some();
         let whole = filter.matched_part();
-        let access = self.local.clients[slot as usize].access.as_deref();
+        let access = self.local.clients[slot].access.as_deref();
         self.local.work += access.map_or(0, ClientAccess::filter_units);
         let seen = access.map_or(Some(whole), |access| access.seen(whole));
         // The mount point is another one since: nothing comes through it.
@@ -185,7 +186,7 @@ impl Worker {
         let slot = review.slot;
         if review.is_revoked {
             if self.may_log() {
-                let client_id = self.local.clients[slot as usize].session.client_id();
+                let client_id = self.local.clients[slot].session.client_id();
                 tracing::info!(
                     client_id,
                     "subscriptions ended: the rules do not allow them any more"
@@ -201,7 +202,7 @@ impl Worker {
         if !self.is_session(slot, review.id) || !review.is_revoked && review.kept.is_all_allowed() {
             return true;
         }
-        let session = &self.local.clients[slot as usize].session;
+        let session = &self.local.clients[slot].session;
         let waiting = session.waiting().map(|(topic, qos)| (topic.into(), qos));
         let mut waiting: Vec<Waiting> = waiting.collect();
         waiting.sort_unstable();
@@ -212,12 +213,12 @@ impl Worker {
 
     fn review_message(
         &mut self,
-        slot: u32,
+        slot: Slot,
         kept: &Kept,
         message: Waiting,
         forbidden: &mut HashSet<Waiting>,
     ) {
-        let Some(access) = self.local.clients[slot as usize].access.as_deref() else {
+        let Some(access) = self.local.clients[slot].access.as_deref() else {
             return;
         };
         self.local.work += kept.units() + access.filter_units();
@@ -227,12 +228,12 @@ impl Worker {
     }
 
     /// Drops what waits for a session and comes through none of the subscriptions that it has kept.
-    fn drop_forbidden(&mut self, slot: u32, forbidden: &HashSet<Waiting>) {
-        let session = &mut self.local.clients[slot as usize].session;
+    fn drop_forbidden(&mut self, slot: Slot, forbidden: &HashSet<Waiting>) {
+        let session = &mut self.local.clients[slot].session;
         let dropped =
             session.drop_forbidden(|topic, qos| !forbidden.contains(&(topic.into(), qos)));
         if dropped > 0 && self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
+            let client_id = self.local.clients[slot].session.client_id();
             tracing::info!(
                 client_id,
                 dropped,

@@ -12,8 +12,9 @@ use thrum_protocol::server::DropReason;
 use thrum_routing::FilterId;
 
 use super::Worker;
-use super::local::{AWAY, Client, Local};
+use super::local::{Client, Local};
 use super::memory::takes_until;
+use crate::ids::Slot;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::protection::MemoryLevel;
@@ -24,7 +25,7 @@ use crate::queue_room::{Promise, QueueRoom, Told, is_nearly_full, is_short};
 #[derive(Debug, Default)]
 pub(crate) struct RoomNews {
     /// Slots of sessions that became nearly full, or are no longer.
-    turned: Vec<u32>,
+    turned: Vec<Slot>,
     /// Workers that wait for room which there is now.
     pub(super) told: Vec<Told>,
 }
@@ -76,8 +77,8 @@ impl Client {
 
 impl Local {
     /// A message came into the queue of a session, or found it full.
-    pub(crate) fn queue_grew(&mut self, slot: u32) {
-        let client = &self.clients[slot as usize];
+    pub(crate) fn queue_grew(&mut self, slot: Slot) {
+        let client = &self.clients[slot];
         if client.room().is_none() {
             if !self.needs_room(client) || !is_nearly_full(&client.session, false) {
                 return;
@@ -93,11 +94,11 @@ impl Local {
         self.node.workers() > 1 || limits.queue_policy == QueuePolicy::Hold
     }
 
-    fn make_room(&mut self, slot: u32) {
+    fn make_room(&mut self, slot: Slot) {
         let session = SessionRef {
             worker: self.id,
             slot,
-            id: self.clients[slot as usize].session.id(),
+            id: self.clients[slot].session.id(),
         };
         self.room_is(
             slot,
@@ -106,8 +107,8 @@ impl Local {
     }
 
     /// The room of a session that has none yet.
-    pub(super) fn room_is(&mut self, slot: u32, room: Arc<QueueRoom>) {
-        self.clients[slot as usize].rare_mut().room = Some(OwnRoom {
+    pub(super) fn room_is(&mut self, slot: Slot, room: Arc<QueueRoom>) {
+        self.clients[slot].rare_mut().room = Some(OwnRoom {
             room,
             is_announced: false,
             known_from: 0,
@@ -115,17 +116,17 @@ impl Local {
     }
 
     /// The room of a member of a shared group.
-    pub(crate) fn room_of_member(&mut self, slot: u32) -> Arc<QueueRoom> {
-        if self.clients[slot as usize].room().is_none() {
+    pub(crate) fn room_of_member(&mut self, slot: Slot) -> Arc<QueueRoom> {
+        if self.clients[slot].room().is_none() {
             self.make_room(slot);
         }
-        let room = self.clients[slot as usize].room().map(Arc::clone);
+        let room = self.clients[slot].room().map(Arc::clone);
         room.expect("it was made if there was none")
     }
 
     /// The session came into a group or left one.
-    pub(crate) fn groups_changed(&mut self, slot: u32) {
-        let client = &self.clients[slot as usize];
+    pub(crate) fn groups_changed(&mut self, slot: Slot) {
+        let client = &self.clients[slot];
         if let Some(room) = client.room() {
             room.set_groups(client.groups().len(), &self.node.holding);
             // Those who wait for the group look at who is left.
@@ -136,8 +137,8 @@ impl Local {
     }
 
     /// Gives the room back if nobody looks at it any more.
-    fn drop_unused_room(&mut self, slot: u32) {
-        let client = &mut self.clients[slot as usize];
+    fn drop_unused_room(&mut self, slot: Slot) {
+        let client = &mut self.clients[slot];
         let is_used = client.room().is_none_or(|room| room.is_nearly_full());
         if !is_used && !client.is_announced() && client.groups().is_empty() {
             client.rare_mut().room = None;
@@ -147,16 +148,16 @@ impl Local {
 
     /// Shows the queue of a session as it is, if anybody looks at it.
     #[inline]
-    pub(crate) fn show_room(&mut self, slot: u32) {
-        if self.clients[slot as usize].rare.is_some() {
+    pub(crate) fn show_room(&mut self, slot: Slot) {
+        if self.clients[slot].rare.is_some() {
             self.show_room_now(slot);
         }
     }
 
     /// A message was sent at once, which changes only what others see while something is short.
     #[inline]
-    pub(crate) fn show_sent(&mut self, slot: u32) {
-        let room = self.clients[slot as usize].room();
+    pub(crate) fn show_sent(&mut self, slot: Slot) {
+        let room = self.clients[slot].room();
         let is_short =
             |room: &Arc<QueueRoom>| room.is_nearly_full() || self.memory.level >= MemoryLevel::Low;
         if room.is_some_and(is_short) {
@@ -164,8 +165,8 @@ impl Local {
         }
     }
 
-    fn show_room_now(&mut self, slot: u32) {
-        let client = &self.clients[slot as usize];
+    fn show_room_now(&mut self, slot: Slot) {
+        let client = &self.clients[slot];
         let Some(room) = client.room() else { return };
         let takes_until = if self.memory.level >= MemoryLevel::Low {
             takes_until(&client.session)
@@ -175,7 +176,7 @@ impl Local {
         if room.show_memory(takes_until) {
             self.room_news.told.extend(room.take_waiters());
         }
-        let is_connected = client.connection != AWAY;
+        let is_connected = client.connection.is_some();
         let shown = room.show(&client.session, is_connected, &self.node.holding);
         self.room_news.told.extend(shown.told);
         if shown.is_turned {
@@ -184,7 +185,7 @@ impl Local {
     }
 
     /// Whether the publisher of a message that comes to a session was told that this session takes it.
-    pub(crate) fn is_acknowledged(&self, slot: u32, qos: QoS, source: Source<'_>) -> bool {
+    pub(crate) fn is_acknowledged(&self, slot: Slot, qos: QoS, source: Source<'_>) -> bool {
         let Some(delivery) = source.delivery() else {
             return false;
         };
@@ -192,7 +193,7 @@ impl Local {
         if qos == QoS::AtMostOnce || delivery.message.qos() == QoS::AtMostOnce {
             return false;
         }
-        let client = &self.clients[slot as usize];
+        let client = &self.clients[slot];
         let rare = client.rare.as_deref();
         let Some(own) = rare.and_then(|rare| rare.room.as_ref()) else {
             return true;
@@ -207,12 +208,12 @@ impl Local {
     }
 
     /// Whether a session takes a message however short memory is.
-    pub(crate) fn is_promised(&self, slot: u32, source: Source<'_>) -> bool {
+    pub(crate) fn is_promised(&self, slot: Slot, source: Source<'_>) -> bool {
         match source {
             Source::Publisher => false,
             Source::LastResort(_) => true,
             Source::Worker(delivery) => {
-                let is_of = |slot: u32| self.clients[slot as usize].session.id();
+                let is_of = |slot: Slot| self.clients[slot].session.id();
                 !delivery.promises.is_empty() && delivery.is_promised_to(is_of(slot))
             }
         }
@@ -222,8 +223,8 @@ impl Local {
 impl Worker {
     /// A session is about to have a subscription: whether others count it as nearly full there. They learn of it before
     /// they can find the subscription.
-    pub(crate) fn announce_subscription(&mut self, slot: u32, filter: &str, qos: QoS) {
-        let client = &self.local.clients[slot as usize];
+    pub(crate) fn announce_subscription(&mut self, slot: Slot, filter: &str, qos: QoS) {
+        let client = &self.local.clients[slot];
         if qos == QoS::AtMostOnce {
             return;
         }
@@ -234,12 +235,12 @@ impl Worker {
             }
             self.local.show_room(slot);
             self.announce(slot);
-            if let Some(own) = &mut self.local.clients[slot as usize].rare_mut().room {
+            if let Some(own) = &mut self.local.clients[slot].rare_mut().room {
                 // Nothing is under way to it.
                 own.known_from = 0;
             }
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         if client.is_announced()
             && let Some(room) = client.room()
         {
@@ -250,12 +251,12 @@ impl Worker {
     /// A session has a subscription, had it with another `QoS`, or has it no longer.
     pub(crate) fn subscription_changed(
         &mut self,
-        slot: u32,
+        slot: Slot,
         filter: FilterId,
         text: &str,
         change: SubscriptionChange,
     ) {
-        let client = self.local.clients.get(slot as usize);
+        let client = self.local.clients.get(slot);
         let announced = client.filter(|client| client.is_announced());
         if let Some(client) = announced {
             let SubscriptionChange { before, now } = change;
@@ -287,11 +288,11 @@ impl Worker {
     }
 
     /// The session ends: nobody looks at its room or waits for it any more.
-    pub(crate) fn close_room(&mut self, slot: u32) {
-        let Some(room) = self.local.clients[slot as usize].room().map(Arc::clone) else {
+    pub(crate) fn close_room(&mut self, slot: Slot) {
+        let Some(room) = self.local.clients[slot].room().map(Arc::clone) else {
             return;
         };
-        if self.local.clients[slot as usize].is_announced() {
+        if self.local.clients[slot].is_announced() {
             self.retract(slot);
         }
         let told = room.close(&self.node.holding);
@@ -306,7 +307,7 @@ impl Worker {
         }
         let now = self.local.now;
         self.local.lend(slot);
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         client.session.drop_stale(now);
         let refused = client.room().map_or(0, |room| room.take_refused());
         if refused > 0 {
@@ -339,14 +340,14 @@ impl Worker {
             if worker == self.local.id {
                 self.note_room(shortage, &room);
             } else {
-                self.send(worker.index(), Mail::Room(shortage, room));
+                self.send(worker, Mail::Room(shortage, room));
             }
         }
     }
 
     /// A session became nearly full, or is no longer: those who look up its topics learn so.
-    fn turned(&mut self, slot: u32) {
-        let Some(client) = self.local.clients.get(slot as usize) else {
+    fn turned(&mut self, slot: Slot) {
+        let Some(client) = self.local.clients.get(slot) else {
             return;
         };
         let Some(room) = client.room() else { return };
@@ -360,13 +361,13 @@ impl Worker {
         }
     }
 
-    fn announce(&mut self, slot: u32) {
-        let client = &mut self.local.clients[slot as usize];
+    fn announce(&mut self, slot: Slot) {
+        let client = &mut self.local.clients[slot];
         if let Some(own) = &mut client.rare_mut().room {
             own.is_announced = true;
         }
         self.for_each_filter(slot, |worker, (filter, qos), text| {
-            let client = &worker.local.clients[slot as usize];
+            let client = &worker.local.clients[slot];
             if let Some(room) = client.room().filter(|_| is_kept(Some(qos))) {
                 worker.node.interest.add_nearly_full(text, room);
             }
@@ -374,13 +375,13 @@ impl Worker {
             worker.review_nearly_full(filter, text);
         });
         let generation = self.node.interest.generation();
-        if let Some(own) = &mut self.local.clients[slot as usize].rare_mut().room {
+        if let Some(own) = &mut self.local.clients[slot].rare_mut().room {
             own.known_from = generation;
         }
     }
 
-    fn retract(&mut self, slot: u32) {
-        let client = &mut self.local.clients[slot as usize];
+    fn retract(&mut self, slot: Slot) {
+        let client = &mut self.local.clients[slot];
         if let Some(own) = &mut client.rare_mut().room {
             own.is_announced = false;
         }
@@ -397,10 +398,10 @@ impl Worker {
     /// Each filter of a session with its quality of service and its text.
     fn for_each_filter(
         &mut self,
-        slot: u32,
+        slot: Slot,
         mut each: impl FnMut(&mut Self, (FilterId, QoS), &str),
     ) {
-        let filters = std::mem::take(&mut self.local.clients[slot as usize].subscriptions);
+        let filters = std::mem::take(&mut self.local.clients[slot].subscriptions);
         let mut text = std::mem::take(&mut self.text_scratch);
         for filter in &filters {
             let subscriber = self.index.destination(*filter, slot);
@@ -411,7 +412,7 @@ impl Worker {
             }
         }
         self.text_scratch = text;
-        self.local.clients[slot as usize].subscriptions = filters;
+        self.local.clients[slot].subscriptions = filters;
     }
 
     fn count_nearly_full(&mut self, filter: FilterId, change: impl FnOnce(usize) -> usize) {

@@ -8,8 +8,9 @@ use thrum_codec::ReasonCode;
 use super::Worker;
 use super::lifecycle::Ending;
 use crate::control::settled;
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::node::WorkerId;
+use crate::workers::WorkerId;
 
 /// What a round is for.
 #[derive(Debug)]
@@ -92,20 +93,20 @@ impl Worker {
         }
     }
 
-    fn visit(&mut self, slot: usize, errand: &Errand) {
-        let Ok(number) = u32::try_from(slot) else {
+    fn visit(&mut self, place: usize, errand: &Errand) {
+        let (Some(key), Some(slot)) = (ConnectionKey::new(place), Slot::new(place)) else {
             return;
         };
         match errand {
-            Errand::Part(gates) => self.part_one(number, gates),
-            Errand::Bans => self.disconnect_banned(number),
-            Errand::Wills => self.publish_will_of(number),
+            Errand::Part(gates) => self.part_one(key, gates),
+            Errand::Bans => self.disconnect_banned(key),
+            Errand::Wills => self.publish_will_of(slot),
         }
     }
 
     /// Who came through one of these gates is told and disconnected.
-    fn part_one(&mut self, key: u32, gates: &[u16]) {
-        let connection = self.local.connections.get(key as usize);
+    fn part_one(&mut self, key: ConnectionKey, gates: &[u16]) {
+        let connection = self.local.connections.get(key);
         let has_to_go = connection.is_some_and(|connection| {
             !connection.is_draining() && gates.contains(&connection.gate)
         });
@@ -117,7 +118,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn disconnect_banned(&mut self, key: u32) {
+    pub(super) fn disconnect_banned(&mut self, key: ConnectionKey) {
         let list = self.node.protection.bans().list();
         let seconds = self.node.clock.wall_seconds(self.local.now);
         if self.is_banned(key, &list, seconds) {
@@ -133,12 +134,12 @@ impl Worker {
     }
 
     /// The will of a connected client, while its subscribers are connected too.
-    fn publish_will_of(&mut self, slot: u32) {
+    fn publish_will_of(&mut self, slot: Slot) {
         let now = self.local.now;
-        let Some(client) = self.local.clients.get_mut(slot as usize) else {
+        let Some(client) = self.local.clients.get_mut(slot) else {
             return;
         };
-        if client.connection_slot().is_none() {
+        if client.connection.is_none() {
             return;
         }
         if let Some(will) = client.session.take_will_at(now) {

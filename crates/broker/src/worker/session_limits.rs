@@ -6,14 +6,15 @@ use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::{Client, Worker};
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
 use crate::session_counts::{Full, Holder};
 
 impl Worker {
     /// Whom a session of that client is counted for.
-    pub(super) fn holder(&self, key: u32, identity: &Identity) -> Holder {
-        let address = self.local.connections[key as usize].peer.address();
+    pub(super) fn holder(&self, key: ConnectionKey, identity: &Identity) -> Holder {
+        let address = self.local.connections[key].peer.address();
         let limits = &self.local.settings.sessions;
         let user = identity.username.as_deref();
         self.node.session_counts.holder(user, address, limits)
@@ -23,11 +24,11 @@ impl Worker {
     pub(super) fn may_begin_session(
         &self,
         handshake: &Handshake,
-        existing: Option<u32>,
+        existing: Option<Slot>,
         holder: Holder,
     ) -> Result<(), Violation> {
-        let has_one = |slot: u32| {
-            let session = &self.local.clients[slot as usize].session;
+        let has_one = |slot: Slot| {
+            let session = &self.local.clients[slot].session;
             session.was_persistent_at_connect()
         };
         self.has_memory_for(handshake, existing, existing.is_some_and(has_one))?;
@@ -62,7 +63,7 @@ impl Worker {
     fn has_memory_for(
         &self,
         handshake: &Handshake,
-        existing: Option<u32>,
+        existing: Option<Slot>,
         has_one: bool,
     ) -> Result<(), Violation> {
         let level = self.local.memory.level;
@@ -77,9 +78,9 @@ impl Worker {
     }
 
     /// A connection has taken up or begun a session.
-    pub(super) fn count_session(&mut self, slot: u32, was_persistent: bool, holder: Holder) {
+    pub(super) fn count_session(&mut self, slot: Slot, was_persistent: bool, holder: Holder) {
         let row = self.node.metrics.row(self.local.id.index());
-        let client = &mut self.local.clients[slot as usize];
+        let client = &mut self.local.clients[slot];
         let is_persistent = client.session.was_persistent_at_connect();
         match (was_persistent, is_persistent) {
             (false, true) => row.add(Counter::SessionsPersistent, 1),

@@ -2,48 +2,46 @@
 //! behind them.
 
 use super::{Target, Worker};
-use crate::connection::Phase;
+use crate::connection::{Connection, Phase};
+use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
 
 impl Worker {
     /// A connection has come in: what has to be done before its CONNECT, and its time.
-    pub(super) fn begin_handshake(&mut self, key: u32) {
-        let connection = &mut self.local.connections[key as usize];
+    pub(super) fn begin_handshake(&mut self, key: ConnectionKey) {
+        let connection = &mut self.local.connections[key];
         if connection.layered.is_none() && !matches!(connection.phase, Phase::Proxy) {
             self.await_connect(key);
             return;
         }
         connection.is_shaking = true;
-        let serial = connection.serial;
+        let target = Target::Handshake(connection.id(key));
         self.handshakes.begin();
         let deadline = self.local.now.plus(self.local.settings.handshake_timeout);
-        self.timers
-            .insert(deadline, Target::Handshake { key, serial });
+        self.timers.insert(deadline, target);
     }
 
     /// All is done that comes before MQTT.
-    pub(super) fn end_handshake(&mut self, key: u32) {
-        self.local.connections[key as usize].is_shaking = false;
+    pub(super) fn end_handshake(&mut self, key: ConnectionKey) {
+        self.local.connections[key].is_shaking = false;
         self.handshakes.end();
         self.await_connect(key);
     }
 
-    fn await_connect(&mut self, key: u32) {
-        let serial = self.local.connections[key as usize].serial;
+    fn await_connect(&mut self, key: ConnectionKey) {
+        let target = Target::Connection(self.local.connections[key].id(key));
         let deadline = self.local.now.plus(self.local.settings.connect_timeout);
-        self.timers
-            .insert(deadline, Target::Connection { key, serial });
+        self.timers.insert(deadline, target);
     }
 
     /// Too slow, unless it is done.
-    pub(super) fn handshake_timer(&mut self, key: u32, serial: u32) {
-        let Some(connection) = self.local.connections.get(key as usize) else {
+    pub(super) fn handshake_timer(&mut self, id: ConnectionId) {
+        let key = id.key;
+        let connection = self.local.connection(id);
+        let is_late = |late: &&Connection| late.is_shaking && !late.is_draining();
+        let Some(connection) = connection.filter(is_late) else {
             return;
         };
-        let is_late = connection.is_shaking && !connection.is_draining();
-        if connection.serial != serial || !is_late {
-            return;
-        }
         let peer = connection.peer;
         self.local.row().add(Counter::HandshakeTimeouts, 1);
         if self.may_log() {

@@ -8,6 +8,7 @@ use thrum_protocol::Time;
 
 use super::Worker;
 use super::answers::AnswerTo;
+use crate::ids::Slot;
 use crate::retained::{RetainedSource, ReviewStep, SourceReview};
 
 /// The gatekeeper answers within its own limits, which are shorter.
@@ -38,12 +39,12 @@ impl SourceReviews {
 
 impl Worker {
     /// Whom retained messages of a client come from; none while that is not to be known.
-    pub(crate) fn source_of(&self, slot: u32) -> Option<Arc<RetainedSource>> {
+    pub(crate) fn source_of(&self, slot: Slot) -> Option<Arc<RetainedSource>> {
         let policy = &self.local.settings.access.access.policy;
         if !policy.checks_retained_source {
             return None;
         }
-        let client = &self.local.clients[slot as usize];
+        let client = &self.local.clients[slot];
         client.access.as_deref()?.source()
     }
 

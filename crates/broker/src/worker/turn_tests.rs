@@ -19,12 +19,13 @@ use super::tests::{
     bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
 };
 use super::{PAUSE_CHECK, READ_BYTES, Worker};
+use crate::ids::ConnectionKey;
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::node::WorkerId;
 use crate::protection::Measured;
 use crate::read_gate::PauseReason;
+use crate::workers::WorkerId;
 
 /// Messages that the mailboxes of these tests hold.
 const MAILBOX_MESSAGES: usize = 100;
@@ -41,9 +42,9 @@ fn client(workers: &mut [Worker; 2], client_id: &str) -> UnixStream {
     stream
 }
 
-fn key_of(worker: &Worker, client_id: &str) -> u32 {
+fn key_of(worker: &Worker, client_id: &str) -> ConnectionKey {
     let slot = worker.local.find(client_id).unwrap();
-    worker.local.clients[slot as usize].connection
+    worker.local.clients[slot].connection.unwrap()
 }
 
 fn flood() -> Vec<u8> {
@@ -67,7 +68,7 @@ fn fill(stream: &mut UnixStream, bytes: &[u8]) -> usize {
     }
 }
 
-fn waiting(worker: &Worker, number: u16) -> usize {
+fn waiting(worker: &Worker, number: usize) -> usize {
     worker.node.mailbox(WorkerId::new(number)).waiting().0
 }
 
@@ -100,7 +101,7 @@ fn a_publisher_goes_on_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
     workers[0].takes_a_turn();
     let key = key_of(&workers[0], "publisher");
     let is_paused = |worker: &Worker| {
-        let reading = worker.local.connections[key as usize].reading;
+        let reading = worker.local.connections[key].reading;
         reading.has(PauseReason::Mailbox)
     };
     assert!(is_paused(&workers[0]));
@@ -160,7 +161,7 @@ fn what_a_client_said_before_its_connection_broke_is_heard_in_portions_too() {
     workers[0].takes_a_turn();
     workers[0].resume(key, PauseReason::Rate);
     let mut turns = 0;
-    while workers[0].local.connections.contains(key as usize) {
+    while workers[0].local.connections.contains(key) {
         workers[0].takes_a_turn();
         turns += 1;
         assert!(turns < 100);

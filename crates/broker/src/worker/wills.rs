@@ -10,6 +10,7 @@ use thrum_protocol::{Message, Violation};
 use super::Worker;
 use super::admission::{Awaited, Pending};
 use crate::access::{ClientAccess, Verdict};
+use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::protection::Who;
 use crate::publish::is_reserved;
@@ -44,12 +45,17 @@ impl Worker {
     }
 
     /// The gatekeeper has decided about the will of a client that is not in yet.
-    pub(super) fn will_decided(&mut self, key: u32, question: &Question, said: Option<bool>) {
+    pub(super) fn will_decided(
+        &mut self,
+        key: ConnectionKey,
+        question: &Question,
+        said: Option<bool>,
+    ) {
         let Some(Pending {
             handshake,
             awaited: Awaited::Will(mut admitted),
             ..
-        }) = self.local.connections[key as usize].take_pending()
+        }) = self.local.connections[key].take_pending()
         else {
             return;
         };
@@ -93,9 +99,9 @@ impl Worker {
 
     /// A will is due: nothing of it is left if its client may not publish it any more. To be asked before the session
     /// ends.
-    pub(super) fn permitted(&mut self, slot: u32, mut will: Message) -> Option<DueWill> {
+    pub(super) fn permitted(&mut self, slot: Slot, mut will: Message) -> Option<DueWill> {
         let Some(why) = self.objection(slot, &will) else {
-            will.set_publisher_hash(self.publisher_hash(&self.local.clients[slot as usize]));
+            will.set_publisher_hash(self.publisher_hash(&self.local.clients[slot]));
             let source = self.source_of(slot);
             return Some(DueWill {
                 message: will,
@@ -113,9 +119,9 @@ impl Worker {
     }
 
     /// The client is no longer admitted: its will is not published.
-    pub(super) fn drop_will(&mut self, slot: u32, why: &str) {
+    pub(super) fn drop_will(&mut self, slot: Slot, why: &str) {
         let now = self.local.now;
-        let will = self.local.clients[slot as usize].session.take_will_at(now);
+        let will = self.local.clients[slot].session.take_will_at(now);
         self.will_taken(slot);
         if let Some(will) = will {
             self.will_dropped(slot, will.topic(), why);
@@ -123,16 +129,16 @@ impl Worker {
     }
 
     #[cold]
-    fn will_dropped(&mut self, slot: u32, topic: &str, why: &str) {
+    fn will_dropped(&mut self, slot: Slot, topic: &str, why: &str) {
         self.local.row().add(Counter::WillsDenied, 1);
         if self.may_log() {
-            let client_id = self.local.clients[slot as usize].session.client_id();
+            let client_id = self.local.clients[slot].session.client_id();
             tracing::info!(client_id, topic, why, "a will is not published");
         }
     }
 
     /// What is against a will now, by what is known of its client.
-    fn objection(&mut self, slot: u32, will: &Message) -> Option<&'static str> {
+    fn objection(&mut self, slot: Slot, will: &Message) -> Option<&'static str> {
         if self.is_publisher_banned(slot) {
             return Some("the client is banned");
         }
@@ -142,7 +148,7 @@ impl Worker {
             let seen = access.seen(will.topic());
             seen.is_some_and(|seen| access.may_publish_will(seen, wanted))
         };
-        let is_allowed = match self.local.clients[slot as usize].access.as_deref() {
+        let is_allowed = match self.local.clients[slot].access.as_deref() {
             Some(access) if access.is_current(&shared) => may(access),
             Some(access) => may(&access.made_anew(&shared)),
             None if shared.is_open() => true,
@@ -159,8 +165,8 @@ impl Worker {
     }
 
     /// By an administrator: who only came back too often may still say that it is gone.
-    fn is_publisher_banned(&self, slot: u32) -> bool {
-        let client = &self.local.clients[slot as usize];
+    fn is_publisher_banned(&self, slot: Slot) -> bool {
+        let client = &self.local.clients[slot];
         let identity = client.access.as_deref().map(|access| &*access.identity);
         let who = Who {
             client_id: client.session.client_id(),

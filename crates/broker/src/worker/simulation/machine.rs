@@ -17,8 +17,9 @@ use crate::config::{CertificateName, ListenerConfig};
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::metrics::Counter;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::settings::Settings;
+use crate::workers::WorkerId;
 
 /// Small, so that a run fills several segments.
 const SEGMENT_BYTES: u64 = 16 * 1024;
@@ -49,7 +50,7 @@ impl Machine {
         }
         let acceptor = tls::acceptor(plan.scheme);
         let settings = Arc::new(Settings::new(&plan.config, &Arc::new(shared)));
-        let workers = usize::from(plan.workers);
+        let workers = plan.workers;
         let strategy = plan.config.shared.strategy;
         let mut node = Node::new(workers, &settings, strategy);
         let gate = Gate::new(

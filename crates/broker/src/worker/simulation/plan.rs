@@ -83,7 +83,7 @@ const ACTS: [(Act, usize); 26] = [
 )]
 pub(super) struct Plan {
     pub(super) config: Config,
-    pub(super) workers: u16,
+    pub(super) workers: usize,
     pub(super) versions: Vec<Version>,
     pub(super) steps: usize,
     /// The node's sockets take little.

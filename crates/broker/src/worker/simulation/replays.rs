@@ -20,7 +20,7 @@ const SUBSCRIBER: usize = 1;
 const SUBACK_BYTES: usize = 6;
 
 /// A node with a publisher and a subscriber, each with its session at the worker of its number, if there are as many.
-fn world(workers: u16, has_disk: bool) -> World {
+fn world(workers: usize, has_disk: bool) -> World {
     let mut random = Random::new(5);
     let mut plan = Plan::new(&mut random);
     plan.workers = workers;
@@ -37,7 +37,7 @@ fn world(workers: u16, has_disk: bool) -> World {
     plan.allowances.queues_overflow = false;
     let mut world = World::with_plan(random, plan);
     for client in [PUBLISHER, SUBSCRIBER] {
-        let seat = client % usize::from(workers);
+        let seat = client % workers;
         world.connect_to(seat, client, Wish::lasting(EXPIRY_SECS_MAX));
     }
     world.settle().unwrap();

@@ -9,10 +9,11 @@ use thrum_access::Certificate;
 use super::super::{HOUSEKEEPING, Target, Worker};
 use crate::durable::{Journal, Part};
 use crate::mailbox::Arrived;
-use crate::node::{Node, WorkerId};
+use crate::node::Node;
 use crate::peer::Peer;
 use crate::settings::Settings;
 use crate::socket::Socket;
+use crate::workers::WorkerId;
 
 /// A socket, and the certificate that its client showed on the way.
 type Arriving = (Socket, Option<Arc<Certificate>>);

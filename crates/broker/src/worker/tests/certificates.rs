@@ -9,7 +9,7 @@ use thrum_codec::properties::ConnectProperties;
 
 use super::{VERSION, bytes, settle, two_workers_with};
 use crate::config::CertificateName;
-use crate::node::WorkerId;
+use crate::workers::WorkerId;
 
 /// Lets every client in as whom it shows, and remembers them all.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ fn a_connection_does_not_get_the_certificate_of_the_one_before_that_went_to_anot
     admin.write_all(&connect_as("a", None)).unwrap();
     settle(&mut workers);
     let slot = workers[1].local.find("a").expect("it was handed over");
-    let access = workers[1].local.clients[slot as usize].access.as_deref();
+    let access = workers[1].local.clients[slot].access.as_deref();
     let identity = &access.expect("there is a gatekeeper").identity;
     assert_eq!(identity.username.as_deref(), Some("admin"));
     assert!(identity.certificate.is_some(), "it goes with the client");

@@ -127,9 +127,5 @@ fn a_client_that_is_admitted_where_no_mail_waits_stays_where_it_is() {
         .local
         .find("a")
         .expect("in the turn of the answer");
-    assert!(
-        workers[0].local.clients[slot as usize]
-            .connection_slot()
-            .is_some()
-    );
+    assert!(workers[0].local.clients[slot].connection.is_some());
 }

@@ -13,10 +13,10 @@ use thrum_transport::{Acceptor, WebSocketOptions};
 use super::late_answers::{self, Hesitant};
 use super::{Parts, bytes, connect, publish, settle, two_workers_with};
 use crate::metrics::Counter;
-use crate::node::WorkerId;
 use crate::read_gate::PauseReason;
 use crate::worker::Worker;
 use crate::worker::simulation::websocket::{CLOSE, PING, PONG, WebSocket};
+use crate::workers::WorkerId;
 
 /// A frame of a client that no client may send.
 const BROKEN: [u8; 2] = [0x83, 0x80];
@@ -159,7 +159,7 @@ fn a_web_socket_that_ends_while_the_client_is_judged_ends_behind_what_it_said() 
             settle(&mut workers);
         }
         assert_eq!(read(&mut subscriber), b"xy", "session at worker {owner}");
-        assert!(workers[usize::from(owner)].local.find("client").is_none());
+        assert!(workers[owner].local.find("client").is_none());
         let left = workers.iter().map(|worker| worker.local.connections.len());
         assert_eq!(left.sum::<usize>(), 1, "the subscriber");
     }
@@ -208,7 +208,8 @@ fn what_the_layers_of_a_broken_connection_hold_is_thrown_away() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
     stuff(&mut client, &mut workers[0]);
-    let (_, connection) = workers[0].local.connections.iter_mut().next().unwrap();
+    let key = workers[0].local.connections.keys().next().unwrap();
+    let connection = &mut workers[0].local.connections[key];
     assert!(connection.waiting() > 0);
     connection.discard_output();
     assert_eq!(connection.waiting(), 0);

@@ -53,7 +53,7 @@ fn who_comes_back_with_the_rights_it_left_with_costs_nothing_for_its_subscriptio
     settle(&mut workers);
     drop(client);
     settle(&mut workers);
-    let slot = workers[0].local.find("device").unwrap() as usize;
+    let slot = workers[0].local.find("device").unwrap();
     let kept = workers[0].local.clients[slot].subscriptions.len();
     assert_eq!(kept, usize::from(FILTERS));
 
@@ -61,7 +61,7 @@ fn who_comes_back_with_the_rights_it_left_with_costs_nothing_for_its_subscriptio
     let mut back = workers[0].accepted();
     back.write_all(&connect_v5("device", 300)).unwrap();
     settle(&mut workers);
-    assert!(workers[0].local.clients[slot].connection_slot().is_some());
+    assert!(workers[0].local.clients[slot].connection.is_some());
     let work = workers[0].local.work - before;
     assert!(work < u64::from(FILTERS) * FILTER_UNITS, "{work} units");
 }

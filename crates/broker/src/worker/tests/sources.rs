@@ -20,8 +20,8 @@ use crate::access::Shared;
 use crate::config::Config;
 use crate::extension::Access;
 use crate::mailbox::Mail;
-use crate::node::WorkerId;
 use crate::settings::Settings;
+use crate::workers::WorkerId;
 
 /// What is known of a user.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use thrum_codec::packet::Packet;
 
 use super::{bytes, connect, connect_v5, messages, settle, two_workers};
+use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::worker::Target;
 use crate::worker::lifecycle::Ending;
@@ -14,14 +15,15 @@ use crate::worker::lifecycle::Ending;
 fn a_connection_that_ends_has_its_time_whatever_was_armed_for_it_before() {
     let mut workers = two_workers();
     let mut client = workers[0].accepted();
-    let serial = workers[0].local.connections[0].serial;
+    let key = ConnectionKey::FIRST;
+    let id = workers[0].local.connections[key].id(key);
     // No CONNECT.
     client.write_all(&bytes(&Packet::PingReq)).unwrap();
     settle(&mut workers);
     let worker = &mut workers[0];
-    assert!(worker.local.connections[0].is_draining());
-    worker.timer(Target::Connection { key: 0, serial });
-    assert!(worker.local.connections.contains(0));
+    assert!(worker.local.connections[key].is_draining());
+    worker.timer(Target::Connection(id));
+    assert!(worker.local.connections.contains(key));
     let mut fired = Vec::new();
     worker.local.now = worker.local.now.plus(Duration::from_secs(3));
     let now = worker.local.now;
@@ -29,7 +31,7 @@ fn a_connection_that_ends_has_its_time_whatever_was_armed_for_it_before() {
     for target in fired {
         worker.timer(target);
     }
-    assert!(!worker.local.connections.contains(0));
+    assert!(!worker.local.connections.contains(key));
 }
 
 #[test]
@@ -87,13 +89,10 @@ fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
     let events = worker.ready_sockets();
     assert_eq!(events.iter().count(), 1);
     let slot = worker.local.find("old").unwrap();
-    let key = worker.local.clients[slot as usize].connection;
+    let key = worker.local.clients[slot].connection.unwrap();
     worker.lost(key, Ending::ClosedByPeer);
     let mut newcomer = worker.accepted();
-    assert!(
-        worker.local.connections.contains(key as usize),
-        "the same slot"
-    );
+    assert!(worker.local.connections.contains(key), "the same slot");
     worker.take_in(&events);
     worker.hand_out();
     newcomer.write_all(&connect("new", None)).unwrap();
