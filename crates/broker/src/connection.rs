@@ -254,19 +254,23 @@ impl Connection {
         self.blocked = false;
         self.join_held();
         self.is_welcomed |= self.held.is_none();
-        let mut nothing = Output::new();
-        let out = match (&mut self.held, &mut self.out) {
-            (Some(held), _) => &mut held.ready,
-            (None, Some(out)) => out,
-            (None, None) => &mut nothing,
+        let out = match &mut self.held {
+            Some(held) => Some(&mut held.ready),
+            None => self.out.as_deref_mut(),
         };
         if let Some(layered) = &mut self.layered {
+            let mut nothing = Output::new();
+            let out = out.unwrap_or(&mut nothing);
             let sent = layered.write(&self.socket, out, scratch)?;
             self.blocked = sent.blocked;
             self.progressed |= sent.bytes > 0;
             self.note_left();
             return Ok(sent.bytes);
         }
+        let Some(out) = out else {
+            self.left = 0;
+            return Ok(0);
+        };
         while !out.is_empty() && !self.blocked {
             match send(&self.socket, out) {
                 Ok(sent) => {

@@ -243,11 +243,17 @@ impl Mailbox {
             into.is_empty(),
             "mail must be processed before more is taken"
         );
-        if self.waiting.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return;
         }
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *queue, into);
+    }
+
+    /// There is nothing to take. The waker follows what is put in, so nothing is missed for long.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) == 0
     }
 
     /// So much of what was taken has been handled.

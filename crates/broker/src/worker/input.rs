@@ -206,9 +206,13 @@ impl Worker {
 
     #[expect(
         clippy::large_types_passed_by_value,
-        reason = "inlined into its one caller"
+        reason = "inlined into its callers"
     )]
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "the packet, of several hundred bytes, would be copied for a call"
+    )]
+    #[inline(always)]
     pub(super) fn packet(
         &mut self,
         key: ConnectionKey,

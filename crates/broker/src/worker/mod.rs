@@ -393,6 +393,9 @@ impl Worker {
     /// Mail in the order in which it came, as far as the portion goes.
     fn handle_mail(&mut self) {
         if self.inbox.is_empty() {
+            if self.node.mailbox(self.local.id).is_empty() {
+                return;
+            }
             // Neither conversion copies anything.
             let mut taken = Vec::from(std::mem::take(&mut self.inbox));
             self.node.mailbox(self.local.id).take(&mut taken);
@@ -425,7 +428,9 @@ impl Worker {
     /// Timers that are due, as far as the portion goes.
     fn handle_timers(&mut self) {
         self.timers.advance(self.local.now, &mut self.fired);
-        self.due.extend(self.fired.drain(..));
+        if !self.fired.is_empty() {
+            self.due.extend(self.fired.drain(..));
+        }
         if self.due.is_empty() {
             return;
         }
