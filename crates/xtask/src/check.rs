@@ -30,7 +30,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         )?,
     );
     gate("tidy", tidy::run(workspace)?);
-    gate("spec", spec::run(workspace, spec::Options::default())?);
+    gate("spec", spec::run(workspace, &spec::View::Table)?);
     gate("deny", deny(workspace)?);
     if failed.is_empty() {
         println!("check: ok");

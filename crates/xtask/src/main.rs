@@ -25,7 +25,7 @@ usage: cargo xtask <command>
 
   check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
   tidy                        file length, dependency direction, dead files, banned words
-  spec [--missing] [--update] coverage of the normative statements in docs/spec
+  spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
   counts                      instructions per operation, against docs/performance (needs valgrind)";
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn run(arguments: &[String]) -> Result<bool> {
     match command {
         "check" if options.is_empty() => check::run(&Workspace::open()?),
         "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
-        "spec" => spec::run(&Workspace::open()?, spec::Options::parse(options)?),
+        "spec" => spec::run(&Workspace::open()?, &spec::View::parse(options)?),
         "counts" if options.is_empty() => counts::run(&Workspace::open()?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
