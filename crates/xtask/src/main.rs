@@ -7,7 +7,6 @@
 
 mod check;
 mod counts;
-mod modules;
 mod source;
 mod spec;
 mod tidy;
@@ -24,7 +23,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
-  tidy                        file length, dependency direction, dead files, banned words
+  tidy                        file length, dependency direction, files that nothing compiles, names
   spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
   counts                      instructions per operation, against docs/performance (needs valgrind)";
 
