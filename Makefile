@@ -49,12 +49,18 @@ PURE := codec protocol routing access storage
 MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000000000
 
 .PHONY: night
-night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to)
+night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); cargo-deny
 	settings="PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$RANDOM$$RANDOM} $(MANY_CASES)"; echo "$$settings"; \
 	env $$settings cargo test --release $(PURE:%=-p thrum-%)
 	THRUM_BIN=$(THRUM) THRUM_CRASH_SEED=$${THRUM_CRASH_SEED:-random} THRUM_CRASH_KILLS=$(or $(LIVES),500) \
 	cargo test --release -p thrum-crash --test kill --test power --test storm --test faults
 	THRUM_SIM_SEEDS=$(or $(SEEDS),1000..1000000) cargo test --release -p thrum-broker --lib simulation
+	$(MAKE) deny
+
+.PHONY: deny
+deny: ## licences, sources and duplicate versions of the dependencies; builds cargo-deny if it is missing
+	cargo deny --version || cargo install --locked cargo-deny@0.20.2
+	cargo deny check bans licenses sources
 
 .PHONY: million
 million: build ## a million connections in one process (not part of test: 13 GiB, 20 minutes)

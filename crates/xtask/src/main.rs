@@ -22,7 +22,7 @@ use crate::workspace::Workspace;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
+  check                       fmt, clippy, tidy, spec, and cargo-deny if it is installed: what CI runs
   tidy                        file length, dependency direction, files that nothing compiles, names
   spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
   counts                      instructions per operation, against docs/performance (needs valgrind)";
