@@ -35,17 +35,32 @@ setup: ## install what the tests need and this machine lacks
 	scripts/setup-tests.sh
 
 # Rust's tests come last, so that a run ends with their results.
+# Property tests make the same choices in each run; `night` makes others.
 .PHONY: test
+test: export PROPTEST_RNG_SEED ?= 1
 test: setup check build counts ## every check and every test
 	THRUM_BIN=$(THRUM) tests/interop/run.sh
 	THRUM_BIN=$(THRUM) tests/agents/netns.sh
 	THRUM_BIN=$(THRUM) CONFORMANCE_DURABLE=1 THRUM_STORAGE__MAX_DISK=32MiB cargo test -p thrum-conformance
 	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast
 
+PURE := codec protocol routing access storage
+# What proptest rejects counts for the whole test: more cases need a higher limit.
+MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000000000
+
 .PHONY: night
-night: build ## a night of storms (LIVES=500) and of simulated crashes of the whole node; SEEDS=from..to
-	THRUM_BIN=$(THRUM) THRUM_CRASH_KILLS=$(or $(LIVES),500) cargo test --release -p thrum-crash --test storm --test faults
+night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); cargo-deny
+	settings="PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$RANDOM$$RANDOM} $(MANY_CASES)"; echo "$$settings"; \
+	env $$settings cargo test --release $(PURE:%=-p thrum-%)
+	THRUM_BIN=$(THRUM) THRUM_CRASH_SEED=$${THRUM_CRASH_SEED:-random} THRUM_CRASH_KILLS=$(or $(LIVES),500) \
+	cargo test --release -p thrum-crash --test kill --test power --test storm --test faults
 	THRUM_SIM_SEEDS=$(or $(SEEDS),1000..1000000) cargo test --release -p thrum-broker --lib simulation
+	$(MAKE) deny
+
+.PHONY: deny
+deny: ## licences, sources and duplicate versions of the dependencies; builds cargo-deny if it is missing
+	cargo deny --version || cargo install --locked cargo-deny@0.20.2
+	cargo deny check bans licenses sources
 
 .PHONY: million
 million: build ## a million connections in one process (not part of test: 13 GiB, 20 minutes)

@@ -7,7 +7,6 @@
 
 mod check;
 mod counts;
-mod modules;
 mod source;
 mod spec;
 mod tidy;
@@ -23,9 +22,9 @@ use crate::workspace::Workspace;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check                       fmt, clippy, tidy, spec and cargo-deny: what CI runs
-  tidy                        file length, dependency direction, dead files, banned words
-  spec [--missing] [--update] coverage of the normative statements in docs/spec
+  check                       fmt, clippy, tidy, spec, and cargo-deny if it is installed: what CI runs
+  tidy                        file length, dependency direction, files that nothing compiles, names
+  spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
   counts                      instructions per operation, against docs/performance (needs valgrind)";
 
 fn main() -> ExitCode {
@@ -49,7 +48,7 @@ fn run(arguments: &[String]) -> Result<bool> {
     match command {
         "check" if options.is_empty() => check::run(&Workspace::open()?),
         "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
-        "spec" => spec::run(&Workspace::open()?, spec::Options::parse(options)?),
+        "spec" => spec::run(&Workspace::open()?, &spec::View::parse(options)?),
         "counts" if options.is_empty() => counts::run(&Workspace::open()?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

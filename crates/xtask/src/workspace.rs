@@ -7,8 +7,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::modules::Root;
-
 /// Folders that hold no source of ours, for trees without git.
 const FOREIGN_FOLDERS: [&str; 5] = [".git", "target", "node_modules", ".venv", "runs"];
 
@@ -26,7 +24,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Path of its `Cargo.toml`, relative to the root of the repository.
     pub(crate) manifest: String,
-    pub(crate) roots: Vec<Root>,
+    /// The files cargo gives to the compiler, relative to the root of the repository.
+    pub(crate) targets: Vec<String>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
@@ -148,16 +147,9 @@ fn package_of(package: &Value, root: &str) -> Result<Package> {
             .trim_start_matches('/')
             .to_owned()
     };
-    let mut roots = Vec::new();
+    let mut targets = Vec::new();
     for target in list(package, "targets")? {
-        let kinds = list(target, "kind")?;
-        let test_only = kinds
-            .iter()
-            .all(|kind| matches!(kind.as_str(), Some("test" | "bench" | "example")));
-        roots.push(Root {
-            path: relative(text(target, "src_path")?),
-            test_only,
-        });
+        targets.push(relative(text(target, "src_path")?));
     }
     let mut dependencies = Vec::new();
     for dependency in list(package, "dependencies")? {
@@ -169,7 +161,7 @@ fn package_of(package: &Value, root: &str) -> Result<Package> {
     Ok(Package {
         name: text(package, "name")?.to_owned(),
         manifest: relative(text(package, "manifest_path")?),
-        roots,
+        targets,
         dependencies,
     })
 }
@@ -205,8 +197,10 @@ mod tests {
         }]});
         let packages = packages_of(&metadata).unwrap();
         assert_eq!(packages[0].manifest, "crates/codec/Cargo.toml");
-        assert_eq!(packages[0].roots[0].path, "crates/codec/src/lib.rs");
-        assert!(!packages[0].roots[0].test_only && packages[0].roots[1].test_only);
+        assert_eq!(
+            packages[0].targets,
+            ["crates/codec/src/lib.rs", "crates/codec/tests/round.rs"]
+        );
         assert!(!packages[0].dependencies[0].dev && packages[0].dependencies[1].dev);
     }
 }

@@ -1,6 +1,6 @@
-//! Statements against tags: the coverage table.
+//! Statements against tags: what is enforced and tested, and where.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::spec::statements::{Document, Statement};
 use crate::spec::tags::Tag;
@@ -10,8 +10,14 @@ use crate::violation::Violation;
 #[derive(Debug)]
 pub(crate) struct Coverage<'a> {
     document: &'a Document,
-    enforced: BTreeSet<&'a str>,
-    tested: BTreeSet<&'a str>,
+    tags: BTreeMap<&'a str, Places<'a>>,
+}
+
+/// The tags of one statement.
+#[derive(Debug, Default)]
+struct Places<'a> {
+    enforced: Vec<&'a Tag>,
+    tested: Vec<&'a Tag>,
 }
 
 /// Numbers of one row of the table.
@@ -27,32 +33,19 @@ struct Counts {
 impl<'a> Coverage<'a> {
     /// Looks up every statement of the list among the tags.
     pub(crate) fn of(document: &'a Document, tags: &'a [Tag]) -> Self {
-        let ids = |test: bool| {
-            tags.iter()
-                .filter(move |tag| tag.test == test)
-                .map(|tag| tag.id.as_str())
-                .collect()
-        };
+        let mut found: BTreeMap<&str, Places<'_>> = BTreeMap::new();
+        for tag in tags {
+            let places = found.entry(tag.id.as_str()).or_default();
+            if tag.test {
+                places.tested.push(tag);
+            } else {
+                places.enforced.push(tag);
+            }
+        }
         Self {
             document,
-            enforced: ids(false),
-            tested: ids(true),
+            tags: found,
         }
-    }
-
-    /// The list's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.document.name
-    }
-
-    /// How many counting statements are both enforced and tested.
-    pub(crate) fn both(&self) -> usize {
-        self.counts(self.document.statements()).both
-    }
-
-    /// How many statements count.
-    pub(crate) fn total(&self) -> usize {
-        self.counts(self.document.statements()).statements
     }
 
     /// A row per section and one for the whole.
@@ -69,48 +62,74 @@ impl<'a> Coverage<'a> {
         text
     }
 
-    /// A line per counting statement that lacks something.
-    pub(crate) fn missing(&self) -> String {
+    /// Each wanted statement with the lines that enforce it and the tests that prove it.
+    pub(crate) fn list(&self, wanted: Option<&str>) -> String {
         let mut text = String::new();
-        for statement in self
-            .document
-            .statements()
-            .filter(|statement| statement.counts)
-        {
-            let lack = match self.state(statement) {
-                (true, true) => continue,
-                (true, false) => "no test",
-                (false, true) => "not enforced",
-                (false, false) => "nothing",
-            };
-            let line = format!(
-                "{:<18}{lack:<14}{:<8}{}\n",
-                statement.id, statement.binds, statement.demand
-            );
-            text.push_str(&line);
+        for statement in self.document.statements() {
+            if wanted.is_none_or(|wanted| is_within(&statement.id, wanted)) {
+                text.push_str(&self.entry(statement));
+            }
         }
         text
     }
 
-    /// Statements whose status says they do not count although they are enforced and tested.
-    pub(crate) fn outdated(&self) -> Vec<Violation> {
-        let done =
-            |statement: &&Statement| !statement.counts && self.state(statement) == (true, true);
-        let path = format!("docs/spec/{}.md", self.document.name);
+    /// Statements that count and lack an enforcing line or a test, and those that do not count but lack neither.
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        let path = self.path();
         let violation = |statement: &Statement| {
-            let message = format!("{} is enforced and tested; clear its status", statement.id);
-            Violation::new(&path, statement.line, message)
+            let (enforced, tested) = self.state(statement);
+            let what = match (statement.counts, enforced, tested) {
+                (true, false, false) => "is neither enforced nor tested; tag the line and the test",
+                (true, false, true) => "is not enforced; tag the line that does it",
+                (true, true, false) => "is not tested; tag the test that proves it",
+                (false, true, true) => "is enforced and tested; clear its status",
+                (true, true, true) | (false, _, _) => return None,
+            };
+            let message = format!("{} {what}", statement.id);
+            Some(Violation::new(&path, statement.line, message))
         };
-        self.document
-            .statements()
-            .filter(done)
-            .map(violation)
-            .collect()
+        self.document.statements().filter_map(violation).collect()
     }
 
+    fn entry(&self, statement: &Statement) -> String {
+        let Statement {
+            id,
+            binds,
+            demand,
+            line,
+            counts,
+        } = statement;
+        let left_out = if *counts { "" } else { " (left out)" };
+        let mut lines = vec![
+            format!("{id} ({binds}){left_out}: {demand}"),
+            format!("  listed at   {}:{line}", self.path()),
+        ];
+        if let Some(Places { enforced, tested }) = self.tags.get(id.as_str()) {
+            lines.extend(
+                enforced
+                    .iter()
+                    .map(|tag| format!("  enforced at {}", tag.place())),
+            );
+            lines.extend(
+                tested
+                    .iter()
+                    .map(|tag| format!("  tested at   {}", tag.place())),
+            );
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn path(&self) -> String {
+        format!("docs/spec/{}.md", self.document.name)
+    }
+
+    /// Whether a statement is enforced, and whether it is tested.
     fn state(&self, statement: &Statement) -> (bool, bool) {
-        let id = statement.id.as_str();
-        (self.enforced.contains(id), self.tested.contains(id))
+        self.tags
+            .get(statement.id.as_str())
+            .map_or((false, false), |places| {
+                (!places.enforced.is_empty(), !places.tested.is_empty())
+            })
     }
 
     fn counts<'s>(&self, statements: impl Iterator<Item = &'s Statement>) -> Counts {
@@ -130,6 +149,12 @@ impl<'a> Coverage<'a> {
     }
 }
 
+/// Whether an id is the wanted one or begins with it: `MQTT-3.3` has `MQTT-3.3.1-2` and not `MQTT-3.30.1-2`.
+fn is_within(id: &str, wanted: &str) -> bool {
+    id.strip_prefix(wanted)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+}
+
 fn row(title: &str, counts: Counts) -> String {
     let Counts {
         statements,
@@ -142,27 +167,31 @@ fn row(title: &str, counts: Counts) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::spec::tags;
 
     /// A list of four statements of which three count; one is enforced and tested, one only tested.
-    pub(in crate::spec) fn example() -> (Document, Vec<Tag>) {
+    fn example() -> (Document, Vec<Tag>) {
         let list = "## 3.1 CONNECT\n| MQTT-3.1.0-1 | both | A. | |\n| MQTT-3.1.0-2 | both | B. | |\n\
             ## 6 WebSocket\n| MQTT-6.0.0-1 | both | C. | not yet: none |\n| MQTT-6.0.0-2 | both | D. | |\n";
         let document = Document::parse("docs/spec/mqtt5.md", list)
             .unwrap()
             .unwrap();
-        let (mut found, _) = tags::read("a.rs", "// [MQTT-3.1.0-1]", false);
-        found.extend(
-            tags::read(
-                "a.rs",
-                "// [MQTT-3.1.0-1] [MQTT-3.1.0-2] [MQTT-6.0.0-1]",
-                true,
-            )
-            .0,
-        );
+        let mut found = read("src/a.rs", "\n// [MQTT-3.1.0-1]");
+        found.extend(read(
+            "tests/b.rs",
+            "// [MQTT-3.1.0-1] [MQTT-3.1.0-2] [MQTT-6.0.0-1]",
+        ));
         (document, found)
+    }
+
+    fn read(path: &str, text: &str) -> Vec<Tag> {
+        tags::read(path, text).0
+    }
+
+    fn lines(violations: &[Violation]) -> Vec<String> {
+        violations.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -177,27 +206,43 @@ pub(super) mod tests {
             left_out: 1,
         };
         assert_eq!(coverage.counts(document.statements()), expected);
-        assert_eq!((coverage.both(), coverage.total()), (1, 3));
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn every_statement_that_counts_must_be_enforced_and_tested() {
         let (document, tags) = example();
-        let missing = Coverage::of(&document, &tags).missing();
-        let lines: Vec<&str> = missing.lines().collect();
-        assert_eq!(lines.len(), 2);
-        assert!(lines[0].starts_with("MQTT-3.1.0-2") && lines[0].contains("not enforced"));
-        assert!(lines[1].starts_with("MQTT-6.0.0-2") && lines[1].contains("nothing"));
+        let found = lines(&Coverage::of(&document, &tags).violations());
+        assert_eq!(found.len(), 2, "{found:?}");
+        let [not_enforced, neither] = [&found[0], &found[1]];
+        assert!(not_enforced.starts_with("docs/spec/mqtt5.md:3: MQTT-3.1.0-2 is not enforced"));
+        assert!(neither.starts_with("docs/spec/mqtt5.md:6: MQTT-6.0.0-2 is neither"));
+        let untested = read("src/a.rs", "// [MQTT-6.0.0-2]");
+        let found = lines(&Coverage::of(&document, &untested).violations());
+        assert!(found[2].contains("MQTT-6.0.0-2 is not tested"), "{found:?}");
     }
 
     #[test]
     fn a_status_that_is_no_longer_true_is_reported() {
         let (document, mut tags) = example();
-        assert_eq!(Coverage::of(&document, &tags).outdated(), []);
-        tags.extend(tags::read("a.rs", "// [MQTT-6.0.0-1]", false).0);
-        let found = Coverage::of(&document, &tags).outdated();
-        assert_eq!(found.len(), 1);
-        assert!(found[0].to_string().starts_with("docs/spec/mqtt5.md:5:"));
+        tags.extend(read("src/a.rs", "// [MQTT-6.0.0-1]"));
+        let found = lines(&Coverage::of(&document, &tags).violations());
+        assert!(found[1].starts_with("docs/spec/mqtt5.md:5: MQTT-6.0.0-1 is enforced and tested"));
+    }
+
+    #[test]
+    fn a_list_names_the_line_that_enforces_and_the_test_that_proves() {
+        let (document, tags) = example();
+        let coverage = Coverage::of(&document, &tags);
+        assert_eq!(
+            coverage.list(Some("MQTT-3.1.0-1")),
+            "MQTT-3.1.0-1 (both): A.\n  listed at   docs/spec/mqtt5.md:2\n  \
+             enforced at src/a.rs:2\n  tested at   tests/b.rs:1\n"
+        );
+        let statements = |wanted| coverage.list(wanted).matches("listed at").count();
+        assert_eq!(statements(None), 4);
+        assert_eq!(statements(Some("MQTT-3.1")), 2);
+        assert_eq!(statements(Some("MQTT-3.1.0-")), 0);
+        assert!(coverage.list(Some("MQTT-6.0.0-1")).contains("(left out)"));
     }
 
     #[test]

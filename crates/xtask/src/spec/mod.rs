@@ -1,53 +1,51 @@
 //! `cargo xtask spec`: which normative statements are enforced and tested, by the tags in the source.
 
 mod coverage;
-mod ratchet;
 mod statements;
 mod tags;
 
-use std::collections::BTreeMap;
-
 use anyhow::{Result, bail};
 
-use crate::modules::{Root, reachable};
 use crate::spec::coverage::Coverage;
 use crate::spec::statements::Document;
 use crate::spec::tags::Tag;
 use crate::violation::{Violation, report};
 use crate::workspace::Workspace;
 
-const RATCHET: &str = "docs/spec/coverage.toml";
 /// Where tags are looked for; this tool talks about tags and has none.
 const TAGGED_FOLDERS: [&str; 3] = ["crates/", "fuzz/", "tests/"];
 const TAGGED_FILES: [&str; 5] = [".rs", ".py", ".mjs", ".js", ".sh"];
 const OWN_FOLDER: &str = "crates/xtask/";
 
-/// What the command line asked for.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Options {
-    /// List the statements that lack an enforcing line or a test.
-    missing: bool,
-    /// Raise the marks of the ratchet file.
-    update: bool,
+/// What is printed beside the findings.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// How many statements of each section are enforced and tested.
+    Table,
+    /// Where each statement is enforced and tested: the one of this id, those whose id begins so, or all.
+    List(Option<String>),
 }
 
-impl Options {
-    /// Reads `--missing` and `--update`.
+impl View {
+    /// Reads `--list [STATEMENT]`.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self::default();
-        for argument in arguments {
-            match argument.as_str() {
-                "--missing" => options.missing = true,
-                "--update" => options.update = true,
-                other => bail!("spec does not know `{other}`; it knows --missing and --update"),
+        match arguments {
+            [] => Ok(Self::Table),
+            [flag] if flag == "--list" => Ok(Self::List(None)),
+            [flag, wanted] if flag == "--list" => {
+                let id = wanted.trim_matches(['[', ']']);
+                Ok(Self::List(Some(id.to_owned())))
             }
+            _ => bail!(
+                "spec does not understand `{}`; it knows --list [STATEMENT]",
+                arguments.join(" ")
+            ),
         }
-        Ok(options)
     }
 }
 
-/// Prints the coverage and tells whether every tag is known and no count has fallen.
-pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<bool> {
+/// Prints the coverage and tells whether every tag is known and every statement that counts is enforced and tested.
+pub(crate) fn run(workspace: &Workspace, view: &View) -> Result<bool> {
     let mut documents = Vec::new();
     for (path, text) in workspace.read(&["docs/spec/"], &[".md"])? {
         documents.extend(Document::parse(&path, &text)?);
@@ -58,45 +56,53 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<bool> {
         .iter()
         .map(|document| Coverage::of(document, &tags))
         .collect();
-    for coverage in &covered {
-        print!("{}", coverage.table());
+    let text: String = match view {
+        View::Table => covered.iter().map(Coverage::table).collect(),
+        View::List(wanted) => covered
+            .iter()
+            .map(|coverage| coverage.list(wanted.as_deref()))
+            .collect(),
+    };
+    if text.is_empty() {
+        bail!("docs/spec has no such statement");
     }
-    found.extend(covered.iter().flat_map(Coverage::outdated));
-    if options.missing {
-        for coverage in &covered {
-            print!("{}", coverage.missing());
-        }
-    }
-    let path = workspace.root.join(RATCHET);
-    let marks = std::fs::read_to_string(&path).unwrap_or_default();
-    if options.update {
-        std::fs::write(&path, ratchet::raised(&marks, &covered)?)?;
-    } else {
-        found.extend(ratchet::check(RATCHET, &marks, &covered)?);
-    }
+    print!("{text}");
+    found.extend(covered.iter().flat_map(Coverage::violations));
     Ok(report("spec", found))
 }
 
 /// Every tag in the source, and everything that looks like a tag and is none.
 fn scan(workspace: &Workspace) -> Result<(Vec<Tag>, Vec<Violation>)> {
-    let mut files = workspace.read(&TAGGED_FOLDERS, &TAGGED_FILES)?;
-    files.retain(|path, _| !path.starts_with(OWN_FOLDER));
-    let roots: Vec<Root> = workspace
-        .packages()?
-        .into_iter()
-        .flat_map(|package| package.roots)
-        .collect();
-    let compiled = reachable(&roots, &files);
-    let test_files: BTreeMap<&String, bool> = files
-        .keys()
-        .map(|path| (path, tags::is_test_file(path, compiled.get(path).copied())))
-        .collect();
     let mut tags = Vec::new();
     let mut found = Vec::new();
-    for (path, text) in &files {
-        let (good, bad) = tags::read(path, text, test_files[path]);
+    for (path, text) in workspace.read(&TAGGED_FOLDERS, &TAGGED_FILES)? {
+        if path.starts_with(OWN_FOLDER) {
+            continue;
+        }
+        let (good, bad) = tags::read(&path, &text);
         tags.extend(good);
         found.extend(bad);
     }
     Ok((tags, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_of_all_statements_or_of_those_that_are_named() {
+        let parse = |line: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            View::parse(&arguments)
+        };
+        assert_eq!(parse("").unwrap(), View::Table);
+        assert_eq!(parse("--list").unwrap(), View::List(None));
+        for wanted in ["MQTT-3.3.1-2", "[MQTT-3.3.1-2]"] {
+            let view = View::List(Some("MQTT-3.3.1-2".to_owned()));
+            assert_eq!(parse(&format!("--list {wanted}")).unwrap(), view);
+        }
+        assert!(parse("--missing").is_err());
+        assert!(parse("--list a b").is_err());
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 /// One list: the statements of one version of the protocol.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The file's name without ending; also its table in the ratchet file.
+    /// The file's name without ending.
     pub(crate) name: String,
     pub(crate) sections: Vec<Section>,
 }

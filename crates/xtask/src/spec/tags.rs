@@ -6,6 +6,9 @@ use crate::source::{is_rust, line_at, mask, test_lines};
 use crate::spec::statements::Document;
 use crate::violation::Violation;
 
+/// Folders that never ship.
+const TEST_FOLDERS: [&str; 3] = ["tests", "simulation", "benches"];
+
 /// A statement named in the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
@@ -16,17 +19,27 @@ pub(crate) struct Tag {
     pub(crate) test: bool,
 }
 
-/// Whether all of a file is test: by its place, by its name, or because only tests compile it.
-pub(crate) fn is_test_file(path: &str, compiled_for_tests_only: Option<bool>) -> bool {
-    let by_place = path.starts_with("fuzz/")
-        || path
-            .split('/')
-            .any(|part| part == "tests" || part == "tests.rs");
-    by_place || !is_rust(path) || compiled_for_tests_only == Some(true)
+impl Tag {
+    /// `path:line`.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", self.path, self.line)
+    }
+}
+
+/// Whether all of a file is test, by its place or its name.
+pub(crate) fn is_test_file(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut folders = folders.split('/');
+    folders.clone().next() == Some("fuzz")
+        || folders.any(|folder| TEST_FOLDERS.contains(&folder))
+        || name == "tests.rs"
+        || name.ends_with("_tests.rs")
+        || !is_rust(path)
 }
 
 /// The tags of a file, and what looks like a tag and is none.
-pub(crate) fn read(path: &str, text: &str, test_file: bool) -> (Vec<Tag>, Vec<Violation>) {
+pub(crate) fn read(path: &str, text: &str) -> (Vec<Tag>, Vec<Violation>) {
+    let is_test_file = is_test_file(path);
     let mut tags = Vec::new();
     let mut bad = Vec::new();
     let mut test_ranges = None;
@@ -47,7 +60,7 @@ pub(crate) fn read(path: &str, text: &str, test_file: bool) -> (Vec<Tag>, Vec<Vi
             continue;
         };
         let ranges = test_ranges.get_or_insert_with(|| test_lines(text, &mask(text)));
-        let test = test_file || ranges.iter().any(|range| range.contains(&line));
+        let test = is_test_file || ranges.iter().any(|range| range.contains(&line));
         tags.push(Tag {
             id: id.to_owned(),
             path: path.to_owned(),
@@ -106,7 +119,7 @@ mod tests {
         let text = "fn a() {\n    b(); // [MQTT-3.1.0-1] [MQTT3-3.1.0-1]\n}\n\n\
             /// Proves [MQTT-3.1.0-2].\n#[test]\nfn c() {\n    // [MQTT-3.1.2-1]\n}\n\
             #[cfg(test)]\nmod tests {\n    // [MQTT-3.1.2-2]\n}\n";
-        let (tags, bad) = read("crates/a/src/b.rs", text, false);
+        let (tags, bad) = read("crates/a/src/b.rs", text);
         assert_eq!(bad, []);
         assert_eq!(
             ids(&tags),
@@ -122,13 +135,25 @@ mod tests {
 
     #[test]
     fn all_of_a_test_file_is_test() {
-        assert!(is_test_file("crates/a/tests/b.rs", Some(true)));
-        assert!(is_test_file("crates/a/src/server/tests.rs", None));
-        assert!(is_test_file("crates/a/src/server/tests/will.rs", None));
-        assert!(is_test_file("crates/a/src/oracle.rs", Some(true)));
-        assert!(is_test_file("tests/interop/run.mjs", None));
-        assert!(!is_test_file("crates/a/src/b.rs", Some(false)));
-        assert!(!is_test_file("crates/a/src/latests.rs", Some(false)));
+        for path in [
+            "crates/a/tests/b.rs",
+            "crates/a/benches/b.rs",
+            "crates/a/src/server/tests.rs",
+            "crates/a/src/server/will_tests.rs",
+            "crates/a/src/server/tests/will.rs",
+            "crates/a/src/worker/simulation/world.rs",
+            "fuzz/src/decode.rs",
+            "tests/interop/run.mjs",
+        ] {
+            assert!(is_test_file(path), "{path}");
+        }
+        for path in [
+            "crates/a/src/b.rs",
+            "crates/a/src/latests.rs",
+            "crates/a/src/simulation.rs",
+        ] {
+            assert!(!is_test_file(path), "{path}");
+        }
     }
 
     #[test]
@@ -139,19 +164,16 @@ mod tests {
             "[MQTT-3.3.1-2, MQTT-3.3.1-3]",
             "[MQTT-3.3.1-2",
         ] {
-            assert_eq!(read("a.rs", slip, false).1.len(), 1, "{slip}");
+            assert_eq!(read("a.rs", slip).1.len(), 1, "{slip}");
         }
-        assert_eq!(
-            read("a.rs", "[MQTT] [MQTT 5.0]", false),
-            (Vec::new(), Vec::new())
-        );
+        assert_eq!(read("a.rs", "[MQTT] [MQTT 5.0]"), (Vec::new(), Vec::new()));
     }
 
     #[test]
     fn a_number_that_does_not_exist_is_reported() {
         let list = "## 3.1\n| MQTT-3.1.0-1 | both | First. | |\n";
         let documents: Vec<Document> = Document::parse("a.md", list).unwrap().into_iter().collect();
-        let (tags, _) = read("a.rs", "// [MQTT-3.1.0-1]\n// [MQTT-3.1.0-9]", false);
+        let (tags, _) = read("a.rs", "// [MQTT-3.1.0-1]\n// [MQTT-3.1.0-9]");
         let found = unknown(&tags, &documents);
         assert_eq!(found.len(), 1);
         assert!(found[0].to_string().starts_with("a.rs:2:"));

@@ -96,7 +96,7 @@ mod tests {
         Package {
             name: name.to_owned(),
             manifest: format!("crates/{}/Cargo.toml", folder_of(name)),
-            roots: Vec::new(),
+            targets: Vec::new(),
             dependencies: dependencies
                 .iter()
                 .map(|(name, dev)| Dependency {

@@ -1,14 +1,13 @@
 //! `cargo xtask tidy`: the rules of the repository that neither rustc nor clippy knows.
 
-mod benches;
 mod blobs;
 mod crate_root;
-mod dead_files;
 mod layers;
 mod length;
+mod machine_paths;
 mod names;
 mod purpose;
-mod words;
+mod unnamed_files;
 
 use anyhow::Result;
 
@@ -31,17 +30,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let text = workspace.read(&[""], &TEXT)?;
     let mut found = Vec::new();
     for (path, content) in &source {
-        found.extend(benches::check(path, content));
         found.extend(length::check(path, content));
-        found.extend(words::check(path, content));
-        found.extend(names::check(path, content));
+        found.extend(names::check(path));
         found.extend(purpose::check(path, content));
         found.extend(crate_root::check(path, content));
     }
     for (path, content) in &text {
-        found.extend(words::check_machine_paths(path, content));
+        found.extend(machine_paths::check(path, content));
     }
-    found.extend(dead_files::check(&packages, &source));
+    found.extend(unnamed_files::check(&packages, &source));
     found.extend(layers::check(&packages, &source));
     found.extend(blobs::check(workspace)?);
     Ok(report("tidy", found))

@@ -1,6 +1,10 @@
 //! What a run does, and how the environment changes it.
 
-use std::{env, fs};
+use std::env;
+use std::hash::{BuildHasher, RandomState};
+
+/// The seed of every plan, so that the choices of a run change only with the code; `make night` draws others.
+const SEED: u64 = 20_261_123;
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -18,21 +22,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is `THRUM_CRASH_SEED` or new,
-    /// and `THRUM_CRASH_WORKERS` fixes the number of workers.
+    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is fixed, unless
+    /// `THRUM_CRASH_SEED` is another or `random`, and `THRUM_CRASH_WORKERS` fixes the number of workers.
     ///
     /// # Panics
     /// A variable is no number.
     pub fn new(name: &'static str, kills: u64, loses_power: bool) -> Self {
-        let number = |name: &str| {
-            let text = env::var(name).ok()?;
-            let number = text.parse::<u64>();
-            Some(number.unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
-        };
-        let new_seed = || u64::from(std::process::id()) << 20 | clock_bits();
+        let number = |name: &str| env::var(name).ok().map(|text| number(name, &text));
         Self {
             name,
-            seed: number("THRUM_CRASH_SEED").unwrap_or_else(new_seed),
+            seed: seed(name, env::var("THRUM_CRASH_SEED").ok().as_deref()),
             kills: number("THRUM_CRASH_KILLS").unwrap_or(kills),
             loses_power,
             workers: number("THRUM_CRASH_WORKERS").and_then(|workers| u32::try_from(workers).ok()),
@@ -40,9 +39,33 @@ impl Plan {
     }
 }
 
-/// Some bits that differ from run to run.
-fn clock_bits() -> u64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let digits: String = text.chars().filter(char::is_ascii_digit).take(12).collect();
-    digits.parse::<u64>().unwrap_or(0)
+fn number(name: &str, text: &str) -> u64 {
+    text.parse()
+        .unwrap_or_else(|_| panic!("{name} is a number, not {text}"))
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "a run that proves too little fails without `Run::fail`, which prints the seed"
+)]
+fn seed(name: &str, asked: Option<&str>) -> u64 {
+    let seed = match asked {
+        None => SEED,
+        Some("random") => RandomState::new().hash_one(name),
+        Some(text) => number("THRUM_CRASH_SEED", text),
+    };
+    println!("{name}: THRUM_CRASH_SEED={seed}");
+    seed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_is_fixed_unless_another_or_a_random_one_is_asked_for() {
+        assert_eq!(seed("a", None), SEED);
+        assert_eq!(seed("a", Some("7")), 7);
+        assert_ne!(seed("a", Some("random")), seed("a", Some("random")));
+    }
 }

@@ -36,11 +36,12 @@ impl Run {
         let path = self.scratch.join("history");
         let written = fs::write(&path, history.concat());
         panic!(
-            "{what}\n{} violations after {} kills (again with THRUM_CRASH_SEED={}; files and history ({written:?}) \
-             in {}):\n{}\n{:?}",
+            "{what}\n{} violations after {} kills (again with THRUM_CRASH_SEED={} THRUM_CRASH_KILLS={}; files and \
+             history ({written:?}) in {}):\n{}\n{:?}",
             violations.len(),
             self.kills,
             self.plan.seed,
+            self.plan.kills,
             self.scratch.display(),
             shown.join("\n"),
             journal.checker().counts(),
