@@ -195,10 +195,10 @@ fn every_refusal_of_5_is_a_connack_with_a_listed_error_and_no_session() {
         };
         assert!(!connack.session_present);
         let is_listed = reason.may_be_in(thrum_codec::reason::Carrier::ConnAck);
-        let expected = if is_listed {
-            reason
-        } else {
-            ReasonCode::UnspecifiedError
+        let expected = match reason {
+            _ if is_listed => reason,
+            ReasonCode::ServerShuttingDown => ReasonCode::ServerUnavailable,
+            _ => ReasonCode::UnspecifiedError,
         };
         assert_eq!(connack.reason, expected);
     }
