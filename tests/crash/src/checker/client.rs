@@ -68,6 +68,11 @@ impl Client {
         }
     }
 
+    /// Its CONNECT has no CONNACK yet.
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self.link, Link::Opening { .. })
+    }
+
     fn ended(&mut self, end: End) {
         self.ends.insert(self.connections, end);
         self.life.connection_ended();

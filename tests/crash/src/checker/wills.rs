@@ -48,10 +48,13 @@ impl Checker {
         self.clients[client].wills.waiting.is_some()
     }
 
-    /// Nobody returns and nothing is killed before the waiting wills were published.
+    /// The waiting wills of clients that stay away have to be published: no client returns from now on and nothing is killed. A
+    /// client whose CONNECT is on its way may still be in time to cancel its will.
     pub fn expect_waiting_wills(&mut self) {
         for client in 0..self.clients.len() {
-            if let Some(waiting) = self.clients[client].wills.waiting {
+            let found = &self.clients[client];
+            let stays_away = !found.is_opening();
+            if let Some(waiting) = found.wills.waiting.filter(|_| stays_away) {
                 self.accepted(waiting.number);
             }
         }

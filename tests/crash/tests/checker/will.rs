@@ -33,6 +33,14 @@ fn will_of_a_session_that_lasts_comes_after_a_kill_once() {
 }
 
 #[test]
+fn will_of_a_client_that_is_coming_back_need_not_come() {
+    let mut story = watched(1_000);
+    story.does(BEN, ClientEvent::Vanished);
+    story.clone().check(&["message 5: lost"]);
+    story.connect(BEN, with_will(6, 1_000)).check(&[]);
+}
+
+#[test]
 fn will_without_connack_may_come() {
     let mut story = Story::new();
     story.meet(ANNA, false).subscribe(ANNA, "will/#", 2);

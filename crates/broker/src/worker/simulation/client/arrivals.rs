@@ -8,6 +8,9 @@ use super::{Client, Flight, Phase, Request};
 use crate::worker::simulation::history::{Event, known_topic};
 use crate::worker::simulation::world::Failure;
 
+/// What a client is told whose identifier another connection uses.
+const TAKEN_OVER: &str = "another connection uses this client identifier";
+
 impl Client {
     /// Handles what has arrived.
     pub(in super::super) fn handle_arrived(
@@ -72,10 +75,13 @@ impl Client {
     fn connected(&mut self, ack: &ConnAck<'_>, out: &mut Vec<u8>, events: &mut Vec<Event>) {
         if ack.reason != ReasonCode::Success {
             self.is_dismissed = true;
-            events.push(Event::Refused {
-                client: self.number,
-                reason: ack.reason,
-            });
+            // An earlier connection of this client may come in behind this one, and takes over.
+            if ack.properties.reason_string != Some(TAKEN_OVER) {
+                events.push(Event::Refused {
+                    client: self.number,
+                    reason: ack.reason,
+                });
+            }
             return;
         }
         self.phase = Phase::Connected;
