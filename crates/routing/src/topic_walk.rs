@@ -51,6 +51,10 @@ impl<'a, const LEVELS: usize> TopicWalk<'a, LEVELS> {
         };
         walk.stops[..LEVELS].copy_from_slice(&self.stops);
         walk.ids[..LEVELS].copy_from_slice(&self.ids);
+        if !walk.is_at_end() {
+            // The current level may be the first that the other walk could not remember.
+            walk.arrive();
+        }
         walk
     }
 

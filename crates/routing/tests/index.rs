@@ -271,6 +271,21 @@ fn branches_beyond_the_remembered_levels_are_matched() {
 }
 
 /// What a match visits is what its publisher is made to wait for.
+/// A walk that remembers more takes over at any level. The level where it began must be known to it when it comes back.
+#[test]
+fn walks_that_come_back_to_the_level_where_they_began_go_on() {
+    for begin in 8..300 {
+        let lead = "a/".repeat(begin);
+        let halves = ["a/".repeat(begin / 2), lead.clone()];
+        let mut filters = halves.map(|half| half + "+/elsewhere/b").to_vec();
+        filters.push(format!("{lead}a/+/b/b"));
+        filters.push(format!("{lead}a/+/c/b"));
+        filters.push(format!("{lead}+/a/a/#"));
+        let filters: Vec<_> = filters.iter().map(String::as_str).collect();
+        check(&filters, &format!("{lead}a/a/a"), &filters[4..]);
+    }
+}
+
 #[test]
 fn visits_of_a_match_are_levels_whatever_other_filters_split_them() {
     let deep = format!("{}/+", ["a"; 40].join("/"));
