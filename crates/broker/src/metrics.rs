@@ -160,6 +160,8 @@ pub(crate) enum Counter {
     ReadersPutOff,
     MailPutOff,
     TimersPutOff,
+    /// Clients that waited for their CONNACK while the session they came back to was looked at.
+    ReviewsAwaited,
     WritesPutOff,
 }
 

@@ -18,7 +18,7 @@ use crate::worker::Worker;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 49] = [
+const COUNTS: [(&str, Counter); 50] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -82,6 +82,7 @@ const COUNTS: [(&str, Counter); 49] = [
     ("work/readers_put_off", Counter::ReadersPutOff),
     ("work/mail_put_off", Counter::MailPutOff),
     ("work/timers_put_off", Counter::TimersPutOff),
+    ("work/reviews_awaited", Counter::ReviewsAwaited),
     ("work/writes_put_off", Counter::WritesPutOff),
 ];
 

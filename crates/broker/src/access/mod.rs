@@ -55,7 +55,7 @@ pub(crate) struct ClientAccess {
     behind: Option<Box<Resolved>>,
     remembered: Remembered,
     /// The gatekeeper allowed its will when it was left.
-    is_will_allowed: bool,
+    pub(crate) is_will_allowed: bool,
     /// As whom its retained messages name it, once there is one.
     source: OnceCell<Option<Arc<RetainedSource>>>,
     /// How often the gatekeeper is asked about it again, and when next.
@@ -119,12 +119,16 @@ impl ClientAccess {
 
     /// The same client by what is in force now.
     pub(crate) fn made_anew(&self, shared: &Shared) -> Self {
-        let admission = Admission {
+        Self::new(self.admission(), shared).entered(self.mount.clone(), self.is_will_allowed)
+    }
+
+    /// Who was let in, with rules of its own.
+    pub(crate) fn admission(&self) -> Admission {
+        Admission {
             identity: (*self.identity).clone(),
             rules: self.own.clone(),
             ..Admission::default()
-        };
-        Self::new(admission, shared).entered(self.mount.clone(), self.is_will_allowed)
+        }
     }
 
     /// May do just what the other one may, so that what was granted and kept by it needs no second look.

@@ -20,6 +20,7 @@ use super::{Target, Worker};
 use crate::config::CertificateName;
 use crate::connection::{Connection, Phase};
 use crate::ids::{ConnectionId, ConnectionKey};
+use crate::metrics::Counter;
 
 /// The gatekeeper answers within its own limits, which are shorter.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
@@ -42,6 +43,8 @@ pub(crate) enum Awaited {
     Step(Claim, Exchange),
     /// The gatekeeper's word about its will.
     Will(Box<Admitted>),
+    /// The end of a review of its session.
+    Review(Box<Admitted>),
 }
 
 /// What a client has shown.
@@ -243,6 +246,55 @@ impl Worker {
         }
     }
 
+    /// The client has come back to a session that is reviewed first, which takes long.
+    pub(super) fn await_review(
+        &mut self,
+        key: ConnectionKey,
+        (handshake, admitted): (Handshake, Admitted),
+        rest: &[u8],
+    ) {
+        self.local.row().add(Counter::ReviewsAwaited, 1);
+        let awaited = Awaited::Review(Box::new(admitted));
+        let connection = self.hold(key, (handshake, awaited), rest);
+        // One that another worker has accepted has no timer here.
+        self.wait_for_admission(connection);
+    }
+
+    /// The connection is there, and its client waits for the review of its session.
+    pub(super) fn awaits_review(&self, id: ConnectionId) -> bool {
+        let connection = self.local.connection(id);
+        let pending = connection.and_then(Connection::pending);
+        pending.is_some_and(|pending| matches!(pending.awaited, Awaited::Review(_)))
+    }
+
+    /// The session has been reviewed. Its client is looked at from the beginning: much may be otherwise by now.
+    pub(super) fn go_in_after_review(&mut self, id: ConnectionId) {
+        let connection = self.local.connection_mut(id);
+        let Some(Pending {
+            handshake,
+            awaited: Awaited::Review(admitted),
+            ..
+        }) = connection.and_then(Connection::take_pending)
+        else {
+            return;
+        };
+        self.after_wait(id.key, |worker, rest| {
+            worker.go_in(id.key, (handshake, rest), *admitted)
+        });
+    }
+
+    /// Another connection has come for the session that this one waits for.
+    pub(super) fn dismiss_returning(&mut self, id: ConnectionId) {
+        let connection = self.local.connection_mut(id);
+        let Some(pending) = connection.and_then(Connection::take_pending) else {
+            return;
+        };
+        self.local.row().add(Counter::Takeovers, 1);
+        let what = "another connection uses this client identifier";
+        let violation = Violation::new(ReasonCode::SessionTakenOver, what);
+        self.refuse_pending(id.key, (&pending.handshake, None), &violation);
+    }
+
     /// Lets a client in that had to wait and is still there, and then handles what came behind its CONNECT.
     pub(super) fn after_wait(
         &mut self,
@@ -358,7 +410,7 @@ impl Worker {
             self.hand_connection_over(key, owner, (handshake, Box::new(admitted)), unread);
             return Next::Stop;
         }
-        self.attach(key, handshake, admitted)
+        self.attach(key, (handshake, rest), admitted)
     }
 
     /// Puts the client behind the listener's mount point, if it has one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thrum_access::Identity;
+use thrum_access::{Admission, Identity};
 use thrum_codec::frame::Frame;
 use thrum_codec::packet::Connect;
 use thrum_codec::{DecodeError, ReasonCode, Version};
@@ -42,8 +42,6 @@ struct Standing {
     generation: u64,
     /// Whom a session is counted for.
     holder: Holder,
-    /// The client may do what it might when its session was last looked at.
-    may_do_the_same: bool,
 }
 
 impl Worker {
@@ -131,7 +129,8 @@ impl Worker {
             self.ended.push(handover.handshake.client_id().into());
             return;
         };
-        let next = self.attach(key, handover.handshake, *handover.admitted);
+        let entering = (handover.handshake, &handover.unread[..]);
+        let next = self.attach(key, entering, *handover.admitted);
         self.local.end_unit();
         if next != Next::Frame {
             return;
@@ -237,18 +236,17 @@ impl Worker {
     pub(super) fn attach(
         &mut self,
         key: ConnectionKey,
-        handshake: Handshake,
+        (handshake, rest): (Handshake, &[u8]),
         admitted: Admitted,
     ) -> Next {
         let existing = self.local.find(handshake.client_id());
         let admission = &admitted.admission;
-        let mut standing = Standing {
+        let standing = Standing {
             expires_at: admission.expires_at,
             refresh_secs: admission.refresh_secs,
             data: admission.data.clone(),
             generation: admitted.generation,
             holder: self.holder(key, &admission.identity),
-            may_do_the_same: false,
         };
         self.measure(key, &admission.identity);
         self.local.connections[key].is_unverified = admitted.is_unverified;
@@ -291,23 +289,57 @@ impl Worker {
             self.local.row().add(Counter::Sessions, 1);
             self.local.insert(Client::new(session))
         });
+        let may_do_the_same = self.local.clients[slot].take_rights(access);
+        if resumed.is_some() && !self.withhold(key, slot, may_do_the_same) {
+            let admitted = self.admitted_again(key, slot, standing);
+            self.await_review(key, (handshake, admitted), rest);
+            return Next::Stop;
+        }
+        self.establish((key, slot), handshake, resumed.is_some(), &standing);
+        self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
+        Next::Frame
+    }
+
+    /// The session is the client's from here on.
+    fn establish(
+        &mut self,
+        (key, slot): (ConnectionKey, Slot),
+        handshake: Handshake,
+        is_resumed: bool,
+        standing: &Standing,
+    ) {
         self.local.row().add(Counter::ClientsConnected, 1);
         self.local.connections[key].establish(slot);
-        standing.may_do_the_same = self.local.clients[slot].comes_with(key, access);
-        self.welcome((key, slot), handshake, resumed.is_some(), &standing);
-        self.log_arrival((key, slot), user.as_deref(), resumed.is_some());
+        self.local.clients[slot].connection = Some(key);
+        self.welcome((key, slot), handshake, is_resumed, standing);
         self.valid_until(slot, standing.expires_at);
         self.refresh_in(slot, standing.refresh_secs);
         if standing.generation != self.local.settings.access.generation {
             // Users may have changed since it was judged.
             self.ask_again(slot);
         }
-        if resumed.is_some() {
+        if is_resumed {
             self.set_groups_online(slot, true);
             self.replay(slot);
         }
         self.arm(slot);
-        Next::Frame
+    }
+
+    /// What was said of a client that has to wait once more.
+    fn admitted_again(&self, key: ConnectionKey, slot: Slot, standing: Standing) -> Admitted {
+        let access = self.local.clients[slot].access.as_deref();
+        let admission = access.map(ClientAccess::admission).unwrap_or_default();
+        Admitted {
+            admission: Admission {
+                expires_at: standing.expires_at,
+                refresh_secs: standing.refresh_secs,
+                data: standing.data,
+                ..admission
+            },
+            generation: standing.generation,
+            is_unverified: self.local.connections[key].is_unverified,
+            is_will_allowed: access.is_some_and(|access| access.is_will_allowed),
+        }
     }
 
     /// CONNACK, and what the session has for its client.
@@ -321,9 +353,6 @@ impl Worker {
         let now = self.local.now;
         let limits = Arc::clone(&self.local.settings.session);
         let was_durable = self.begin_durable(slot, &handshake);
-        if session_present {
-            self.withhold(slot, standing.may_do_the_same);
-        }
         let (client, out) = self.local.client_and_output(slot);
         let was_persistent = client.session.was_persistent_at_connect();
         // A kept session gets the limits of the configuration as it is now.
@@ -401,6 +430,9 @@ impl Worker {
     /// Ends what the client identifier had before; gives the slot back if its session goes on.
     /// [MQTT-3.1.4-3] [MQTT3-3.1.4-2]
     fn take_over(&mut self, slot: Slot, clean_start: bool) -> Option<Slot> {
+        if let Some(returning) = self.returning_to(slot) {
+            self.dismiss_returning(returning);
+        }
         let client = &self.local.clients[slot];
         let id = client.session.id();
         if let Some(key) = client.connection {

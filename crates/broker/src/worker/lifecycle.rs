@@ -22,6 +22,8 @@ const DRAIN: Duration = Duration::from_secs(2);
 pub(super) const TIMER_MAX: Duration = Duration::from_mins(10);
 /// A paused client cannot show signs of life; its keep alive is looked at again after this.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
+/// A session whose client waits for its review does not end meanwhile; it is looked at again after this.
+const RETURN_GRACE: Duration = Duration::from_millis(100);
 /// A client that is not read until it takes our answers has this long to take some more.
 const MUTED_GRACE: Duration = Duration::from_secs(30);
 
@@ -273,10 +275,15 @@ impl Worker {
     /// What is due of a session, unless another timer is armed for it.
     pub(super) fn session_due(&mut self, slot: Slot) {
         let now = self.local.now;
-        let client = &mut self.local.clients[slot];
-        if now < client.armed {
+        if now < self.local.clients[slot].armed {
             return;
         }
+        if self.returning_to(slot).is_some() {
+            // It is in time, and it is us who let it wait.
+            self.arm_at(slot, now.plus(RETURN_GRACE));
+            return;
+        }
+        let client = &mut self.local.clients[slot];
         let id = client.session.id();
         client.armed = Time::from_millis(u64::MAX);
         let connection = client.connection;
@@ -329,11 +336,15 @@ impl Worker {
             self.keep_alive_over(key, slot);
             return;
         };
-        let again = self.local.now.plus(grace);
+        self.arm_at(slot, self.local.now.plus(grace));
+    }
+
+    /// The session is looked at again then.
+    fn arm_at(&mut self, slot: Slot, then: Time) {
         let client = &mut self.local.clients[slot];
-        client.armed = again;
+        client.armed = then;
         let timed = TimedSession::new(slot, &client.session);
-        self.timers.insert(again, Target::Session(timed));
+        self.timers.insert(then, Target::Session(timed));
     }
 
     /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]

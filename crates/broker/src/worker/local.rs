@@ -133,14 +133,9 @@ impl Client {
         rare.is_some_and(|rare| rare.is_kept_for_will)
     }
 
-    /// Its client is here; true if that may do what it might when its session was last looked at.
-    pub(super) fn comes_with(
-        &mut self,
-        key: ConnectionKey,
-        access: Option<Box<ClientAccess>>,
-    ) -> bool {
+    /// What its client may do that is here again; true if it is what it might when its session was last looked at.
+    pub(super) fn take_rights(&mut self, access: Option<Box<ClientAccess>>) -> bool {
         let before = std::mem::replace(&mut self.access, access);
-        self.connection = Some(key);
         self.forget_owner();
         let rights = before.as_deref().zip(self.access.as_deref());
         rights.is_some_and(|(before, access)| access.allows_the_same(before))

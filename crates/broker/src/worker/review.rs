@@ -29,7 +29,7 @@ pub(super) struct Review {
     step: Step,
     kept: Kept,
     /// One subscription at least has ended.
-    is_revoked: bool,
+    pub(super) is_revoked: bool,
     /// A client that has lost a subscription is told, and has to come back.
     pub(super) turns_away: bool,
 }
@@ -115,7 +115,18 @@ impl Worker {
         self.review(review, Self::is_portion_over)
     }
 
-    /// The same to its end: of a client that cannot wait.
+    /// What a review of the session takes, about.
+    pub(super) fn review_units(&self, slot: Slot) -> u64 {
+        let client = &self.local.clients[slot];
+        let subscriptions = client.subscription_count() as u64;
+        let messages = client.session.backlog().0 as u64;
+        let access = client.access.as_deref();
+        let rules = access.map_or(1, ClientAccess::filter_units);
+        let of_message = subscriptions / FILTERS_OF_UNIT as u64 + rules;
+        subscriptions * (FILTER_UNITS + rules) + messages * of_message
+    }
+
+    /// The same to its end, where that is short.
     pub(super) fn end_review(&mut self, review: &mut Review) {
         self.review(review, |_| false);
     }

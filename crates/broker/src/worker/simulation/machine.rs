@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mio::Poll;
-use thrum_access::Gatekeeper;
+use thrum_access::{Gatekeeper, Rules};
 use thrum_storage::disk::sim::{SimDisk, SimStorage};
 use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Store};
 
@@ -14,6 +14,7 @@ use super::tls;
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, ListenerConfig};
+use crate::extension::RuleSource;
 use crate::listener::Gate;
 use crate::mailbox::Capacity;
 use crate::metrics::Counter;
@@ -32,6 +33,8 @@ pub(super) struct Machine {
     pub(super) node: Arc<Node>,
     pub(super) seats: Vec<Seat>,
     pub(super) doorkeeper: Arc<Doorkeeper>,
+    /// How often there were other rules.
+    generation: u64,
     storage: Option<(Committer, Stepper<SimDisk>)>,
 }
 
@@ -44,12 +47,8 @@ impl Machine {
         disk: Option<&SimStorage>,
     ) -> Self {
         let doorkeeper = Arc::new(Doorkeeper::default());
-        let mut shared = Shared::default();
-        if plan.has_users {
-            shared.access.gatekeeper = Some(Arc::clone(&doorkeeper) as Arc<dyn Gatekeeper>);
-        }
         let acceptor = tls::acceptor(plan.scheme);
-        let settings = Arc::new(Settings::new(&plan.config, &Arc::new(shared)));
+        let settings = Arc::new(settings(plan, &doorkeeper, 0));
         let workers = plan.workers;
         let strategy = plan.config.shared.strategy;
         let mut node = Node::new(workers, &settings, strategy);
@@ -102,8 +101,18 @@ impl Machine {
             node,
             seats,
             doorkeeper,
+            generation: 0,
             storage,
         }
+    }
+
+    /// A worker has other rules from now on.
+    pub(super) fn reload(&mut self, seat: usize, plan: &Plan) {
+        self.generation += 1;
+        let settings = settings(plan, &self.doorkeeper, self.generation);
+        let seat = &mut self.seats[seat];
+        seat.ends_turn();
+        seat.worker.reload(&settings);
     }
 
     /// Messages that members of groups left to others.
@@ -142,6 +151,24 @@ impl Machine {
         }
         open(disk).1
     }
+}
+
+/// Every generation has other rules, which deny nothing that a client of the simulation does.
+fn settings(plan: &Plan, doorkeeper: &Arc<Doorkeeper>, generation: u64) -> Settings {
+    let mut shared = Shared {
+        generation,
+        ..Shared::default()
+    };
+    let access = &mut shared.access;
+    if plan.has_users {
+        access.gatekeeper = Some(Arc::clone(doorkeeper) as Arc<dyn Gatekeeper>);
+    }
+    if plan.has_rules {
+        let rules = format!("deny all pubsub others/{generation}\nallow all pubsub #");
+        access.policy.rules = Arc::new(Rules::parse(&rules, "simulation").unwrap());
+        access.policy.order = vec![RuleSource::Everybody];
+    }
+    Settings::new(&plan.config, &Arc::new(shared))
 }
 
 fn open(disk: &SimStorage) -> (Store<SimDisk>, Recovered) {

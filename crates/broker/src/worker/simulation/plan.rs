@@ -44,10 +44,11 @@ pub(super) enum Act {
     SetClock,
     Flood,
     Stall,
+    Reload,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 26] = [
+const ACTS: [(Act, usize); 27] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -74,6 +75,7 @@ const ACTS: [(Act, usize); 26] = [
     (Act::SetClock, 1),
     (Act::Flood, 1),
     (Act::Stall, 1),
+    (Act::Reload, 3),
 ];
 
 #[derive(Debug)]
@@ -99,6 +101,8 @@ pub(super) struct Plan {
     pub(super) has_short_queue: bool,
     /// Clients have certificates and user names, which a gatekeeper looks at.
     pub(super) has_users: bool,
+    /// There are rules about topics of others, and they change.
+    pub(super) has_rules: bool,
     /// What is between every client and the node: WebSocket, TLS, both or nothing.
     pub(super) scheme: Scheme,
     /// Clients ask more than they listen.
@@ -158,6 +162,7 @@ impl Plan {
             mailbox_messages: random.pick(&[1, 3, 1000]),
             has_disk,
             has_users: random.percent(40),
+            has_rules: random.percent(40),
             scheme: scheme(random),
             has_floods,
             turn_limits: turn_limits(random, has_floods),
@@ -233,7 +238,7 @@ impl std::fmt::Display for Plan {
         write!(
             formatter,
             "{} workers, clients {:?}, {}, inflight {}, queue {} {:?} hold {:?}, output {} bytes, mailbox {}, {:?}, \
-             small sockets {}, retains most {}, disk {} (short queue {}), users {}, {:?}, {:?}",
+             small sockets {}, retains most {}, disk {} (short queue {}), users {}, rules {}, {:?}, {:?}",
             self.workers,
             self.versions,
             self.config.shared.strategy,
@@ -249,6 +254,7 @@ impl std::fmt::Display for Plan {
             self.has_disk,
             self.has_short_queue,
             self.has_users,
+            self.has_rules,
             self.scheme,
             self.allowances,
         )

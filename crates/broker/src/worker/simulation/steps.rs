@@ -122,6 +122,7 @@ impl World {
             Act::SetClock => self.set_clock()?,
             Act::Flood => self.flood(client),
             Act::Stall => self.stall()?,
+            Act::Reload => self.reload(),
         }
         self.restart_after_power_loss()?;
         self.check_bounds()
@@ -323,6 +324,15 @@ impl World {
         for _ in 0..2 {
             self.carry_all_up(client);
             self.turns();
+        }
+    }
+
+    /// A worker gets other rules. The others follow, or do not.
+    fn reload(&mut self) {
+        if self.plan.has_rules {
+            let all = self.machine.seats.len();
+            let seat = self.random.below(all);
+            self.machine.reload(seat, &self.plan);
         }
     }
 

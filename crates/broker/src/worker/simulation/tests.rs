@@ -75,7 +75,7 @@ struct Seen {
     counters: [u64; COUNTERS.len()],
 }
 
-const COUNTERS: [Counter; 9] = [
+const COUNTERS: [Counter; 10] = [
     Counter::Takeovers,
     Counter::Handovers,
     Counter::Queued,
@@ -85,6 +85,7 @@ const COUNTERS: [Counter; 9] = [
     Counter::SharedRedispatched,
     Counter::SessionsExpired,
     Counter::DroppedQueueFull,
+    Counter::ReviewsAwaited,
 ];
 
 impl Seen {

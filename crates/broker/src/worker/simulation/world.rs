@@ -29,7 +29,7 @@ const START: Millis = 1_767_225_600_000;
 /// The least that the system takes for a socket's output, in bytes.
 const SMALL_SOCKET: usize = 4608;
 /// Rounds after which a node that nobody talks to must be done.
-const ROUNDS_MAX: usize = 2000;
+const ROUNDS_MAX: usize = 5000;
 /// Rounds in which nothing moves before everything is settled: mail between workers needs one for each step.
 const QUIET_ROUNDS: usize = 4;
 

@@ -1,8 +1,9 @@
 //! Many filters and many rules: what is looked up takes several turns, in which others are served.
 
-use std::io::Write;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thrum_access::Rules;
 use thrum_codec::packet::{
@@ -176,8 +177,8 @@ fn a_session_with_many_filters_is_looked_at_in_portions_when_rules_change() {
     );
 }
 
-#[test]
-fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidden() {
+/// A session with many filters and a message for `t`, whose client is away.
+fn leave_with_many() -> [Worker; 2] {
     let mut workers = workers_with("allow all pubsub own/#");
     let mut client = resume(&mut workers[0]);
     client.write_all(&subscribe_to_many()).unwrap();
@@ -185,18 +186,139 @@ fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidde
     drop(client);
     settle(&mut workers);
     workers[0].budget.limits.portion_units = 100;
+    workers
+}
+
+/// Turns until the client of the session is in again, in each of which another one is answered.
+fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
+    let mut other = workers[0].accepted();
+    other.write_all(&connect("other", None)).unwrap();
+    workers[0].takes_a_turn();
+    for turn in 1..100 {
+        let slot = workers[0].local.find("many").unwrap();
+        if workers[0].local.clients[slot].connection.is_some() {
+            return turn;
+        }
+        other.write_all(&bytes(&Packet::PingReq)).unwrap();
+        let answers = workers[0].node.metrics.total(Counter::AnswersSent);
+        workers[0].takes_a_turn();
+        let answered = workers[0].node.metrics.total(Counter::AnswersSent) - answers;
+        assert!(answered >= 1, "the other one is answered in each turn");
+    }
+    panic!("it is not let in");
+}
+
+#[test]
+fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidden() {
+    let mut workers = leave_with_many();
     reload(
         &mut workers[0],
         "deny all pubsub own/0\nallow all pubsub own/+",
     );
     workers[0].takes_a_turn();
     assert!(workers[0].is_rechecking());
-    let _client = resume(&mut workers[0]);
-    // At once, as all of it is looked at before it is let in.
-    workers[0].takes_a_turn();
+    let mut client = resume(&mut workers[0]);
+    client.write_all(&publish(b"behind")).unwrap();
+    let turns = turns_until_it_is_in(&mut workers);
+    assert!((5..40).contains(&turns), "{turns} turns");
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+    settle(&mut workers);
+    assert_eq!(messages(&mut client), [b"behind"], "after CONNACK");
+}
+
+#[test]
+fn a_client_that_comes_back_before_its_session_was_looked_at_waits_for_it() {
+    let mut workers = leave_with_many();
+    // Here the round has not begun with it, as there was no turn.
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let mut client = resume(&mut workers[0]);
+    client.write_all(&publish(b"behind")).unwrap();
+    let turns = turns_until_it_is_in(&mut workers);
+    assert!((5..40).contains(&turns), "{turns} turns");
+    assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+    settle(&mut workers);
+    assert_eq!(messages(&mut client), [b"behind"]);
+}
+
+#[test]
+fn a_session_whose_client_went_again_is_looked_at_to_the_end() {
+    let mut workers = leave_with_many();
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/3?\ndeny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    drop(client);
+    for _ in 0..60 {
+        workers[0].takes_a_turn();
+    }
+    assert!(!workers[0].is_rechecking());
+    assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+    let _client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
     let slot = workers[0].local.find("many").unwrap();
     assert!(workers[0].local.clients[slot].connection.is_some());
+}
+
+#[test]
+fn the_last_of_those_who_come_back_gets_the_session() {
+    let mut workers = leave_with_many();
+    let denied = "deny all pubsub own/0\nallow all pubsub own/+";
+    reload(&mut workers[0], denied);
+    let mut first = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    let mut last = resume(&mut workers[0]);
+    turns_until_it_is_in(&mut workers);
+    settle(&mut workers);
+    // 3.1.1 has no word for it.
+    assert_eq!(
+        first.read(&mut [0; 1]).unwrap(),
+        0,
+        "closed without CONNACK"
+    );
+    last.write_all(&publish(b"t")).unwrap();
+    settle(&mut workers);
+    assert_eq!(messages(&mut last), [b"t"]);
+    assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+}
+
+#[test]
+fn rules_that_change_while_a_client_waits_for_the_review_hold_for_it() {
+    let mut workers = leave_with_many();
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let _client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    workers[0].takes_a_turn();
+    reload(&mut workers[0], "deny all pubsub own/#");
+    turns_until_it_is_in(&mut workers);
+    assert_eq!(subscriptions(&workers[0]), 1, "of all filters only t");
+}
+
+#[test]
+fn a_session_does_not_end_while_its_client_waits_for_the_review() {
+    let mut workers = leave_with_many();
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let _client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    let slot = workers[0].local.find("many").unwrap();
+    let id = workers[0].local.clients[slot].session.id();
+    workers[0].local.now = workers[0].local.now.plus(Duration::from_hours(200));
+    workers[0].local.clients[slot].armed = workers[0].local.now;
+    // Sessions of 3.1.1 end after 168 hours.
+    workers[0].session_due(slot);
+    assert!(workers[0].is_session(slot, id));
+    turns_until_it_is_in(&mut workers);
+    assert!(workers[0].is_session(slot, id));
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(super) struct Retained {
     topics: BTreeMap<&'static str, Topic>,
     clients: [Reader; CLIENTS_MAX],
     owed: Vec<Owed>,
+    /// Subscriptions that were asked for.
+    requests: u32,
 }
 
 /// A subscription that was acknowledged, and a topic whose message it has to bring.
@@ -22,7 +24,9 @@ pub(super) struct Retained {
 struct Owed {
     client: ClientNumber,
     epoch: u32,
+    request: u32,
     filter: &'static str,
+    qos: QoS,
     topic: &'static str,
     /// The place of the message that was there, or a later one must come.
     floor: usize,
@@ -68,6 +72,7 @@ impl Retained {
             topics: BTreeMap::new(),
             clients: Default::default(),
             owed: Vec::new(),
+            requests: 0,
         }
     }
 
@@ -156,9 +161,20 @@ impl Retained {
                 filter,
                 granted,
             } => {
-                for owed in self.owed.iter_mut().filter(|owed| owed.client == client) {
-                    owed.is_certain |= owed.filter == filter && granted.is_some();
+                // Another one of the same filter may be on its way.
+                let is_it = |owed: &Owed| {
+                    (owed.client, owed.filter) == (client, filter) && granted == Some(owed.qos)
+                };
+                let open = |owed: &&Owed| is_it(owed) && !owed.is_certain;
+                let request = self.owed.iter().find(open).map(|owed| owed.request);
+                for owed in self.owed.iter_mut().filter(|owed| is_it(owed)) {
+                    owed.is_certain |= Some(owed.request) == request;
                 }
+            }
+            // What was not acknowledged by then is not any more.
+            Event::Gone { client, .. } => {
+                self.owed
+                    .retain(|owed| owed.client != client || owed.is_certain);
             }
             Event::Unsubscribing { client, filter } => {
                 self.owed
@@ -195,6 +211,8 @@ impl Retained {
                 .retain(|owed| owed.client != client || owed.filter != filter);
             return;
         }
+        self.requests += 1;
+        let request = self.requests;
         let epoch = sessions.epoch(client);
         let topics = self.topics.iter();
         let matched = topics.filter(|(name, _)| topic::matches(filter, name));
@@ -202,7 +220,9 @@ impl Retained {
             Some(Owed {
                 client,
                 epoch,
+                request,
                 filter,
+                qos,
                 topic: name,
                 floor: topic.accepted?,
                 is_certain: false,

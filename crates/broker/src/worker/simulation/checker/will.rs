@@ -104,7 +104,13 @@ impl Will {
             self.answer = Answer::Overtaken;
         }
         let at_once = clean_start || self.is_immediate();
-        let earlier = |from: Millis| if at_once { from.min(at) } else { from };
+        // It may take the connection over and end before it is let in: then the time of the will begins.
+        let wait = if at_once {
+            0
+        } else {
+            self.wait(self.expiry_secs)
+        };
+        let earlier = |from: Millis| from.min(at + wait);
         self.fate = match self.fate {
             Fate::Waiting => Fate::Challenged {
                 from: earlier(Millis::MAX),
