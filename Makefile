@@ -34,15 +34,27 @@ counts: ## instructions per operation of the hot path, against docs/performance
 setup: ## install what the tests need and this machine lacks
 	scripts/setup-tests.sh
 
+# Everything is built once, in the profile `gate`: the program under test, the tests and the tools.
 # Rust's tests come last, so that a run ends with their results.
 # Property tests make the same choices in each run; `night` makes others.
+GATE := cargo test --profile gate --workspace
+BUILT := $(TARGET)/gate
+ALL := --lib --bins --tests
+CONFORMANCE := --test abuse --test malformed --test normative
+
 .PHONY: test
 test: export PROPTEST_RNG_SEED ?= 1
-test: setup check build counts ## every check and every test
-	THRUM_BIN=$(THRUM) tests/interop/run.sh
-	THRUM_BIN=$(THRUM) tests/agents/netns.sh
-	THRUM_BIN=$(THRUM) CONFORMANCE_DURABLE=1 THRUM_STORAGE__MAX_DISK=32MiB cargo test -p thrum-conformance
-	THRUM_BIN=$(THRUM) cargo test --workspace --no-fail-fast
+test: export THRUM_BIN := $(BUILT)/thrum
+test: setup ## every check and every test
+	cargo fmt --all --check
+	cargo build --profile gate --workspace
+	$(GATE) $(ALL) --no-run
+	$(BUILT)/xtask check
+	$(BUILT)/xtask counts
+	tests/interop/run.sh
+	tests/agents/netns.sh
+	CONFORMANCE_DURABLE=1 THRUM_STORAGE__MAX_DISK=32MiB $(GATE) $(CONFORMANCE)
+	$(GATE) $(ALL) --no-fail-fast
 
 PURE := codec protocol routing access storage
 # What proptest rejects counts for the whole test: more cases need a higher limit.

@@ -27,6 +27,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
                 "clippy",
                 "--workspace",
                 "--all-targets",
+                "--profile",
+                "gate",
                 "--quiet",
                 "--",
                 "-D",

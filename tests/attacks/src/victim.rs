@@ -162,7 +162,9 @@ impl Victim {
                 ..Outcome::default()
             };
         }
+        let lost = || format!("the canary was lost: {}", self.broker.log_tail());
         Outcome {
+            wrong: rounds.is_lost.then(lost),
             memory_before: self.memory_before,
             memory_peak: self.broker.resident_bytes_peak(),
             memory_bound: memory.map(|limit| limit + limit / 5),

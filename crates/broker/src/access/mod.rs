@@ -146,15 +146,19 @@ impl ClientAccess {
 
     /// Other rules of its own, or another identity; false if all that was granted is granted as before.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
-        let before = (std::mem::take(&mut self.front), self.behind.take());
         let had_rules = self.own.is_some();
         if *self.identity != admission.identity || had_rules != admission.rules.is_some() {
             self.source = OnceCell::new();
         }
         self.identity = Arc::new(admission.identity);
         self.own = admission.rules;
-        self.resolve(shared);
-        (&before.0, &before.1) != (&self.front, &self.behind)
+        self.resolve_anew(shared)
+    }
+
+    /// What the client of an earlier connection has left and asked for holds until the one that waits is in.
+    pub(crate) fn wait_behind(&mut self, before: &Self) {
+        self.is_will_allowed = before.is_will_allowed;
+        (self.refresh_secs, self.refresh_at) = (before.refresh_secs, before.refresh_at);
     }
 
     /// Whom its retained messages come from; none if of this client too much would have to be kept.
@@ -168,6 +172,13 @@ impl ClientAccess {
     /// Whether it was made from what is in force now.
     pub(crate) fn is_current(&self, shared: &Shared) -> bool {
         self.generation == shared.generation
+    }
+
+    /// Made from what is in force now; false if the client may do just what it might.
+    pub(crate) fn resolve_anew(&mut self, shared: &Shared) -> bool {
+        let before = (std::mem::take(&mut self.front), self.behind.take());
+        self.resolve(shared);
+        (&before.0, &before.1) != (&self.front, &self.behind)
     }
 
     /// Makes it from what is in force now. What the gatekeeper said is forgotten.

@@ -22,8 +22,8 @@ use crate::connection::{Connection, Phase};
 use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
 
-/// The gatekeeper answers within its own limits, which are shorter.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(75);
+/// Longest time that a client waits to be let in. The gatekeeper answers within its own limits, which are shorter.
+const WAIT_MAX: Duration = Duration::from_secs(75);
 
 /// A client that is not in yet.
 #[derive(Debug)]
@@ -81,6 +81,8 @@ pub(crate) struct Admitted {
     pub(crate) is_unverified: bool,
     /// The gatekeeper allowed its will.
     pub(crate) is_will_allowed: bool,
+    /// There was room for it before it had to wait for the review of its session, maybe that of its own connection before.
+    pub(crate) has_room: bool,
 }
 
 impl Worker {
@@ -118,6 +120,7 @@ impl Worker {
             generation: self.local.settings.access.generation,
             is_unverified,
             is_will_allowed: false,
+            has_room: false,
         };
         let next = self.come_in(key, (handshake, rest), admitted);
         if next == Next::Frame {
@@ -195,7 +198,7 @@ impl Worker {
     ) -> ConnectionId {
         let connection = &mut self.local.connections[key];
         connection.partial.put(rest.to_vec());
-        let deadline = self.local.now.plus(ANSWER_TIME_MAX);
+        let deadline = self.local.now.plus(WAIT_MAX);
         let pending = Pending {
             handshake,
             awaited,
@@ -209,12 +212,17 @@ impl Worker {
     pub(super) fn answered(&mut self, id: ConnectionId, answer: Answer) {
         let key = id.key;
         let connection = self.local.connection_mut(id);
-        let waiting = connection.filter(|connection| connection.awaits_admission());
+        let is_asked = |connection: &&mut Connection| {
+            let pending = connection.pending().map(|pending| &pending.awaited);
+            connection.awaits_admission() && matches!(pending, Some(Awaited::Answer(_)))
+        };
         let Some(Pending {
             handshake,
             awaited: Awaited::Answer(claim),
             ..
-        }) = waiting.and_then(Connection::take_pending)
+        }) = connection
+            .filter(is_asked)
+            .and_then(Connection::take_pending)
         else {
             return;
         };
@@ -229,6 +237,7 @@ impl Worker {
                     generation: claim.generation,
                     is_unverified: false,
                     is_will_allowed: false,
+                    has_room: false,
                 };
                 self.after_wait(key, |worker, rest| {
                     worker.come_in(key, (handshake, rest), admitted)
@@ -281,6 +290,17 @@ impl Worker {
         self.after_wait(id.key, |worker, rest| {
             worker.go_in(id.key, (handshake, rest), *admitted)
         });
+    }
+
+    /// The client has waited for long enough. Its session is reviewed all the same.
+    pub(super) fn refuse_after_wait(&mut self, id: ConnectionId) {
+        let connection = self.local.connection_mut(id);
+        let Some(pending) = connection.and_then(Connection::take_pending) else {
+            return;
+        };
+        let what = "the broker looks at the client's subscriptions, as the rules have changed: try again later";
+        let violation = Violation::new(ReasonCode::ServerBusy, what);
+        self.refuse_pending(id.key, (&pending.handshake, None), &violation);
     }
 
     /// Another connection has come for the session that this one waits for.

@@ -258,8 +258,10 @@ impl Worker {
         };
         let names = self.has_client_lines();
         let user = admission.identity.username.clone().filter(|_| names);
+        let admitted_has_room = admitted.has_room;
         let access = self.access_of(&handshake, admitted);
         let has_room = match existing {
+            _ if admitted_has_room => Ok(()),
             Some(slot) if self.has_connection(slot) => Ok(()),
             Some(_) | None => self.has_room(),
         };
@@ -289,9 +291,13 @@ impl Worker {
             self.local.row().add(Counter::Sessions, 1);
             self.local.insert(Client::new(session))
         });
-        let may_do_the_same = self.local.clients[slot].take_rights(access);
-        if resumed.is_some() && !self.withhold(key, slot, may_do_the_same) {
+        let before = self.local.clients[slot].take_rights(access);
+        if resumed.is_some() && !self.withhold(key, slot, before.as_deref()) {
             let admitted = self.admitted_again(key, slot, standing);
+            let access = self.local.clients[slot].access.as_deref_mut();
+            if let (Some(access), Some(before)) = (access, before.as_deref()) {
+                access.wait_behind(before);
+            }
             self.await_review(key, (handshake, admitted), rest);
             return Next::Stop;
         }
@@ -339,6 +345,7 @@ impl Worker {
             generation: standing.generation,
             is_unverified: self.local.connections[key].is_unverified,
             is_will_allowed: access.is_some_and(|access| access.is_will_allowed),
+            has_room: true,
         }
     }
 

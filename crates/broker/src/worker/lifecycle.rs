@@ -242,6 +242,7 @@ impl Worker {
             Phase::Admission(_) | Phase::Challenged(_) if self.is_in_time(key) => {
                 self.wait_for_admission(id);
             }
+            Phase::Admission(_) if self.awaits_review(id) => self.refuse_after_wait(id),
             Phase::Proxy | Phase::Handshake(_) | Phase::Admission(_) | Phase::Challenged(_) => {
                 self.local.row().add(Counter::ConnectTimeouts, 1);
                 if self.may_log() {

@@ -133,12 +133,14 @@ impl Client {
         rare.is_some_and(|rare| rare.is_kept_for_will)
     }
 
-    /// What its client may do that is here again; true if it is what it might when its session was last looked at.
-    pub(super) fn take_rights(&mut self, access: Option<Box<ClientAccess>>) -> bool {
+    /// What its client may do that is here again; what it might when its session was last looked at.
+    pub(super) fn take_rights(
+        &mut self,
+        access: Option<Box<ClientAccess>>,
+    ) -> Option<Box<ClientAccess>> {
         let before = std::mem::replace(&mut self.access, access);
         self.forget_owner();
-        let rights = before.as_deref().zip(self.access.as_deref());
-        rights.is_some_and(|(before, access)| access.allows_the_same(before))
+        before
     }
 
     /// What its client may do tells whose it is.

@@ -40,6 +40,7 @@ mod recheck;
 mod records;
 mod restore;
 mod review;
+mod review_queue;
 mod rooms;
 mod rounds;
 mod session_limits;
@@ -523,9 +524,11 @@ impl Worker {
             (old.address, new.address),
         ];
         self.rates_changed |= rates.iter().any(|(old, new)| old != new);
+        let is_partial = |settings: &Settings| settings.access.access.policy.filters_partial;
+        let grants_otherwise = is_partial(&self.local.settings) != is_partial(settings);
         self.local.settings = settings.own_copy();
         self.local.set_memory_limit();
-        self.access_changed();
+        self.access_changed(grants_otherwise);
     }
 
     /// Mail for another worker; it leaves at the end of the turn.

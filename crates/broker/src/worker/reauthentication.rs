@@ -132,7 +132,8 @@ impl Worker {
             return;
         }
         let connection = self.connection_of(slot);
-        if connection.is_some() && connection != of {
+        let is_here_again = connection.is_some() && connection != of;
+        if is_here_again || self.returning_to(slot).is_some() {
             // It has come back since, and was judged anew.
             return;
         }

@@ -3,14 +3,13 @@
 //! Sessions whose review takes long wait for their turn, one after the other. A client that comes back to one of them waits for
 //! its CONNACK, so that it is sent nothing that it may not have any more.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use thrum_access::{Admission, Identity};
 
 use super::Worker;
 use super::judging::is_verified;
-use super::review::Review;
+use super::review_queue::{Line, ReviewQueue, Waiting};
 use crate::access::ClientAccess;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
@@ -21,109 +20,32 @@ const SESSIONS_PER_TURN: usize = 256;
 const SHORT_PART: u64 = 4;
 
 /// Sessions that are looked at again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recheck {
     round: Round,
-    /// By their slots: sessions whose review takes long, of which some may have ended.
-    waiting: HashMap<Slot, Waiting>,
-    /// Their slots in the order in which they came. Those whose session is not among the others any more are passed over.
-    order: VecDeque<Slot>,
-    /// Of the first of them.
-    under_way: Option<Review>,
-    /// The round goes first in this turn: neither keeps the other from going on.
-    is_turn_of_round: bool,
+    queue: ReviewQueue,
+    /// Each goes first in one of three turns, so that none keeps the others from going on.
+    parts: [Part; 3],
 }
 
-/// A session that waits for its review.
+/// What there is to do, each part for as long as the portion lasts.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    slot: Slot,
-    id: u64,
-    /// A subscription has ended in a review that was broken off, since other rules hold.
-    is_revoked: bool,
-    cause: Cause,
+enum Part {
+    Round,
+    Queue(Line),
 }
 
-/// Why a session is reviewed, and what comes of it.
-#[derive(Clone, Copy, Debug)]
-enum Cause {
-    /// Other rules for everybody.
-    Rules,
-    /// Other rules for its client.
-    Renewal,
-    /// Its client has come back and waits for it.
-    Return(ConnectionId),
-}
-
-impl Cause {
-    /// A client that loses a subscription goes.
-    const fn turns_away(self) -> bool {
-        match self {
-            Self::Rules | Self::Renewal => true,
-            Self::Return(_) => false,
+impl Default for Recheck {
+    fn default() -> Self {
+        Self {
+            round: Round::default(),
+            queue: ReviewQueue::default(),
+            parts: [
+                Part::Round,
+                Part::Queue(Line::Returning),
+                Part::Queue(Line::Others),
+            ],
         }
-    }
-}
-
-impl Recheck {
-    /// Puts a session behind the others, or keeps its place and begins its review anew. Whoever waits for it waits on.
-    fn put(&mut self, slot: Slot, id: u64, cause: Cause) {
-        let before = self.find(slot, id).copied();
-        let is_revoked = self.take(slot, id).is_some_and(|(_, revoked)| revoked);
-        let cause = match (before.map(|before| before.cause), cause) {
-            (Some(Cause::Return(connection)), Cause::Rules | Cause::Renewal) => {
-                Cause::Return(connection)
-            }
-            (_, cause) => cause,
-        };
-        if before.is_none() {
-            self.order.push_back(slot);
-        }
-        let waiting = Waiting {
-            slot,
-            id,
-            is_revoked,
-            cause,
-        };
-        self.waiting.insert(slot, waiting);
-    }
-
-    /// Another cause for the same review, which goes on where it is.
-    fn change_cause(&mut self, slot: Slot, cause: Cause) {
-        if let Some(waiting) = self.waiting.get_mut(&slot) {
-            waiting.cause = cause;
-        }
-        let under_way = self.under_way.as_mut();
-        if let Some(review) = under_way.filter(|review| review.slot == slot) {
-            review.turns_away = cause.turns_away();
-        }
-    }
-
-    fn find(&self, slot: Slot, id: u64) -> Option<&Waiting> {
-        self.waiting.get(&slot).filter(|waiting| waiting.id == id)
-    }
-
-    /// Whose turn it is.
-    fn first(&mut self) -> Option<Waiting> {
-        while let Some(slot) = self.order.front() {
-            if let Some(waiting) = self.waiting.get(slot) {
-                return Some(*waiting);
-            }
-            self.order.pop_front();
-        }
-        // A crowd of them leaves no room behind.
-        self.order = VecDeque::new();
-        self.waiting = HashMap::new();
-        None
-    }
-
-    /// The session waits no more: why it did, and whether it has lost a subscription in a review that was under way.
-    fn take(&mut self, slot: Slot, id: u64) -> Option<(Cause, bool)> {
-        self.find(slot, id)?;
-        let waiting = self.waiting.remove(&slot)?;
-        let under_way = self.under_way.take_if(|review| review.slot == slot);
-        let is_revoked = waiting.is_revoked || under_way.is_some_and(|review| review.is_revoked);
-        Some((waiting.cause, is_revoked))
     }
 }
 
@@ -135,6 +57,8 @@ struct Round {
     slots: usize,
     next: usize,
     left: usize,
+    /// Also sessions whose clients may do just what they might: filters are granted in another way.
+    reviews_all: bool,
 }
 
 impl Round {
@@ -152,16 +76,18 @@ impl Round {
 }
 
 impl Worker {
-    /// Rules or gatekeeper have changed. A review that is under way goes on: what the rules before have revoked goes.
-    pub(super) fn access_changed(&mut self) {
-        self.recheck.round.begin(self.local.clients.capacity());
+    /// Rules or gatekeeper have changed. A review that is under way begins anew if they say something else about its client.
+    pub(super) fn access_changed(&mut self, reviews_all: bool) {
+        let round = &mut self.recheck.round;
+        round.reviews_all = reviews_all || round.reviews_all && round.left > 0;
+        round.begin(self.local.clients.capacity());
         // While changes come without a pause no round ends.
         self.want_look_at_sources();
     }
 
     /// There are sessions that were not looked at yet.
     pub(super) fn is_rechecking(&self) -> bool {
-        self.recheck.round.left > 0 || !self.recheck.waiting.is_empty()
+        self.recheck.round.left > 0 || !self.recheck.queue.is_empty()
     }
 
     /// The next sessions, as far as the portion goes.
@@ -170,15 +96,15 @@ impl Worker {
             return;
         }
         self.begin_portion();
-        self.recheck.is_turn_of_round = !self.recheck.is_turn_of_round;
-        if self.recheck.is_turn_of_round {
-            self.go_on_with_round();
-        }
-        if !self.is_portion_over() {
-            self.go_on_with_waiting();
-        }
-        if !self.recheck.is_turn_of_round && !self.is_portion_over() {
-            self.go_on_with_round();
+        self.recheck.parts.rotate_left(1);
+        for part in self.recheck.parts {
+            match part {
+                Part::Round => self.go_on_with_round(),
+                Part::Queue(line) => self.go_on_with_queue(line),
+            }
+            if self.is_portion_over() {
+                break;
+            }
         }
     }
 
@@ -204,13 +130,8 @@ impl Worker {
     }
 
     /// Sessions whose review takes long, in their order.
-    fn go_on_with_waiting(&mut self) {
-        while let Some(waiting) = self.recheck.first() {
-            self.local.work += 1;
-            if self.review_waiting(waiting) {
-                self.recheck.waiting.remove(&waiting.slot);
-                self.reviewed(waiting);
-            }
+    fn go_on_with_queue(&mut self, line: Line) {
+        while self.review_first(line) {
             self.local.end_unit();
             if self.is_portion_over() {
                 return;
@@ -218,50 +139,42 @@ impl Worker {
         }
     }
 
-    /// True if its review is done, or its session has ended.
-    fn review_waiting(&mut self, waiting: Waiting) -> bool {
-        let mut review = match self.recheck.under_way.take() {
-            Some(review) => review,
-            None if self.is_session(waiting.slot, waiting.id) => {
-                let mut review = self.begin_review(waiting.slot, waiting.cause.turns_away());
-                review.is_revoked = waiting.is_revoked;
-                review
-            }
-            None => return true,
+    /// Goes on with the first one; false if there is none.
+    fn review_first(&mut self, line: Line) -> bool {
+        let Some((slot, waiting)) = self.recheck.queue.first(line) else {
+            return false;
         };
-        let is_done = self.go_on_with_review(&mut review);
-        if !is_done {
-            self.recheck.under_way = Some(review);
-        }
-        is_done
-    }
-
-    /// The review of a session has come to its end.
-    fn reviewed(&mut self, waiting: Waiting) {
-        match waiting.cause {
-            Cause::Return(connection) if self.awaits_review(connection) => {
-                self.go_in_after_review(connection);
+        self.local.work += 1;
+        let (id, is_revoked, returning) = (waiting.id, waiting.is_revoked, waiting.returning);
+        let under_way = waiting.review.take();
+        if self.is_session(slot, id) {
+            let mut review = under_way.unwrap_or_else(|| {
+                let mut review = self.begin_review(slot, returning.is_none());
+                review.is_revoked = is_revoked;
+                Box::new(review)
+            });
+            if !self.go_on_with_review(&mut review) {
+                self.recheck.queue.go_on_later(review);
+                return true;
             }
-            Cause::Rules | Cause::Return(_) => self.rechecked(waiting.slot, waiting.id),
-            Cause::Renewal => {}
         }
+        self.recheck.queue.remove(slot);
+        if let Some(connection) = returning {
+            self.go_in_after_review(connection);
+        }
+        true
     }
 
-    /// Reviews a session at once, if that is short, or puts it behind the others.
-    fn review_soon(&mut self, slot: Slot, cause: Cause) {
+    /// Reviews a session at once, or puts it behind the others if that takes long; true if it is done.
+    fn review_soon(&mut self, slot: Slot) -> bool {
         let id = self.local.clients[slot].session.id();
-        if self.recheck.find(slot, id).is_some() || self.is_long_review(slot) {
-            self.recheck.put(slot, id, cause);
-            return;
+        if self.recheck.queue.find(slot, id).is_some() || self.is_long_review(slot) {
+            self.recheck.queue.put(slot, id, None);
+            return false;
         }
-        let mut review = self.begin_review(slot, cause.turns_away());
+        let mut review = self.begin_review(slot, true);
         self.end_review(&mut review);
-        self.reviewed(Waiting {
-            slot,
-            id,
-            is_revoked: review.is_revoked,
-            cause,
-        });
+        true
     }
 
     /// Others of the worker should not wait for the review of this session.
@@ -278,11 +191,18 @@ impl Worker {
             return;
         }
         let shared = Arc::clone(&self.local.settings.access);
+        let reviews_all = self.recheck.round.reviews_all;
         let client = &mut self.local.clients[slot];
         let is_away = client.connection.is_none();
         match client.access.as_deref_mut() {
             Some(access) if access.is_current(&shared) => return,
-            Some(access) => access.resolve(&shared),
+            Some(access) => {
+                let is_another = access.resolve_anew(&shared);
+                if !is_another && !reviews_all {
+                    self.rechecked(slot);
+                    return;
+                }
+            }
             None if shared.is_open() => return,
             // Of a restored session no more than the user is known, of one from an open node that it has none: it is
             // looked at when its client comes.
@@ -300,14 +220,16 @@ impl Worker {
                 client.access = Some(Box::new(access));
             }
         }
-        self.review_soon(slot, Cause::Rules);
+        let id = self.local.clients[slot].session.id();
+        self.review_soon(slot);
+        // It may have ended with its connection. Whether its user may still be here is asked before a long review.
+        if self.is_session(slot, id) {
+            self.rechecked(slot);
+        }
     }
 
-    /// The subscriptions of a session have been looked at; it may have ended with its connection.
-    fn rechecked(&mut self, slot: Slot, id: u64) {
-        if !self.is_session(slot, id) {
-            return;
-        }
+    /// What the session's client may do by the rules is known; who decides about the client itself is asked again.
+    fn rechecked(&mut self, slot: Slot) {
         let client = &self.local.clients[slot];
         let has_user = client
             .access
@@ -360,51 +282,49 @@ impl Worker {
 
     /// The client may do something else from now on.
     pub(super) fn check_subscriptions(&mut self, slot: Slot) {
-        self.review_soon(slot, Cause::Renewal);
+        self.review_soon(slot);
     }
 
     /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
-    /// nothing of what it may not have any more. `may_do_the_same` says that it may do what it might when its session was
-    /// last looked at. False if that takes long: then the client has to wait, and goes in when it is done.
+    /// nothing of what it may not have any more. `before` is what it might do when its session was last looked at. False if that takes long: then the client has to wait, and goes in when it is done.
     pub(super) fn withhold(
         &mut self,
         key: ConnectionKey,
         slot: Slot,
-        may_do_the_same: bool,
+        before: Option<&ClientAccess>,
     ) -> bool {
-        let id = self.local.clients[slot].session.id();
-        if !self.needs_check(slot) {
-            self.recheck.take(slot, id);
+        let client = &self.local.clients[slot];
+        let id = client.session.id();
+        let rights = before.zip(client.access.as_deref());
+        let may_do_the_same = rights.is_some_and(|(before, now)| now.allows_the_same(before));
+        let waiting = self.recheck.queue.find(slot, id);
+        if may_do_the_same && waiting.is_none() {
             return true;
         }
-        let is_waiting = self.recheck.find(slot, id).is_some();
-        if may_do_the_same && !is_waiting {
-            return true;
-        }
-        if self.is_long_review(slot) {
-            let cause = Cause::Return(self.local.connections[key].id(key));
+        let is_revoked = waiting.is_some_and(Waiting::has_revoked);
+        if self.needs_check(slot) && self.is_long_review(slot) {
+            let connection = self.local.connections[key].id(key);
             if may_do_the_same {
-                self.recheck.change_cause(slot, cause);
+                self.recheck.queue.return_to(slot, connection);
             } else {
-                self.recheck.put(slot, id, cause);
+                self.recheck.queue.put(slot, id, Some(connection));
             }
             return false;
         }
-        let mut review = self.begin_review(slot, false);
-        if let Some((_, is_revoked)) = self.recheck.take(slot, id) {
+        self.recheck.queue.remove(slot);
+        if self.needs_check(slot) {
+            let mut review = self.begin_review(slot, false);
             review.is_revoked = is_revoked;
+            self.end_review(&mut review);
         }
-        self.end_review(&mut review);
         true
     }
 
-    /// The connection whose client has come back to a session and waits until it was looked at.
+    /// The connection whose client has come back to a session and waits until it was reviewed.
     pub(super) fn returning_to(&self, slot: Slot) -> Option<ConnectionId> {
         let id = self.local.clients[slot].session.id();
-        match self.recheck.find(slot, id)?.cause {
-            Cause::Return(connection) if self.awaits_review(connection) => Some(connection),
-            Cause::Return(_) | Cause::Rules | Cause::Renewal => None,
-        }
+        let returning = self.recheck.queue.find(slot, id)?.returning;
+        returning.filter(|connection| self.awaits_review(*connection))
     }
 }
 

@@ -51,11 +51,14 @@ impl Worker {
         question: &Question,
         said: Option<bool>,
     ) {
+        let connection = &mut self.local.connections[key];
+        let awaited = connection.pending().map(|pending| &pending.awaited);
+        let is_asked = matches!(awaited, Some(Awaited::Will(_)));
         let Some(Pending {
             handshake,
             awaited: Awaited::Will(mut admitted),
             ..
-        }) = self.local.connections[key].take_pending()
+        }) = is_asked.then(|| connection.take_pending()).flatten()
         else {
             return;
         };

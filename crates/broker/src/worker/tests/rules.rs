@@ -12,7 +12,9 @@ use thrum_codec::packet::{
 use thrum_codec::properties::{ConnectProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
 
-use super::{VERSION, Worker, bytes, connect, messages, publish, settle, two_workers_with};
+use super::{
+    VERSION, Worker, bytes, connect, connect_v5, messages, publish, settle, two_workers_with,
+};
 use crate::access::Shared;
 use crate::config::Config;
 use crate::extension::{Access, Policy};
@@ -55,13 +57,17 @@ fn reload(worker: &mut Worker, own: &str) {
 }
 
 fn resume(worker: &mut Worker) -> UnixStream {
+    resume_as(worker, "many")
+}
+
+fn resume_as(worker: &mut Worker, client_id: &str) -> UnixStream {
     let mut client = worker.accepted();
     let connect = Packet::Connect(Connect {
         version: VERSION,
         is_bridge: false,
         clean_start: false,
         keep_alive: 0,
-        client_id: "many",
+        client_id,
         will: None,
         username: None,
         password: None,
@@ -319,6 +325,129 @@ fn a_session_does_not_end_while_its_client_waits_for_the_review() {
     assert!(workers[0].is_session(slot, id));
     turns_until_it_is_in(&mut workers);
     assert!(workers[0].is_session(slot, id));
+}
+
+#[test]
+fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slot() {
+    for extra in 0..3 {
+        let mut workers = leave_with_many();
+        let worker = &mut workers[0];
+        reload(worker, "deny all pubsub own/0\nallow all pubsub own/+");
+        for _ in 0..2 + extra {
+            worker.takes_a_turn();
+        }
+        assert!(worker.is_rechecking());
+        let slot = worker.local.find("many").unwrap();
+        let mut client = worker.accepted();
+        let clean = [connect("many", None), subscribe_to_many()].concat();
+        client.write_all(&clean).unwrap();
+        // What a turn reads, and nothing else of it.
+        let events = worker.ready_sockets();
+        worker.budget.limits.portion_units = 32_768;
+        worker.begin_budget();
+        for event in &events {
+            worker.socket_ready(event);
+        }
+        assert_eq!(worker.local.find("many"), Some(slot));
+        worker.budget.limits.portion_units = 100;
+        reload(worker, "deny all pubsub own/#");
+        for _ in 0..60 {
+            worker.takes_a_turn();
+        }
+        assert_eq!(worker.local.find("many"), None, "it was turned away");
+    }
+}
+
+#[test]
+fn who_waits_for_a_review_does_not_wait_for_those_that_nobody_waits_for() {
+    const OTHERS: usize = 10;
+    let mut workers = workers_with("allow all pubsub own/#");
+    for number in 0..OTHERS {
+        let mut other = resume_as(&mut workers[0], &format!("other{number}"));
+        other.write_all(&subscribe_to_many()).unwrap();
+        settle(&mut workers);
+    }
+    let mut client = resume(&mut workers[0]);
+    client.write_all(&subscribe_to_many()).unwrap();
+    settle(&mut workers);
+    drop(client);
+    settle(&mut workers);
+    workers[0].budget.limits.portion_units = 100;
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let _client = resume(&mut workers[0]);
+    let turns = turns_until_it_is_in(&mut workers);
+    assert!(turns < 60, "{turns} turns");
+    assert!(workers[0].is_rechecking(), "the others are not done yet");
+    let before = subscriptions(&workers[0]);
+    assert!(before > (OTHERS * (FILTERS - 1)) as u64, "{before}");
+    for _ in 0..400 {
+        workers[0].takes_a_turn();
+    }
+    let all = (OTHERS + 1) * (FILTERS - 1);
+    assert_eq!(subscriptions(&workers[0]), all as u64);
+}
+
+#[test]
+fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
+    let mut config = Config::default();
+    config.limits.connections = 1;
+    let mut workers = two_workers_with(|parts| {
+        parts.access = access(&rules("allow all pubsub own/#"));
+        parts.config = config.clone();
+    });
+    let mut before = resume(&mut workers[0]);
+    before.write_all(&subscribe_to_many()).unwrap();
+    settle(&mut workers);
+    workers[0].budget.limits.portion_units = 100;
+    let shared = Shared {
+        access: access(&rules("deny all pubsub own/0\nallow all pubsub own/+")),
+        generation: 1,
+    };
+    workers[0].reload(&Settings::new(&config, &Arc::new(shared)));
+    let _client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    // Another one takes the place that the connection before has left.
+    turns_until_it_is_in(&mut workers);
+}
+
+#[test]
+fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
+    let mut workers = leave_with_many();
+    reload(
+        &mut workers[0],
+        "deny all pubsub own/0\nallow all pubsub own/+",
+    );
+    let mut client = workers[0].accepted();
+    client.write_all(&connect_v5("many", 60)).unwrap();
+    workers[0].takes_a_turn();
+    let slot = workers[0].local.find("many").unwrap();
+    let connection = workers[0].returning_to(slot).expect("it waits");
+    workers[0].local.now = workers[0].local.now.plus(Duration::from_secs(76));
+    workers[0].connection_timer(connection);
+    workers[0].hand_out();
+    let mut connack = [0; 4];
+    client.read_exact(&mut connack).unwrap();
+    assert_eq!((connack[0], connack[3]), (0x20, 0x89), "server busy");
+    assert_eq!(workers[0].node.metrics.total(Counter::ConnectTimeouts), 0);
+    for _ in 0..60 {
+        workers[0].takes_a_turn();
+    }
+    assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+}
+
+#[test]
+fn rules_that_say_the_same_about_a_client_need_no_review() {
+    let mut workers = leave_with_many();
+    reload(&mut workers[0], "allow all pubsub own/#");
+    let work = workers[0].local.work;
+    while workers[0].is_rechecking() {
+        workers[0].takes_a_turn();
+    }
+    let work = workers[0].local.work - work;
+    assert!(work < FILTERS as u64, "{work} units");
 }
 
 #[test]
