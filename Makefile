@@ -47,8 +47,7 @@ test: export PROPTEST_RNG_SEED ?= 1
 test: export THRUM_BIN := $(BUILT)/thrum
 test: setup ## every check and every test
 	cargo fmt --all --check
-	cargo build --profile gate --workspace
-	$(GATE) $(ALL) --no-run
+	cargo build --profile gate --workspace $(ALL)
 	$(BUILT)/xtask check
 	$(BUILT)/xtask counts
 	tests/interop/run.sh

@@ -7,9 +7,14 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// As files show it.
+pub(crate) fn wall() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Seconds of the Unix epoch.
 pub(crate) fn wall_secs() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = wall().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 

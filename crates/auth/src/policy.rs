@@ -135,6 +135,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::watched::write_before;
 
     #[test]
     fn a_file_that_cannot_be_used_does_not_hide_a_change_of_another() {
@@ -149,8 +150,8 @@ mod tests {
         fs::write(&config.mosquitto_file, "topic read a\n").unwrap();
         let source = PolicySource::load(&config).unwrap();
         let before = source.policy(true).rules.len();
-        fs::write(&config.file, "allow all pub a\nallow all pub b\n").unwrap();
-        fs::write(&config.mosquitto_file, "nothing that is known\n").unwrap();
+        write_before(&config.file, "allow all pub a\nallow all pub b\n");
+        write_before(&config.mosquitto_file, "nothing that is known\n");
         let mut bad = Vec::new();
         assert!(source.reread(|error| bad.push(error)));
         assert_eq!(bad.len(), 1, "{bad:?}");

@@ -1,12 +1,14 @@
 //! A file that is read again when it changes; a bad one leaves what was read before.
 
 use std::fmt;
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use thrum_files::Stamp;
+
+use crate::clock;
 
 /// What a file is read with.
 type Parse<T> = Box<dyn Fn(&Path) -> Result<T, String> + Send + Sync>;
@@ -23,15 +25,6 @@ pub(crate) struct Watched<T> {
     was_there: AtomicBool,
 }
 
-/// What changes when a file is written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-}
-
 impl<T> Watched<T> {
     /// Reads the file for the first time.
     ///
@@ -42,7 +35,7 @@ impl<T> Watched<T> {
         parse: impl Fn(&Path) -> Result<T, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         // Looked at before it is read: a change in between is seen at the next look.
-        let stamp = stamp(path);
+        let stamp = Stamp::of(path);
         let first = parse(path)?;
         let stamp = stamp.unwrap_or_default();
         Ok(Self {
@@ -65,29 +58,40 @@ impl<T> Watched<T> {
         self.was_there.load(Ordering::Relaxed)
     }
 
-    /// Looks at the file and reads it if it has changed: true if there is something new. Blocks.
+    /// Looks at the file and reads it if it has changed: true if there is something new. One that may be half written is
+    /// left for the next look. Blocks.
     ///
     /// # Errors
     /// The file is gone or bad; what was read before stays, and the same file is not read again.
     pub(crate) fn refresh(&self) -> Result<bool, String> {
+        self.refresh_at(clock::wall())
+    }
+
+    fn refresh_at(&self, time: SystemTime) -> Result<bool, String> {
         let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.path.display();
-        let now = stamp(&self.path).map_err(|error| format!("cannot read {shown}: {error}"));
+        let now = Stamp::of(&self.path).map_err(|error| format!("cannot read {shown}: {error}"));
         let now = match now {
             Ok(now) if now == *last => return Ok(false),
+            Ok(Some(now)) if now.may_be_half_written(last.as_ref(), time) => return Ok(false),
             Ok(now) => now,
             Err(error) => {
                 *last = None;
                 return Err(error);
             }
         };
-        *last = now;
         if now.is_none() {
+            *last = now;
             return Err(format!("{shown} is gone"));
         }
         self.was_there.store(true, Ordering::Relaxed);
-        let new = Arc::new((self.parse)(&self.path)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let read = (self.parse)(&self.path);
+        if Stamp::of(&self.path).ok() != Some(now) {
+            // It was written meanwhile.
+            return Ok(false);
+        }
+        *last = now;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read?);
         Ok(true)
     }
 }
@@ -98,27 +102,49 @@ impl<T> fmt::Debug for Watched<T> {
     }
 }
 
-/// None if there is no such file.
-fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(Some(Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-        })),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Writes a file as if that had been some time ago.
+#[cfg(test)]
+pub(crate) fn write_before(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::write(path, text).unwrap();
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    let before = clock::wall() - std::time::Duration::from_secs(10);
+    file.set_modified(before).unwrap();
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::time::Duration;
+
     use super::*;
 
     fn number(path: &Path) -> Result<u32, String> {
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         text.parse().map_err(|_| format!("bad number {text}"))
+    }
+
+    /// What is seen when nobody has written for a while.
+    fn look(watched: &Watched<u32>) -> Result<bool, String> {
+        watched.refresh_at(clock::wall() + Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_file_that_may_be_half_written_is_left_for_the_next_look() {
+        let folder = std::env::temp_dir().join(format!("thrum-half-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("number");
+        fs::write(&path, "1").unwrap();
+        let watched = Watched::load(&path, number).unwrap();
+        fs::write(&path, "").unwrap();
+        assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
+        fs::write(&path, "22").unwrap();
+        assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
+        assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
+        // Put in place of it as a whole.
+        fs::write(folder.join("new"), "333").unwrap();
+        fs::rename(folder.join("new"), &path).unwrap();
+        assert_eq!((watched.refresh(), *watched.current()), (Ok(true), 333));
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
@@ -128,18 +154,18 @@ mod tests {
         let path = folder.join("number");
         fs::write(&path, "1").unwrap();
         let watched = Watched::load(&path, number).unwrap();
-        assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
+        assert_eq!((look(&watched), *watched.current()), (Ok(false), 1));
         fs::write(&path, "22").unwrap();
-        assert_eq!((watched.refresh(), *watched.current()), (Ok(true), 22));
-        assert_eq!(watched.refresh(), Ok(false));
+        assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
+        assert_eq!(look(&watched), Ok(false));
         fs::write(&path, "bad").unwrap();
-        assert_eq!(watched.refresh(), Err("bad number bad".to_owned()));
-        assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 22));
+        assert_eq!(look(&watched), Err("bad number bad".to_owned()));
+        assert_eq!((look(&watched), *watched.current()), (Ok(false), 22));
         fs::remove_file(&path).unwrap();
-        assert!(watched.refresh().unwrap_err().ends_with("is gone"));
-        assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 22));
+        assert!(look(&watched).unwrap_err().ends_with("is gone"));
+        assert_eq!((look(&watched), *watched.current()), (Ok(false), 22));
         fs::write(&path, "4444").unwrap();
-        assert_eq!((watched.refresh(), *watched.current()), (Ok(true), 4444));
+        assert_eq!((look(&watched), *watched.current()), (Ok(true), 4444));
         fs::remove_dir_all(&folder).unwrap();
     }
 }

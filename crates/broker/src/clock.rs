@@ -176,7 +176,7 @@ impl Clock {
     clippy::disallowed_methods,
     reason = "this module is where the clock is read"
 )]
-fn wall() -> Duration {
+pub(crate) fn wall() -> Duration {
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     wall.unwrap_or_default()
 }

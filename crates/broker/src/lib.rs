@@ -19,7 +19,6 @@ mod connection;
 mod control;
 mod durable;
 mod extension;
-mod file_stamp;
 mod groups;
 mod hashing;
 mod ids;

@@ -7,7 +7,9 @@
 
 mod folder;
 mod replace;
+mod stamp;
 #[cfg(test)]
 mod tests;
 
 pub use folder::{Folder, is_open_to_others};
+pub use stamp::Stamp;

@@ -190,7 +190,7 @@ mod tests {
         assert!(matches!(verdict("bob", None).await, Ok(Verdict::Deny(_))));
         let unknown = verdict("carol", Some("secret")).await;
         assert!(matches!(unknown, Ok(Verdict::Ignore)));
-        std::fs::write(&path, format!("{FILE}carol:damaged\n")).unwrap();
+        crate::watched::write_before(&path, format!("{FILE}carol:damaged\n"));
         let error = file.reread().unwrap_err();
         assert!(error.contains(":5: no known password hash"), "{error}");
         assert!(allowed(verdict("alice", Some("secret")).await));

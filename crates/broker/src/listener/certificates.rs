@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use thrum_files::Stamp;
 use thrum_protocol::Time;
 use thrum_transport::{ServerCertificate, Validity};
 
 use super::{Standing, layers};
 use crate::config::{Config, TlsConfig};
-use crate::file_stamp::FileStamp;
 
 /// Before its end a certificate is warned about for that long: time for people to renew it.
 const WARNING_SECS: u64 = 14 * 86_400;
@@ -29,7 +29,7 @@ pub(crate) type CertificateFiles = BTreeMap<String, Files>;
 /// The files of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    stamps: Vec<(PathBuf, Option<FileStamp>)>,
+    stamps: Vec<(PathBuf, Option<Stamp>)>,
     /// Why they could not be used.
     failure: Option<String>,
 }
@@ -140,7 +140,7 @@ impl Files {
 
     /// The files that are not what they were.
     fn changed(&self, found: &Self) -> Vec<String> {
-        let is_new = |one: &&(PathBuf, Option<FileStamp>)| !self.stamps.contains(one);
+        let is_new = |one: &&(PathBuf, Option<Stamp>)| !self.stamps.contains(one);
         let changed = found.stamps.iter().filter(is_new);
         changed
             .map(|(path, _)| path.display().to_string())
@@ -161,13 +161,13 @@ fn log_renewed(listener: &str, changed: &[String], certificates: &[ServerCertifi
     );
 }
 
-fn stamps(tls: &TlsConfig) -> Vec<(PathBuf, Option<FileStamp>)> {
+fn stamps(tls: &TlsConfig) -> Vec<(PathBuf, Option<Stamp>)> {
     let more = tls.sni.values().flat_map(|one| [&one.cert, &one.key]);
     let one = [&tls.cert, &tls.key, &tls.chain, &tls.ca].into_iter();
     let all = one.chain(more).chain(&tls.crl);
     let named = all.filter(|path| !path.as_os_str().is_empty());
     named
-        .map(|path| (path.clone(), FileStamp::of(path)))
+        .map(|path| (path.clone(), Stamp::of(path).ok().flatten()))
         .collect()
 }
 

@@ -6,11 +6,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use thrum_files::Folder;
+use thrum_files::{Folder, Stamp};
 
 use super::list::{Ban, BanList, Subject};
 use crate::config::Network;
-use crate::file_stamp::FileStamp;
 
 /// Longest file that is read: some hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;
@@ -254,8 +253,8 @@ impl BanFile {
     }
 
     /// What the file is now; none if there is none.
-    pub(super) fn stamp(&self) -> Option<FileStamp> {
-        FileStamp::of(&self.path)
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        Stamp::of(&self.path).ok().flatten()
     }
 }
 

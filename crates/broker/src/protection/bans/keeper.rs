@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use thrum_files::Stamp;
 use thrum_protocol::Time;
 
 use super::book::{BanBook, TemporaryBan};
 use super::file::{BanFile, BanFileError};
-use super::list::Ban;
+use super::list::{Ban, BanList};
+use crate::clock::wall;
 use crate::config::Config;
-use crate::file_stamp::FileStamp;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -109,7 +110,7 @@ fn data_dir(config: &Config) -> Option<&PathBuf> {
 #[derive(Debug)]
 struct Files {
     file: BanFile,
-    stamp: Option<FileStamp>,
+    stamp: Option<Stamp>,
     temporary: Option<Shown>,
     book: Arc<BanBook>,
 }
@@ -117,22 +118,33 @@ struct Files {
 impl Files {
     fn look(&mut self, now: Time) {
         let stamp = self.file.stamp();
-        if stamp != self.stamp {
-            self.stamp = stamp;
-            match self.file.load() {
-                Ok(list) => {
-                    self.warn_of_loss();
-                    tracing::info!(count = list.len(), "the list of bans was read again");
-                    self.book.replace(list, now);
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the list of bans was not read again, the last one stays in force");
-                }
+        let is_half = |stamp: Stamp| {
+            stamp.may_be_half_written(self.stamp.as_ref(), SystemTime::UNIX_EPOCH + wall())
+        };
+        if stamp != self.stamp && !stamp.is_some_and(is_half) {
+            let loaded = self.file.load();
+            // Else it was written meanwhile, and is read at the next look.
+            if self.file.stamp() == stamp {
+                self.stamp = stamp;
+                self.take(loaded, now);
             }
         }
         self.book.sweep(now);
         if let Some(shown) = &mut self.temporary {
             shown.look(&self.book, now);
+        }
+    }
+
+    fn take(&self, loaded: Result<BanList, BanFileError>, now: Time) {
+        match loaded {
+            Ok(list) => {
+                self.warn_of_loss();
+                tracing::info!(count = list.len(), "the list of bans was read again");
+                self.book.replace(list, now);
+            }
+            Err(error) => {
+                tracing::error!(%error, "the list of bans was not read again, the last one stays in force");
+            }
         }
     }
 
@@ -150,7 +162,7 @@ impl Files {
 #[derive(Debug)]
 struct Shown {
     file: BanFile,
-    stamp: Option<FileStamp>,
+    stamp: Option<Stamp>,
     bans: Vec<TemporaryBan>,
 }
 
