@@ -167,6 +167,11 @@ impl IdTable {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(HashTable::allocation_size).sum();
         parts + self.parts.capacity() * size_of::<HashTable<Entry>>()

@@ -111,6 +111,12 @@ impl Levels {
         self.texts.len()
     }
 
+    /// Users of a text.
+    #[cfg(test)]
+    pub(crate) fn users(&self, id: LevelId) -> u32 {
+        self.texts[id.index()].users
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let heap: usize = self.texts.iter().map(|level| level.text.heap_bytes()).sum();
         heap + self.texts.memory_bytes() + self.ids.memory_bytes()

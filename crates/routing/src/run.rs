@@ -51,6 +51,11 @@ impl Runs {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let heap: usize = self.long.iter().map(|steps| size_of_val(&**steps)).sum();
         heap + self.short.memory_bytes() + self.long.memory_bytes()

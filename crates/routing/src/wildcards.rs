@@ -30,7 +30,8 @@ const RUN_LEVELS_MAX: usize = 128;
 
 /// Filters with wildcards, each once.
 ///
-/// A node has a filter or several children. Exceptions are the roots, and nodes that would be too long in one.
+/// A node has a filter or several children. Exceptions are the roots and, if filters have or had more levels than one
+/// node takes, nodes that were too long in one when the last of their other uses went.
 #[derive(Debug)]
 pub(crate) struct Wildcards {
     hashing: Hashing,
@@ -430,9 +431,15 @@ impl Wildcards {
 }
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeMap;
     use alloc::format;
     use alloc::string::String;
     use alloc::vec::Vec;
+
+    use proptest::bool::weighted;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+    use proptest::sample::select;
 
     use super::{RUN_LEVELS_MAX, Wildcards};
     use crate::hashing::Hashing;
@@ -558,5 +565,84 @@ mod tests {
         let (visits, nodes) = visits(filters, &[&*topic, &*format!("{topic}/a")]);
         assert!(visits > 100 * 100 && visits < 100 * 128);
         assert!(nodes <= ROOTS + 2 * 100);
+    }
+
+    /// All that is held belongs to a node, and each node is on the way to a filter.
+    fn check_that_nothing_is_left_over(trie: &Wildcards, is_short: bool) {
+        let ids = (0..).map(NodeId::from_index);
+        let live = ids.filter(|id| trie.nodes.get(id.index()).is_some());
+        let ids: Vec<_> = live.take(trie.nodes.len()).collect();
+        let (mut users, mut children) = (BTreeMap::new(), BTreeMap::new());
+        for &id in ids.iter().filter(|id| !id.is_root()) {
+            let node = trie.node(id);
+            let first = trie.first_step(node);
+            assert_eq!(trie.child(node.parent, first), Some(id));
+            if first.is_some() {
+                *children.entry(node.parent.index()).or_insert(0) += 1;
+            }
+            let steps = trie.steps_after_first(node).unwrap_or_default();
+            for level in steps.iter().chain([&first]).flatten() {
+                *users.entry(*level).or_insert(0) += 1;
+            }
+            assert!(!node.is_unused() && steps.len() < RUN_LEVELS_MAX);
+            assert!(!is_short || node.only_use().is_none());
+        }
+        for (level, count) in &users {
+            assert_eq!(trie.levels.users(*level), *count);
+        }
+        let nodes = ids.iter().map(|id| trie.node(*id));
+        let runs = nodes.clone().filter(|node| trie.level_count(node) > 1);
+        let fans = children.values().filter(|count| **count > 1);
+        let filters = nodes.map(|node| trie.filters(node));
+        let both = filters.filter(|ends| ends.filter.is_some() && ends.multi_level.is_some());
+        assert_eq!(
+            (trie.runs.len(), trie.fans.len(), trie.edges.len()),
+            (runs.count(), fans.clone().count(), fans.sum()),
+        );
+        assert_eq!(
+            (trie.filters.len(), trie.levels.len()),
+            (both.count(), users.len()),
+        );
+    }
+
+    /// Filters that part early, or where nodes end.
+    fn filter(most: usize) -> impl Strategy<Value = String> {
+        let alike = move || prop_oneof![4 => Just(0), 1 => 0..135.min(most), 1 => 0..most];
+        let level = select(&["a", "a", "a", "a", "b", "", "+"][..]);
+        let end = select(&["+", "#", "x/+", "+/#"][..]);
+        (alike(), vec(level, 1..9), alike(), end).prop_map(|(before, levels, after, end)| {
+            let [before, after] = [before, after].map(|alike| "a/".repeat(alike));
+            format!("{before}{}/{after}{end}", levels.join("/"))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_only_removed_filters_needed_is_gone(
+            filters in prop_oneof![btree_set(filter(60), 1..24), btree_set(filter(300), 1..24)],
+            changes in vec((any::<usize>(), weighted(0.6)), 1..80),
+        ) {
+            let levels = |filter: &String| filter.split('/').count();
+            let is_short = filters.iter().all(|filter| levels(filter) <= RUN_LEVELS_MAX);
+            let filters: Vec<_> = filters.into_iter().zip(0..).collect();
+            let mut wildcards = Wildcards::new(Hashing::with_seed(1));
+            let mut ends = BTreeMap::new();
+            for (filter, comes) in changes {
+                let (filter, number) = &filters[filter % filters.len()];
+                if comes && !ends.contains_key(filter) {
+                    let end = wildcards.insert(filter);
+                    wildcards.set(end, FilterId::of_wildcard(*number));
+                    ends.insert(filter, end);
+                } else if !comes && let Some(end) = ends.remove(filter) {
+                    wildcards.remove(end);
+                }
+                check_that_nothing_is_left_over(&wildcards, is_short);
+                for (filter, end) in &ends {
+                    let mut text = String::new();
+                    wildcards.text(*end, &mut text);
+                    prop_assert_eq!(&text, *filter);
+                }
+            }
+        }
     }
 }

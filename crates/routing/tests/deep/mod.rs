@@ -1,49 +1,83 @@
-//! Topics and filters of many levels, alike but for few.
+//! Topics and filters of many levels that begin alike and part where a walk or a node may end.
 
 use proptest::bool::weighted;
-use proptest::option::of;
+use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Around the levels that a walk remembers, that one node holds, and beyond.
-fn length() -> impl Strategy<Value = usize> {
-    prop_oneof![3 => 1..24_usize, 2 => 120..140_usize, 1 => 250..265_usize]
+/// Most of what belongs together parts about here: anywhere early, where a walk becomes deep, where a node is full,
+/// where a deep walk forgets.
+fn center() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => 1..41_usize, 2 => 13..19_usize, 2 => 120..136_usize, 2 => 250..261_usize]
 }
 
-/// Levels that begin alike, but for one.
-fn levels(others: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
-    let other = (0..30_usize, select(others));
-    (weighted(0.2), length(), of(other)).prop_map(|(is_dollar, length, other)| {
-        let mut levels = vec!["a"; length];
-        if let Some((position, other)) = other {
-            levels[position * 5 % length] = other;
+/// About as many levels as the center has, or any number of them.
+#[derive(Clone, Copy, Debug)]
+enum Depth {
+    Near(usize),
+    Any(usize),
+}
+
+impl Depth {
+    fn below(self, bound: usize, center: usize) -> usize {
+        match self {
+            Self::Near(more) => (center + more).saturating_sub(2).min(bound - 1),
+            Self::Any(number) => number % bound,
         }
-        if is_dollar {
-            levels[0] = "$a";
-        }
-        levels
-    })
+    }
 }
 
-/// A topic name of up to hundreds of levels.
-pub(crate) fn topic() -> impl Strategy<Value = String> {
-    levels(&["b", "", "unknown"]).prop_map(|levels| levels.join("/"))
+fn depth() -> impl Strategy<Value = Depth> {
+    prop_oneof![
+        4 => (0..5_usize).prop_map(Depth::Near),
+        1 => any::<usize>().prop_map(Depth::Any),
+    ]
 }
 
-/// A filter of up to hundreds of levels, of which many share a beginning, some with `+` here and there.
-pub(crate) fn filter() -> impl Strategy<Value = String> {
-    let pluses = select(&[0_u32, 0, 0x0010_0400, 0x9E37_79B8][..]);
-    (levels(&["b", "", "+"]), pluses, any::<bool>()).prop_map(
-        |(mut levels, pluses, multi_level)| {
-            for (position, level) in levels.iter_mut().enumerate() {
-                if pluses >> (position % 32) & 1 == 1 && position > 0 {
-                    *level = "+";
-                }
+/// How many levels, whether they begin with `$`, and which are unlike the rest.
+type Shape = (Depth, bool, Vec<(Depth, &'static str)>);
+
+fn shape(others: &'static [&'static str]) -> impl Strategy<Value = Shape> {
+    let others = vec((depth(), select(others)), 0..5);
+    (depth(), weighted(0.1), others)
+}
+
+fn levels(center: usize, (length, is_dollar, others): Shape) -> Vec<&'static str> {
+    // Some have more than one node takes beyond the others.
+    let length = 2 + length.below(center + 140, center);
+    let mut levels = vec!["a"; length];
+    for (position, other) in others {
+        levels[position.below(length, center)] = other;
+    }
+    if is_dollar {
+        levels[0] = "$a";
+    }
+    levels
+}
+
+/// Filters and topics of up to hundreds of levels.
+pub(crate) fn filters_and_topics() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
+    let pluses = prop_oneof![
+        4 => Just(0_u64),
+        2 => any::<u64>().prop_map(|bits| bits & bits.rotate_left(7) & bits.rotate_left(23)),
+        1 => any::<u64>(),
+    ];
+    let filter = (shape(&["b", "", "c", "+", "+", "+"]), pluses, any::<bool>());
+    let topic = shape(&["b", "", "c", "unknown"]);
+    (center(), vec(filter, 1..20), vec(topic, 1..4)).prop_map(|(center, filters, topics)| {
+        let filter = |(shape, pluses, is_multi_level): (Shape, u64, bool)| {
+            let mut levels = levels(center, shape);
+            let is_plus = |position| pluses >> (position % 64) & 1 == 1;
+            for position in (0..levels.len()).filter(|position| is_plus(*position)) {
+                levels[position] = "+";
             }
-            if multi_level {
-                levels.push("#");
-            }
+            levels.extend(is_multi_level.then_some("#"));
             levels.join("/")
-        },
-    )
+        };
+        let topic = |shape| levels(center, shape).join("/");
+        (
+            filters.into_iter().map(filter).collect(),
+            topics.into_iter().map(topic).collect(),
+        )
+    })
 }
