@@ -59,13 +59,16 @@ PURE := codec protocol routing access storage
 # What proptest rejects counts for the whole test: more cases need a higher limit.
 MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000000000
 
+NIGHT_SEEDS = $(or $(SEEDS),1000..1000000)
+
 .PHONY: night
 night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); cargo-deny
 	settings="PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$RANDOM$$RANDOM} $(MANY_CASES)"; echo "$$settings"; \
-	env $$settings cargo test --release $(PURE:%=-p thrum-%)
+	env $$settings cargo test --profile gate $(PURE:%=-p thrum-%)
 	THRUM_BIN=$(THRUM) THRUM_CRASH_SEED=$${THRUM_CRASH_SEED:-random} THRUM_CRASH_KILLS=$(or $(LIVES),500) \
-	cargo test --release -p thrum-crash --test kill --test power --test storm --test faults
-	THRUM_SIM_SEEDS=$(or $(SEEDS),1000..1000000) cargo test --release -p thrum-broker --lib simulation
+	$(GATE) --test kill --test power --test storm --test faults
+	THRUM_SIM_SEEDS=$(NIGHT_SEEDS) $(GATE) --lib simulation
+	THRUM_STORAGE_SEEDS=$(NIGHT_SEEDS) $(GATE) --test store
 	$(MAKE) deny
 
 .PHONY: deny

@@ -6,6 +6,7 @@ use thrum_codec::packet::{
 use thrum_codec::topic::TopicFilter;
 use thrum_codec::{QoS, ReasonCode, topic};
 use thrum_protocol::Violation;
+use thrum_protocol::server::GroupId;
 use thrum_routing::{Destination, FilterId};
 
 use crate::access::Grant;
@@ -21,6 +22,9 @@ const IN_PART: &str = "only the topics that the rules allow are delivered";
 
 /// Subscriptions of a client that are granted however short memory is.
 const SMALL_BYTES: u32 = 16 * 1024;
+
+/// Messages of a queue that are looked at in the time of a unit of work.
+const QUEUED_OF_UNIT: usize = 32;
 
 /// A session's subscription as it stands in the worker's index.
 #[derive(Clone, Copy, Debug)]
@@ -489,19 +493,22 @@ impl Worker {
         // [MQTT-3.10.4-6] [MQTT3-3.10.4-6]
         let mount = self.local.clients[slot].session.mount_point().cloned();
         let mut text = String::new();
+        let mut left = Vec::new();
         for filter in unsubscribe.filters.iter().take(filters_max) {
             let whole = match &mount {
                 None => Some(filter),
                 Some(mount) => mount.mounted_filter(filter, &mut text),
             };
             // [MQTT-3.10.4-1] [MQTT3-3.10.4-1]
-            let existed = whole.is_some_and(|filter| self.unsubscribe(slot, filter));
+            let existed =
+                whole.is_some_and(|filter| self.end_subscription(slot, filter, &mut left));
             codes.push(if existed {
                 ReasonCode::Success
             } else {
                 ReasonCode::NoSubscriptionExisted
             });
         }
+        self.redispatch_left(slot, left);
         let refusal = ReasonCode::ImplementationSpecificError;
         codes.resize(codes.len() + refused, refusal);
         // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
@@ -512,7 +519,33 @@ impl Worker {
         Ok(())
     }
 
+    /// A subscription ends; false if there is none.
     pub(crate) fn unsubscribe(&mut self, slot: Slot, filter: TopicFilter<'_>) -> bool {
+        let mut left = Vec::new();
+        let existed = self.end_subscription(slot, filter, &mut left);
+        self.redispatch_left(slot, left);
+        existed
+    }
+
+    /// Other members get what waits for groups that the session has left, one look at its queue for all of them.
+    fn redispatch_left(&mut self, slot: Slot, mut left: Vec<GroupId>) {
+        if left.is_empty() {
+            return;
+        }
+        left.sort_unstable();
+        let session = &mut self.local.clients[slot].session;
+        self.local.work += (session.backlog().0 / QUEUED_OF_UNIT) as u64;
+        let (id, messages) = (session.id(), session.take_shared(Some(&left)));
+        self.redispatch(messages, id, false);
+    }
+
+    /// The same but for what waits for groups, which are added to those that the session has `left`.
+    fn end_subscription(
+        &mut self,
+        slot: Slot,
+        filter: TopicFilter<'_>,
+        left: &mut Vec<GroupId>,
+    ) -> bool {
         self.local.work += FILTER_UNITS;
         if let Some(shared) = filter.shared() {
             let Some(group) = self.node.interest.find_group(shared) else {
@@ -527,12 +560,11 @@ impl Worker {
             };
             rare.groups.swap_remove(at);
             client.subscription_went(filter);
-            let messages = client.session.take_shared(Some(group));
             let id = client.session.id();
             self.leave(group, id);
             self.local.groups_changed(slot);
             self.write_unsubscribed(slot, filter);
-            self.redispatch(messages, id, false);
+            left.push(group);
             return true;
         }
         let Some(found) = self.index.find(filter.as_str()) else {

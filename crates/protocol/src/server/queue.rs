@@ -121,11 +121,12 @@ impl Queue {
         })
     }
 
-    /// Takes out the messages of one shared group, or of all.
-    pub(super) fn take_shared(&mut self, group: Option<GroupId>, taken: &mut Vec<Taken>) {
-        let is_taken = |held: &Held| match group {
-            Some(group) => held.group == Some(group),
-            None => held.group.is_some(),
+    /// Takes out the messages of some shared groups, in the order of their numbers, or of all.
+    pub(super) fn take_shared(&mut self, groups: Option<&[GroupId]>, taken: &mut Vec<Taken>) {
+        let is_taken = |held: &Held| match (held.group, groups) {
+            (Some(group), Some(groups)) => groups.binary_search(&group).is_ok(),
+            (group, None) => group.is_some(),
+            (None, Some(_)) => false,
         };
         let lanes = self.0.iter().flat_map(|waiting| waiting.lanes());
         if !lanes.flat_map(|(_, lane)| lane.iter()).any(is_taken) {

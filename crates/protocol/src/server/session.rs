@@ -325,18 +325,18 @@ impl Session {
     }
 
     /// Takes the messages of shared groups, to give them to other members: called when the session ends (`None`)
-    /// and for a group when the session leaves it.
+    /// and for groups that the session leaves, in the order of their numbers.
     ///
-    /// Leaving a group takes what is queued only: a delivery that has begun is completed. At the end of the
+    /// Leaving groups takes what is queued only: a delivery that has begun is completed. At the end of the
     /// session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were sent are not. What was written
     /// down of them is left to the caller, who moves or removes it.
-    pub fn take_shared(&mut self, group: Option<GroupId>) -> Vec<Taken> {
+    pub fn take_shared(&mut self, groups: Option<&[GroupId]>) -> Vec<Taken> {
         let mut taken = Vec::new();
         // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
-        if group.is_none() {
+        if groups.is_none() {
             self.inflight.take_shared(&mut taken);
         }
-        self.queue.take_shared(group, &mut taken);
+        self.queue.take_shared(groups, &mut taken);
         taken
     }
 

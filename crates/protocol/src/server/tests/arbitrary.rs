@@ -254,7 +254,7 @@ impl Subject {
                 session.pump(now, 200, &mut self.out);
             }
             Call::TakeShared(group) => {
-                session.take_shared(*group);
+                session.take_shared(group.as_ref().map(std::slice::from_ref));
             }
             Call::TakeWill => {
                 session.take_will();

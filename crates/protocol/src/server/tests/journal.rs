@@ -188,7 +188,7 @@ fn messages_taken_for_other_members_are_left_to_the_caller() {
     peer.queued(QOS1, "c");
     peer.steps();
     let seqs = |taken: Vec<Taken>| taken.iter().map(|taken| taken.seq).collect::<Vec<_>>();
-    assert_eq!(seqs(peer.session.take_shared(Some(1))), [Some(2)]);
+    assert_eq!(seqs(peer.session.take_shared(Some(&[1]))), [Some(2)]);
     assert_eq!(seqs(peer.session.take_shared(None)), [Some(1)]);
     assert_eq!(peer.steps(), NOTHING);
     let mut clean = Peer::new(&connect(Version::V5));

@@ -176,7 +176,10 @@ impl Subject {
             }
             Event::Release { .. } => {}
             Event::TakeShared(group) => {
-                let taken = self.peer.session.take_shared(group);
+                let taken = self
+                    .peer
+                    .session
+                    .take_shared(group.as_ref().map(std::slice::from_ref));
                 // The caller has moved them to another session; those with QoS 0 were not written down.
                 for seq in taken.iter().filter_map(|taken| taken.seq) {
                     assert!(self.model.deliveries.remove(&seq).is_some());

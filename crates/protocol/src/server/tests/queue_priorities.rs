@@ -153,6 +153,6 @@ fn messages_of_a_group_are_taken_from_every_priority() {
         };
         peer.deliver_publication(&publication(topic, "x"), &options);
     }
-    assert_eq!(peer.session.take_shared(Some(1)).len(), 2);
+    assert_eq!(peer.session.take_shared(Some(&[1])).len(), 2);
     assert_eq!(peer.session.backlog().0, 1);
 }

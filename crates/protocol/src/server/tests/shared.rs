@@ -13,8 +13,12 @@ fn deliver(peer: &mut Peer, qos: QoS, group: Option<GroupId>, payload: &str) -> 
 }
 
 fn taken(peer: &mut Peer, group: Option<GroupId>) -> Vec<(GroupId, String)> {
+    taken_of(peer, group.as_ref().map(std::slice::from_ref))
+}
+
+fn taken_of(peer: &mut Peer, groups: Option<&[GroupId]>) -> Vec<(GroupId, String)> {
     peer.session
-        .take_shared(group)
+        .take_shared(groups)
         .iter()
         .map(|taken| {
             let payload = taken.message.payload().to_vec();
@@ -96,6 +100,15 @@ fn leaving_a_group_gives_back_what_waits_and_completes_what_was_sent() {
     assert_eq!(lines, all);
     assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 1 #6 t=g"]);
     assert_eq!(peer.send(&puback(2)).unwrap(), ["PUBLISH 2 #7 t=h"]);
+}
+
+// [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
+#[test]
+fn leaving_several_groups_gives_back_what_waits_for_each_in_its_order() {
+    let mut peer = busy(&windowed(5));
+    let left = taken_of(&mut peer, Some(&[1, 2, 77]));
+    assert_eq!(left, expected(&[(1, "f"), (2, "h"), (1, "i")]));
+    assert_eq!(peer.session.backlog().0, 1, "g, of no group");
 }
 
 #[test]
