@@ -128,44 +128,78 @@ mod tests {
         watched.refresh_at(clock::wall() + Duration::from_secs(1))
     }
 
+    /// A file in a folder of the test's own, removed at its end.
+    struct File(PathBuf);
+
+    impl File {
+        fn new(test: &str) -> Self {
+            let name = format!("thrum-watched-{test}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let file = Self(folder.join("number"));
+            file.write("1");
+            file
+        }
+
+        fn write(&self, text: &str) {
+            fs::write(&self.0, text).unwrap();
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            fs::remove_dir_all(self.0.parent().unwrap()).ok();
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_while_it_is_read_is_left_for_the_next_look() {
+        let file = File::new("meanwhile");
+        let path = file.0.clone();
+        let watched = Watched::load(&file.0, move |read| {
+            let first = number(read)?;
+            if first == 22 {
+                fs::write(&path, "333").unwrap();
+            }
+            Ok(first)
+        });
+        let watched = watched.unwrap();
+        file.write("22");
+        assert_eq!((look(&watched), *watched.current()), (Ok(false), 1));
+        assert_eq!((look(&watched), *watched.current()), (Ok(true), 333));
+    }
+
     #[test]
     fn a_file_that_may_be_half_written_is_left_for_the_next_look() {
-        let folder = std::env::temp_dir().join(format!("thrum-half-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("number");
-        fs::write(&path, "1").unwrap();
-        let watched = Watched::load(&path, number).unwrap();
-        fs::write(&path, "").unwrap();
+        let file = File::new("half");
+        let watched = Watched::load(&file.0, number).unwrap();
+        file.write("");
         assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
-        fs::write(&path, "22").unwrap();
+        file.write("22");
         assert_eq!((watched.refresh(), *watched.current()), (Ok(false), 1));
         assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
         // Put in place of it as a whole.
-        fs::write(folder.join("new"), "333").unwrap();
-        fs::rename(folder.join("new"), &path).unwrap();
+        let new = file.0.with_extension("new");
+        fs::write(&new, "333").unwrap();
+        fs::rename(&new, &file.0).unwrap();
         assert_eq!((watched.refresh(), *watched.current()), (Ok(true), 333));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn a_changed_file_is_read_once_and_a_bad_one_changes_nothing() {
-        let folder = std::env::temp_dir().join(format!("thrum-watched-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("number");
-        fs::write(&path, "1").unwrap();
-        let watched = Watched::load(&path, number).unwrap();
+        let file = File::new("changed");
+        let watched = Watched::load(&file.0, number).unwrap();
         assert_eq!((look(&watched), *watched.current()), (Ok(false), 1));
-        fs::write(&path, "22").unwrap();
+        file.write("22");
         assert_eq!((look(&watched), *watched.current()), (Ok(true), 22));
         assert_eq!(look(&watched), Ok(false));
-        fs::write(&path, "bad").unwrap();
+        file.write("bad");
         assert_eq!(look(&watched), Err("bad number bad".to_owned()));
         assert_eq!((look(&watched), *watched.current()), (Ok(false), 22));
-        fs::remove_file(&path).unwrap();
+        fs::remove_file(&file.0).unwrap();
         assert!(look(&watched).unwrap_err().ends_with("is gone"));
         assert_eq!((look(&watched), *watched.current()), (Ok(false), 22));
-        fs::write(&path, "4444").unwrap();
+        file.write("4444");
         assert_eq!((look(&watched), *watched.current()), (Ok(true), 4444));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

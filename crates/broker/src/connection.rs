@@ -21,7 +21,7 @@ use crate::peer::Peer;
 use crate::protection::Meter;
 use crate::read_gate::ReadGate;
 use crate::socket::Socket;
-use crate::worker::Pending;
+use crate::worker::{Awaited, Pending};
 
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
 /// a socket; the list takes 1 KiB of the stack.
@@ -212,10 +212,15 @@ impl Connection {
 
     /// Takes out the client that has no session yet, since what it waited for is there.
     pub(crate) fn take_pending(&mut self) -> Option<Pending> {
+        self.take_pending_if(|_| true)
+    }
+
+    /// The same if it waits for that: what comes late does not take it from what it waits for now.
+    pub(crate) fn take_pending_if(&mut self, is_it: impl Fn(&Awaited) -> bool) -> Option<Pending> {
         match &mut self.phase {
-            Phase::Admission(pending) | Phase::Challenged(pending) => {
-                pending.take().map(|pending| *pending)
-            }
+            Phase::Admission(pending) | Phase::Challenged(pending) => pending
+                .take_if(|pending| is_it(&pending.awaited))
+                .map(|pending| *pending),
             _ => None,
         }
     }

@@ -29,7 +29,7 @@ const WAIT_MAX: Duration = Duration::from_secs(75);
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(super) handshake: Handshake,
-    pub(super) awaited: Awaited,
+    pub(crate) awaited: Awaited,
     /// Who is not in by then is closed.
     pub(super) deadline: Time,
 }
@@ -211,18 +211,11 @@ impl Worker {
     /// The gatekeeper has answered about a connection that is not in yet.
     pub(super) fn answered(&mut self, id: ConnectionId, answer: Answer) {
         let key = id.key;
-        let connection = self.local.connection_mut(id);
-        let is_asked = |connection: &&mut Connection| {
-            let pending = connection.pending().map(|pending| &pending.awaited);
-            connection.awaits_admission() && matches!(pending, Some(Awaited::Answer(_)))
-        };
         let Some(Pending {
             handshake,
             awaited: Awaited::Answer(claim),
             ..
-        }) = connection
-            .filter(is_asked)
-            .and_then(Connection::take_pending)
+        }) = self.take_waiting(id, |awaited| matches!(awaited, Awaited::Answer(_)))
         else {
             return;
         };
@@ -278,12 +271,11 @@ impl Worker {
 
     /// The session has been reviewed. Its client is looked at from the beginning: much may be otherwise by now.
     pub(super) fn go_in_after_review(&mut self, id: ConnectionId) {
-        let connection = self.local.connection_mut(id);
         let Some(Pending {
             handshake,
             awaited: Awaited::Review(admitted),
             ..
-        }) = connection.and_then(Connection::take_pending)
+        }) = self.take_waiting(id, |awaited| matches!(awaited, Awaited::Review(_)))
         else {
             return;
         };
@@ -294,25 +286,32 @@ impl Worker {
 
     /// The client has waited for long enough. Its session is reviewed all the same.
     pub(super) fn refuse_after_wait(&mut self, id: ConnectionId) {
-        let connection = self.local.connection_mut(id);
-        let Some(pending) = connection.and_then(Connection::take_pending) else {
-            return;
-        };
         let what = "the broker looks at the client's subscriptions, as the rules have changed: try again later";
-        let violation = Violation::new(ReasonCode::ServerBusy, what);
-        self.refuse_pending(id.key, (&pending.handshake, None), &violation);
+        self.refuse_returning(id, &Violation::new(ReasonCode::ServerBusy, what));
     }
 
     /// Another connection has come for the session that this one waits for.
     pub(super) fn dismiss_returning(&mut self, id: ConnectionId) {
-        let connection = self.local.connection_mut(id);
-        let Some(pending) = connection.and_then(Connection::take_pending) else {
-            return;
-        };
         self.local.row().add(Counter::Takeovers, 1);
         let what = "another connection uses this client identifier";
-        let violation = Violation::new(ReasonCode::SessionTakenOver, what);
-        self.refuse_pending(id.key, (&pending.handshake, None), &violation);
+        self.refuse_returning(id, &Violation::new(ReasonCode::SessionTakenOver, what));
+    }
+
+    fn refuse_returning(&mut self, id: ConnectionId, violation: &Violation) {
+        let pending = self.take_waiting(id, |awaited| matches!(awaited, Awaited::Review(_)));
+        if let Some(pending) = pending {
+            self.refuse_pending(id.key, (&pending.handshake, None), violation);
+        }
+    }
+
+    /// Takes out a client that is not in yet, if it waits for that.
+    fn take_waiting(
+        &mut self,
+        id: ConnectionId,
+        is_it: impl Fn(&Awaited) -> bool,
+    ) -> Option<Pending> {
+        let connection = self.local.connection_mut(id)?;
+        connection.take_pending_if(is_it)
     }
 
     /// Lets a client in that had to wait and is still there, and then handles what came behind its CONNECT.

@@ -70,7 +70,7 @@ use thrum_protocol::server::{GroupId, Session};
 use thrum_routing::shared::Cursor;
 use thrum_routing::{FilterId, Index};
 
-pub(crate) use admission::{Admitted, Pending};
+pub(crate) use admission::{Admitted, Awaited, Pending};
 pub(crate) use answers::Answered;
 pub(crate) use authorize::Decided;
 pub(crate) use elsewhere::{Heard, Inquiry};

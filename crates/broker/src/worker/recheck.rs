@@ -165,16 +165,15 @@ impl Worker {
         true
     }
 
-    /// Reviews a session at once, or puts it behind the others if that takes long; true if it is done.
-    fn review_soon(&mut self, slot: Slot) -> bool {
+    /// Reviews a session at once, or puts it behind the others if that takes long.
+    fn review_soon(&mut self, slot: Slot) {
         let id = self.local.clients[slot].session.id();
         if self.recheck.queue.find(slot, id).is_some() || self.is_long_review(slot) {
             self.recheck.queue.put(slot, id, None);
-            return false;
+            return;
         }
         let mut review = self.begin_review(slot, true);
         self.end_review(&mut review);
-        true
     }
 
     /// Others of the worker should not wait for the review of this session.

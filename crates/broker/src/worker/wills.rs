@@ -52,13 +52,11 @@ impl Worker {
         said: Option<bool>,
     ) {
         let connection = &mut self.local.connections[key];
-        let awaited = connection.pending().map(|pending| &pending.awaited);
-        let is_asked = matches!(awaited, Some(Awaited::Will(_)));
         let Some(Pending {
             handshake,
             awaited: Awaited::Will(mut admitted),
             ..
-        }) = is_asked.then(|| connection.take_pending()).flatten()
+        }) = connection.take_pending_if(|awaited| matches!(awaited, Awaited::Will(_)))
         else {
             return;
         };

@@ -54,7 +54,7 @@ impl BanKeeper {
         let thread = std::thread::Builder::new().name("bans".to_owned());
         let thread = thread.spawn(move || {
             while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                files.look(clock());
+                files.look(clock(), SystemTime::UNIX_EPOCH + wall());
             }
         });
         let thread = thread.map_err(|source| BanFileError::Read { path, source })?;
@@ -116,12 +116,10 @@ struct Files {
 }
 
 impl Files {
-    fn look(&mut self, now: Time) {
+    /// `wall` is the time as files show it.
+    fn look(&mut self, now: Time, wall: SystemTime) {
         let stamp = self.file.stamp();
-        let is_half = |stamp: Stamp| {
-            stamp.may_be_half_written(self.stamp.as_ref(), SystemTime::UNIX_EPOCH + wall())
-        };
-        if stamp != self.stamp && !stamp.is_some_and(is_half) {
+        if stamp != self.stamp && !may_be_half_written(stamp, self.stamp, wall) {
             let loaded = self.file.load();
             // Else it was written meanwhile, and is read at the next look.
             if self.file.stamp() == stamp {
@@ -131,7 +129,7 @@ impl Files {
         }
         self.book.sweep(now);
         if let Some(shown) = &mut self.temporary {
-            shown.look(&self.book, now);
+            shown.look(&self.book, now, wall);
         }
     }
 
@@ -175,9 +173,12 @@ impl Shown {
         }
     }
 
-    fn look(&mut self, book: &BanBook, now: Time) {
+    fn look(&mut self, book: &BanBook, now: Time, wall: SystemTime) {
         let stamp = self.file.stamp();
         if stamp == self.stamp && self.bans == book.temporary(now) {
+            return;
+        }
+        if stamp != self.stamp && may_be_half_written(stamp, self.stamp, wall) {
             return;
         }
         let before = std::mem::take(&mut self.bans);
@@ -202,6 +203,10 @@ impl Shown {
         }
         self.stamp = self.file.stamp();
     }
+}
+
+fn may_be_half_written(stamp: Option<Stamp>, before: Option<Stamp>, wall: SystemTime) -> bool {
+    stamp.is_some_and(|stamp| stamp.may_be_half_written(before.as_ref(), wall))
 }
 
 fn line(ban: &TemporaryBan, book: &BanBook) -> Ban {
@@ -251,6 +256,35 @@ mod tests {
         }
     }
 
+    /// Nobody has written for a while.
+    fn later() -> SystemTime {
+        SystemTime::UNIX_EPOCH + wall() + Duration::from_secs(1)
+    }
+
+    #[test]
+    fn a_file_that_may_be_half_written_bans_and_lifts_nobody() {
+        let folder = Folder::new("half");
+        let mut files = folder.files();
+        fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
+        files.look(NOW, later());
+        let temporary = SubjectRef::ClientId("b");
+        assert!(files.book.ban_for_now(temporary, NOW.plus_secs(60), NOW));
+        files.look(NOW, later());
+        let shown = BanFile::temporary_in(&folder.0);
+        for path in [files.file.path(), shown.path()] {
+            fs::write(path, "").unwrap();
+        }
+        let written = SystemTime::UNIX_EPOCH + wall();
+        files.look(NOW, written);
+        for name in ["a", "b"] {
+            assert!(files.book.is_client_id_banned(name, NOW), "{name}");
+        }
+        files.look(NOW, later());
+        for name in ["a", "b"] {
+            assert!(!files.book.is_client_id_banned(name, NOW), "{name}");
+        }
+    }
+
     fn client(name: &str) -> Subject {
         Subject::ClientId(name.into())
     }
@@ -259,16 +293,16 @@ mod tests {
     fn a_change_of_the_file_is_in_force_at_the_next_look() {
         let folder = Folder::new("change");
         let mut files = folder.files();
-        files.look(NOW);
+        files.look(NOW, later());
         fs::write(files.file.path(), "{\"client_id\":\"a\"}\n").unwrap();
-        files.look(NOW);
+        files.look(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));
         // A slip lets nobody in.
         fs::write(files.file.path(), "{\"client_id\":\"a\"\n").unwrap();
-        files.look(NOW);
+        files.look(NOW, later());
         assert!(files.book.is_client_id_banned("a", NOW));
         fs::remove_file(files.file.path()).unwrap();
-        files.look(NOW);
+        files.look(NOW, later());
         assert!(!files.book.is_client_id_banned("a", NOW));
     }
 
@@ -277,7 +311,7 @@ mod tests {
         let folder = Folder::new("temporary");
         let mut files = folder.files();
         let shown = BanFile::temporary_in(&folder.0);
-        files.look(NOW);
+        files.look(NOW, later());
         assert_eq!(shown.stamp(), None, "nothing to show, nothing written");
         for name in ["a", "b"] {
             assert!(
@@ -286,7 +320,7 @@ mod tests {
                     .ban_for_now(SubjectRef::ClientId(name), NOW.plus_secs(60), NOW)
             );
         }
-        files.look(NOW);
+        files.look(NOW, later());
         let list = shown.load().unwrap();
         let subjects: Vec<_> = list
             .sorted()
@@ -297,10 +331,10 @@ mod tests {
         shown
             .edit(|list| (list.remove(&client("a")).is_some(), ()))
             .unwrap();
-        files.look(NOW);
+        files.look(NOW, later());
         assert!(!files.book.is_client_id_banned("a", NOW));
         assert!(files.book.is_client_id_banned("b", NOW));
-        files.look(NOW.plus_secs(60));
+        files.look(NOW.plus_secs(60), later());
         assert!(shown.load().unwrap().is_empty());
     }
 

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 use thrum_codec::packet::{
-    Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+    Packet, Publish, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
+    TopicFilters, Unsubscribe,
 };
-use thrum_codec::properties::SubscribeProperties;
-use thrum_codec::{PacketId, TopicFilter};
+use thrum_codec::properties::{PublishProperties, SubscribeProperties, UserProperties};
+use thrum_codec::{PacketId, QoS, TopicFilter};
 use thrum_routing::Strategy;
 
 use super::{Worker, bytes, connect, messages, publish, settle, two_workers_with};
@@ -16,9 +17,16 @@ use super::{Worker, bytes, connect, messages, publish, settle, two_workers_with}
 const MEMBERS: usize = 8;
 
 fn subscribe_shared() -> Vec<u8> {
+    subscribe_to("$share/g/t", QoS::AtMostOnce)
+}
+
+fn subscribe_to(filter: &str, qos: QoS) -> Vec<u8> {
     let requests = [SubscriptionRequest {
-        filter: TopicFilter::parse("$share/g/t").unwrap(),
-        options: SubscriptionOptions::default(),
+        filter: TopicFilter::parse(filter).unwrap(),
+        options: SubscriptionOptions {
+            qos,
+            ..SubscriptionOptions::default()
+        },
     }];
     bytes(&Packet::Subscribe(Subscribe {
         packet_id: PacketId::new(1).unwrap(),
@@ -73,4 +81,53 @@ fn publishers_are_spread_over_the_members_by_their_client_identifiers() {
     let reached = |publishers| members_reached(Strategy::HashClientId, publishers);
     let pairs = [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"]];
     assert!(pairs.into_iter().any(|pair| reached(pair) == 2));
+}
+
+// [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
+#[test]
+fn one_unsubscribe_gives_what_waits_for_several_groups_to_their_other_members() {
+    const GROUPS: [&str; 3] = ["$share/g/t", "$share/h/t", "$share/i/t"];
+    let mut workers = two_workers_with(|parts| parts.config.limits.client.inflight = 1);
+    let join = |workers: &mut [Worker; 2], client_id| {
+        let mut member = client(workers, 0, client_id);
+        for group in GROUPS {
+            member
+                .write_all(&subscribe_to(group, QoS::AtLeastOnce))
+                .unwrap();
+        }
+        settle(workers);
+        member
+    };
+    let mut leaves = join(&mut workers, "leaves");
+    let mut publisher = client(&mut workers, 0, "publisher");
+    let message = bytes(&Packet::Publish(Publish {
+        dup: false,
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        topic: "t",
+        packet_id: PacketId::new(1),
+        properties: PublishProperties::default(),
+        payload: b"x",
+    }));
+    publisher.write_all(&message).unwrap();
+    settle(&mut workers);
+    let waiting = |workers: &[Worker; 2], client_id| {
+        let slot = workers[0].local.find(client_id).unwrap();
+        let (queued, _, inflight) = workers[0].local.clients[slot].session.backlog();
+        (queued, inflight)
+    };
+    assert_eq!(waiting(&workers, "leaves"), (2, 1));
+    let _stays = join(&mut workers, "stays");
+    // Not in the order in which it has joined.
+    let filters =
+        [GROUPS[2], GROUPS[0], GROUPS[1]].map(|filter| TopicFilter::parse(filter).unwrap());
+    let packet = Packet::Unsubscribe(Unsubscribe {
+        packet_id: PacketId::new(2).unwrap(),
+        user: UserProperties::default(),
+        filters: TopicFilters::Listed(&filters),
+    });
+    leaves.write_all(&bytes(&packet)).unwrap();
+    settle(&mut workers);
+    assert_eq!(waiting(&workers, "leaves"), (0, 1));
+    assert_eq!(waiting(&workers, "stays"), (1, 1));
 }

@@ -3,9 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use thrum_access::Rules;
+use thrum_access::{Admission, Answer, Gatekeeper, Identity, Login, Reply, Rules};
 use thrum_codec::packet::{
     Connect, Packet, Subscribe, SubscriptionOptions, SubscriptionRequest, SubscriptionRequests,
 };
@@ -13,16 +14,20 @@ use thrum_codec::properties::{ConnectProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter};
 
 use super::{
-    VERSION, Worker, bytes, connect, connect_v5, messages, publish, settle, two_workers_with,
+    VERSION, Worker, bytes, connect, connect_v5, late_answers, messages, publish, settle,
+    two_workers_with,
 };
 use crate::access::Shared;
 use crate::config::Config;
 use crate::extension::{Access, Policy};
+use crate::ids::Slot;
 use crate::metrics::Counter;
 use crate::settings::Settings;
 
 /// Filters of one client.
 const FILTERS: usize = 40;
+/// Rules that deny one of them.
+const DENIED_ONE: &str = "deny all pubsub own/0\nallow all pubsub own/+";
 
 fn access(rules: &str) -> Access {
     Access {
@@ -164,10 +169,7 @@ fn a_session_with_many_filters_is_looked_at_in_portions_when_rules_change() {
         &mut workers[0],
         "allow all pubsub own/+\ndeny all pubsub own/0",
     );
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
+    reload(&mut workers[0], DENIED_ONE);
     let mut turns = 0;
     while workers[0].is_rechecking() {
         workers[0].takes_a_turn();
@@ -195,6 +197,17 @@ fn leave_with_many() -> [Worker; 2] {
     workers
 }
 
+/// The same, and rules that deny one of its filters: its client is back, and waits for the review.
+fn wait_for_the_review() -> ([Worker; 2], UnixStream, Slot) {
+    let mut workers = leave_with_many();
+    reload(&mut workers[0], DENIED_ONE);
+    let client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    let slot = workers[0].local.find("many").unwrap();
+    assert!(workers[0].returning_to(slot).is_some(), "it waits");
+    (workers, client, slot)
+}
+
 /// Turns until the client of the session is in again, in each of which another one is answered.
 fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
     let mut other = workers[0].accepted();
@@ -217,10 +230,7 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
 #[test]
 fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidden() {
     let mut workers = leave_with_many();
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
+    reload(&mut workers[0], DENIED_ONE);
     workers[0].takes_a_turn();
     assert!(workers[0].is_rechecking());
     let mut client = resume(&mut workers[0]);
@@ -236,10 +246,7 @@ fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidde
 fn a_client_that_comes_back_before_its_session_was_looked_at_waits_for_it() {
     let mut workers = leave_with_many();
     // Here the round has not begun with it, as there was no turn.
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
+    reload(&mut workers[0], DENIED_ONE);
     let mut client = resume(&mut workers[0]);
     client.write_all(&publish(b"behind")).unwrap();
     let turns = turns_until_it_is_in(&mut workers);
@@ -272,11 +279,7 @@ fn a_session_whose_client_went_again_is_looked_at_to_the_end() {
 
 #[test]
 fn the_last_of_those_who_come_back_gets_the_session() {
-    let mut workers = leave_with_many();
-    let denied = "deny all pubsub own/0\nallow all pubsub own/+";
-    reload(&mut workers[0], denied);
-    let mut first = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    let (mut workers, mut first, _) = wait_for_the_review();
     let mut last = resume(&mut workers[0]);
     turns_until_it_is_in(&mut workers);
     settle(&mut workers);
@@ -294,13 +297,7 @@ fn the_last_of_those_who_come_back_gets_the_session() {
 
 #[test]
 fn rules_that_change_while_a_client_waits_for_the_review_hold_for_it() {
-    let mut workers = leave_with_many();
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
-    let _client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
+    let (mut workers, _client, _) = wait_for_the_review();
     workers[0].takes_a_turn();
     reload(&mut workers[0], "deny all pubsub own/#");
     turns_until_it_is_in(&mut workers);
@@ -309,14 +306,7 @@ fn rules_that_change_while_a_client_waits_for_the_review_hold_for_it() {
 
 #[test]
 fn a_session_does_not_end_while_its_client_waits_for_the_review() {
-    let mut workers = leave_with_many();
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
-    let _client = resume(&mut workers[0]);
-    workers[0].takes_a_turn();
-    let slot = workers[0].local.find("many").unwrap();
+    let (mut workers, _client, slot) = wait_for_the_review();
     let id = workers[0].local.clients[slot].session.id();
     workers[0].local.now = workers[0].local.now.plus(Duration::from_hours(200));
     workers[0].local.clients[slot].armed = workers[0].local.now;
@@ -332,7 +322,7 @@ fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slo
     for extra in 0..3 {
         let mut workers = leave_with_many();
         let worker = &mut workers[0];
-        reload(worker, "deny all pubsub own/0\nallow all pubsub own/+");
+        reload(worker, DENIED_ONE);
         for _ in 0..2 + extra {
             worker.takes_a_turn();
         }
@@ -373,10 +363,7 @@ fn who_waits_for_a_review_does_not_wait_for_those_that_nobody_waits_for() {
     drop(client);
     settle(&mut workers);
     workers[0].budget.limits.portion_units = 100;
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
+    reload(&mut workers[0], DENIED_ONE);
     let _client = resume(&mut workers[0]);
     let turns = turns_until_it_is_in(&mut workers);
     assert!(turns < 60, "{turns} turns");
@@ -403,7 +390,7 @@ fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
     settle(&mut workers);
     workers[0].budget.limits.portion_units = 100;
     let shared = Shared {
-        access: access(&rules("deny all pubsub own/0\nallow all pubsub own/+")),
+        access: access(&rules(DENIED_ONE)),
         generation: 1,
     };
     workers[0].reload(&Settings::new(&config, &Arc::new(shared)));
@@ -416,10 +403,7 @@ fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
 #[test]
 fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
     let mut workers = leave_with_many();
-    reload(
-        &mut workers[0],
-        "deny all pubsub own/0\nallow all pubsub own/+",
-    );
+    reload(&mut workers[0], DENIED_ONE);
     let mut client = workers[0].accepted();
     client.write_all(&connect_v5("many", 60)).unwrap();
     workers[0].takes_a_turn();
@@ -448,6 +432,105 @@ fn rules_that_say_the_same_about_a_client_need_no_review() {
     }
     let work = workers[0].local.work - work;
     assert!(work < FILTERS as u64, "{work} units");
+}
+
+#[test]
+fn rules_that_say_the_same_are_applied_anew_where_filters_are_granted_otherwise() {
+    let mut workers = leave_with_many();
+    let mut access = access(&rules("allow all pubsub own/#"));
+    access.policy.filters_partial = !access.policy.filters_partial;
+    let generation = 1;
+    let shared = Arc::new(Shared { access, generation });
+    let work = workers[0].local.work;
+    workers[0].reload(&Settings::new(&Config::default(), &shared));
+    while workers[0].is_rechecking() {
+        workers[0].takes_a_turn();
+    }
+    let work = workers[0].local.work - work;
+    assert!(work > FILTERS as u64, "{work} units");
+}
+
+#[test]
+fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
+    let (mut workers, _client, slot) = wait_for_the_review();
+    let worker = &mut workers[0];
+    let id = worker.local.clients[slot].session.id();
+    let identity = (*worker.local.clients[slot].access.as_ref().unwrap().identity).clone();
+    let narrower = Rules::parse("deny all pubsub #", "test").unwrap();
+    let answer = Answer::Admit(Box::new(Admission {
+        identity,
+        rules: Some(Arc::new(narrower)),
+        ..Admission::default()
+    }));
+    worker.refreshed((slot, id), None, answer);
+    turns_until_it_is_in(&mut workers);
+    assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
+}
+
+#[test]
+fn what_was_said_of_the_will_before_holds_while_another_connection_waits() {
+    let mut workers = leave_with_many();
+    let slot = workers[0].local.find("many").unwrap();
+    let access = workers[0].local.clients[slot].access.as_mut().unwrap();
+    access.is_will_allowed = true;
+    access.refresh_secs = Some(7);
+    let will_of = |workers: &[Worker; 2]| {
+        let access = workers[0].local.clients[slot].access.as_ref().unwrap();
+        (access.is_will_allowed, access.refresh_secs)
+    };
+    reload(&mut workers[0], DENIED_ONE);
+    let _client = resume(&mut workers[0]);
+    workers[0].takes_a_turn();
+    assert!(workers[0].returning_to(slot).is_some(), "it waits");
+    assert_eq!(will_of(&workers), (true, Some(7)));
+    turns_until_it_is_in(&mut workers);
+    assert_eq!(will_of(&workers), (false, None), "its own");
+}
+
+/// Counts what it is asked again.
+#[derive(Debug, Default)]
+struct Asked(AtomicUsize);
+
+impl Gatekeeper for Asked {
+    fn login(&self, login: Login, reply: Reply<Answer>) {
+        reply(Answer::Admit(Box::new(Admission {
+            identity: login.identity,
+            ..Admission::default()
+        })));
+    }
+
+    fn refresh(&self, _: Arc<Identity>, reply: Reply<Answer>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        reply(Answer::Unchanged);
+    }
+}
+
+#[test]
+fn whether_a_user_may_stay_is_asked_before_a_long_review() {
+    let asked = Arc::new(Asked::default());
+    let by = |own: &str| Access {
+        gatekeeper: Some(Arc::clone(&asked) as Arc<dyn Gatekeeper>),
+        ..access(&rules(own))
+    };
+    let mut workers = two_workers_with(|parts| parts.access = by("allow all pubsub own/#"));
+    let mut client = workers[0].accepted();
+    client
+        .write_all(&late_answers::connect("many", None))
+        .unwrap();
+    client.write_all(&subscribe_to_many()).unwrap();
+    settle(&mut workers);
+    workers[0].budget.limits.portion_units = 100;
+    let shared = Arc::new(Shared {
+        access: by("allow all pubsub own/+"),
+        generation: 1,
+    });
+    workers[0].reload(&Settings::new(&Config::default(), &shared));
+    // The round is the first part in one of three turns.
+    for _ in 0..3 {
+        workers[0].takes_a_turn();
+    }
+    assert!(workers[0].is_rechecking());
+    assert_eq!(asked.0.load(Ordering::Relaxed), 1);
 }
 
 #[test]
