@@ -569,7 +569,7 @@ mod tests {
     #[test]
     fn an_idle_client_stays_small() {
         assert!(
-            size_of::<Client>() <= 256,
+            size_of::<Client>() <= 224,
             "a client takes {} bytes",
             size_of::<Client>()
         );

@@ -23,7 +23,7 @@ use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, Will
 use crate::packet_ids::PacketIds;
 use crate::{Limits, Message, MountPoint, Output, Time};
 
-/// Protocol state of one client; outlives connections. Small when idle: at most 216 bytes without queue.
+/// Protocol state of one client; outlives connections. Small when idle: at most 184 bytes without queue.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -49,12 +49,19 @@ impl Kept {
     }
 }
 
-/// The window of unacknowledged messages.
-#[derive(Debug)]
-pub(super) struct Inflight {
+/// The messages, and what is kept of them.
+#[derive(Debug, Default)]
+struct Lists {
     entries: VecDeque<Entry>,
     /// What is kept of `entries`, place for place, if there is anything.
     kept: Option<Box<Ring<Kept>>>,
+}
+
+/// The window of unacknowledged messages.
+#[derive(Debug)]
+pub(super) struct Inflight {
+    /// None before the first message, as for clients that are sent `QoS` 0 or nothing: it is one pointer.
+    lists: Option<Box<Lists>>,
     /// At most as many as there are packet identifiers, as all that is counted here.
     unanswered: u32,
     unsent: u32,
@@ -71,8 +78,7 @@ const UNLIMITED: i32 = i32::MAX;
 impl Default for Inflight {
     fn default() -> Self {
         Self {
-            entries: VecDeque::new(),
-            kept: None,
+            lists: None,
             unanswered: 0,
             unsent: 0,
             first_unsent: 0,
@@ -114,8 +120,7 @@ impl Inflight {
 
     /// Every identifier in use.
     pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> + Clone {
-        self.entries
-            .iter()
+        self.entries()
             .filter(|entry| entry.awaiting.is_some())
             .map(|entry| entry.packet_id)
     }
@@ -124,27 +129,23 @@ impl Inflight {
     pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
         let awaiting = Awaiting::first(held.qos);
         self.take_bytes(&held);
-        self.kept().push_back(Kept::Message(held));
-        self.push_entry(packet_id, awaiting);
+        self.push_entry(packet_id, awaiting, Kept::Message(held));
     }
 
     /// Adds a message that was sent and need not be sent again.
     pub(super) fn push_unkept(&mut self, packet_id: PacketId, qos: QoS) {
-        if let Some(list) = &mut self.kept {
-            list.push_back(Kept::Nothing);
-        }
-        self.push_entry(packet_id, Awaiting::first(qos));
+        self.push_entry(packet_id, Awaiting::first(qos), Kept::Nothing);
     }
 
     /// Adds a message that the client has: it awaits PUBCOMP.
     pub(super) fn push_released(&mut self, packet_id: PacketId, seq: Seq) {
-        self.kept().push_back(Kept::Released(seq));
-        self.push_entry(packet_id, Some(Awaiting::PubComp));
+        self.push_entry(packet_id, Some(Awaiting::PubComp), Kept::Released(seq));
     }
 
     /// The unanswered message with this identifier.
     pub(super) fn find(&self, packet_id: PacketId) -> Option<Place> {
-        let front = self.entries.front()?;
+        let entries = &self.lists.as_ref()?.entries;
+        let front = entries.front()?;
         if front.packet_id == packet_id {
             // The front is never an answered entry.
             return Some(0);
@@ -153,19 +154,17 @@ impl Inflight {
         // they have gone all the way round behind an entry that stays unanswered.
         let distance = |id: PacketId| id.as_u16().wrapping_sub(front.packet_id.as_u16());
         let wanted = distance(packet_id);
-        let guess = self
-            .entries
-            .partition_point(|entry| distance(entry.packet_id) < wanted);
+        let guess = entries.partition_point(|entry| distance(entry.packet_id) < wanted);
         let is_it = |entry: &Entry| entry.packet_id == packet_id && entry.awaiting.is_some();
-        match self.entries.get(guess) {
+        match entries.get(guess) {
             Some(entry) if is_it(entry) => Some(guess),
-            _ => self.entries.iter().position(is_it),
+            _ => entries.iter().position(is_it),
         }
     }
 
     /// What the message at that place waits for.
     pub(super) fn awaiting(&self, place: Place) -> Option<Awaiting> {
-        self.entries.get(place)?.awaiting
+        self.lists.as_ref()?.entries.get(place)?.awaiting
     }
 
     /// The client has the message: it is let go, and from now on only PUBREL is sent. Returns its place in the
@@ -179,7 +178,7 @@ impl Inflight {
         if seq != UNNOTED {
             self.keep(place, Kept::Released(seq));
         }
-        if let Some(entry) = self.entries.get_mut(place) {
+        if let Some(entry) = self.entry_mut(place) {
             // [MQTT-4.3.3-6] [MQTT3-4.3.3-1]
             entry.awaiting = Some(Awaiting::PubComp);
         }
@@ -188,39 +187,45 @@ impl Inflight {
 
     /// The exchange at that place is over; the caller trims afterwards. Returns its place in the journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
-        let Some(entry) = self.entries.get_mut(place) else {
+        let Some(entry) = self.entry_mut(place) else {
             return UNNOTED;
         };
-        self.unanswered -= u32::from(entry.awaiting.take().is_some());
+        let was_unanswered = entry.awaiting.take().is_some();
         let has_waited = core::mem::take(&mut entry.unsent);
+        self.unanswered -= u32::from(was_unanswered);
         self.unsent -= u32::from(has_waited);
         self.let_go(place, has_waited)
     }
 
     /// Drops answered entries from the front, and from between if they are many.
     pub(super) fn trim(&mut self) {
-        while let Some(front) = self.entries.front()
+        let unanswered = self.len();
+        let Some(lists) = &mut self.lists else { return };
+        while let Some(front) = lists.entries.front()
             && front.awaiting.is_none()
         {
-            self.entries.pop_front();
-            if let Some(kept) = &mut self.kept {
+            lists.entries.pop_front();
+            if let Some(kept) = &mut lists.kept {
                 kept.pop_front();
             }
             self.first_unsent = self.first_unsent.saturating_sub(1);
         }
-        if self.entries.len() > 2 * self.len() + FINISHED_SLACK {
-            self.sweep();
-        }
-        if self.entries.is_empty() {
+        if lists.entries.len() > 2 * unanswered + FINISHED_SLACK {
+            lists.sweep();
             self.first_unsent = 0;
-            self.give_back();
+        }
+        if lists.entries.is_empty() {
+            self.first_unsent = 0;
+            // A burst is given back.
+            self.lists
+                .take_if(|lists| lists.entries.capacity() > IDLE_CAPACITY_MAX);
         }
     }
 
     /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so many bytes of payload on
     /// their way at once. 2^31 - 1 and more are no limit.
     pub(super) fn begin_connection(&mut self, window_bytes_max: u32) {
-        for place in 0..self.entries.len() {
+        for place in 0..self.places() {
             // Without the message there is nothing to send again: it belonged to a session that was to end.
             if is_publish(self.awaiting(place)) && self.held(place).is_none() {
                 self.finish(place);
@@ -230,7 +235,8 @@ impl Inflight {
         self.unsent = 0;
         self.first_unsent = 0;
         self.window_bytes_left = i32::try_from(window_bytes_max).unwrap_or(UNLIMITED);
-        for entry in &mut self.entries {
+        let lists = self.lists.as_mut();
+        for entry in lists.into_iter().flat_map(|lists| &mut lists.entries) {
             entry.unsent = is_publish(entry.awaiting);
             self.unsent += u32::from(entry.unsent);
         }
@@ -238,8 +244,7 @@ impl Inflight {
 
     /// Places of the messages that await PUBCOMP, in the order of their PUBLISH packets.
     pub(super) fn released(&self) -> impl Iterator<Item = PacketId> {
-        self.entries
-            .iter()
+        self.entries()
             .filter(|entry| entry.awaiting == Some(Awaiting::PubComp))
             .map(|entry| entry.packet_id)
     }
@@ -249,10 +254,11 @@ impl Inflight {
         if self.unsent == 0 {
             return None;
         }
-        let place = (self.first_unsent as usize..self.entries.len())
-            .find(|&place| self.entries.get(place).is_some_and(|entry| entry.unsent))?;
+        let entries = &self.lists.as_ref()?.entries;
+        let place = (self.first_unsent as usize..entries.len())
+            .find(|&place| entries.get(place).is_some_and(|entry| entry.unsent))?;
+        let packet_id = entries.get(place)?.packet_id;
         self.first_unsent = u32::try_from(place).unwrap_or(u32::MAX);
-        let packet_id = self.entries.get(place)?.packet_id;
         Some((place, packet_id, self.take_held(place)?))
     }
 
@@ -265,7 +271,7 @@ impl Inflight {
 
     /// Ends the `QoS` 1 messages of shared groups and hands them out: the session is over.
     pub(super) fn take_shared(&mut self, taken: &mut Vec<Taken>) {
-        for place in 0..self.entries.len() {
+        for place in 0..self.places() {
             // [MQTT-4.8.2-5]
             if self.awaiting(place) != Some(Awaiting::PubAck) {
                 continue;
@@ -280,28 +286,49 @@ impl Inflight {
 
     /// Every unanswered message.
     pub(super) fn iter(&self) -> impl Iterator<Item = (PacketId, Awaiting, Option<&Kept>)> {
-        self.entries
-            .iter()
-            .enumerate()
-            .filter_map(|(place, entry)| {
-                let kept = self.kept.as_ref().and_then(|kept| kept.get(place));
-                Some((entry.packet_id, entry.awaiting?, kept))
-            })
+        let places = self.entries().enumerate();
+        places.filter_map(|(place, entry)| {
+            let kept = self.kept().and_then(|kept| kept.get(place));
+            Some((entry.packet_id, entry.awaiting?, kept))
+        })
     }
 
-    fn push_entry(&mut self, packet_id: PacketId, awaiting: Option<Awaiting>) {
-        self.entries.push_back(Entry {
+    fn entries(&self) -> impl Iterator<Item = &Entry> + Clone {
+        self.lists.iter().flat_map(|lists| &lists.entries)
+    }
+
+    /// So many entries there are.
+    fn places(&self) -> Place {
+        self.lists.as_ref().map_or(0, |lists| lists.entries.len())
+    }
+
+    fn entry_mut(&mut self, place: Place) -> Option<&mut Entry> {
+        self.lists.as_mut()?.entries.get_mut(place)
+    }
+
+    fn kept(&self) -> Option<&Ring<Kept>> {
+        self.lists.as_ref()?.kept.as_deref()
+    }
+
+    fn kept_mut(&mut self) -> Option<&mut Ring<Kept>> {
+        self.lists.as_mut()?.kept.as_deref_mut()
+    }
+
+    fn push_entry(&mut self, packet_id: PacketId, awaiting: Option<Awaiting>, kept: Kept) {
+        self.unanswered += u32::from(awaiting.is_some());
+        let lists = self.lists.get_or_insert_default();
+        lists.keep_last(kept);
+        lists.entries.push_back(Entry {
             packet_id,
             awaiting,
             unsent: false,
         });
-        self.unanswered += u32::from(awaiting.is_some());
     }
 
     /// The client has the message at that place, or does not get it. Its bytes are no longer on their way, unless it has
     /// waited to be sent again.
     fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
-        if self.kept.is_none() {
+        if self.kept().is_none() {
             return UNNOTED;
         }
         let kept = self.take_kept(place);
@@ -324,7 +351,7 @@ impl Inflight {
 
     /// Whether the message at that place waited to be sent again until now.
     fn mark_sent(&mut self, place: Place) -> bool {
-        let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.unsent) else {
+        let Some(entry) = self.entry_mut(place).filter(|entry| entry.unsent) else {
             return false;
         };
         entry.unsent = false;
@@ -333,7 +360,7 @@ impl Inflight {
     }
 
     fn held(&self, place: Place) -> Option<&Held> {
-        match self.kept.as_ref()?.get(place)? {
+        match self.kept()?.get(place)? {
             Kept::Message(held) => Some(held),
             Kept::Nothing | Kept::Released(_) => None,
         }
@@ -347,25 +374,30 @@ impl Inflight {
     }
 
     fn take_kept(&mut self, place: Place) -> Kept {
-        let slot = self.kept.as_mut().and_then(|kept| kept.get_mut(place));
+        let slot = self.kept_mut().and_then(|kept| kept.get_mut(place));
         slot.map_or(Kept::Nothing, |slot| {
             core::mem::replace(slot, Kept::Nothing)
         })
     }
 
     fn keep(&mut self, place: Place, what: Kept) {
-        if let Some(slot) = self.kept.as_mut().and_then(|kept| kept.get_mut(place)) {
+        if let Some(slot) = self.kept_mut().and_then(|kept| kept.get_mut(place)) {
             *slot = what;
         }
     }
+}
 
-    /// The list of what is kept, as long as `entries`.
-    fn kept(&mut self) -> &mut Ring<Kept> {
-        let len = self.entries.len();
-        self.kept.get_or_insert_with(|| {
-            let nothing = core::iter::repeat_with(|| Kept::Nothing);
-            Box::new(nothing.take(len).collect())
-        })
+impl Lists {
+    /// What is kept of the entry that follows.
+    fn keep_last(&mut self, what: Kept) {
+        match &mut self.kept {
+            Some(kept) => kept.push_back(what),
+            None if matches!(what, Kept::Nothing) => {}
+            None => {
+                let before = core::iter::repeat_with(|| Kept::Nothing).take(self.entries.len());
+                self.kept = Some(Box::new(before.chain([what]).collect()));
+            }
+        }
     }
 
     /// Takes answered entries out of the middle.
@@ -375,14 +407,6 @@ impl Inflight {
             kept.retain(|_| entries.next().is_some_and(|entry| entry.awaiting.is_some()));
         }
         self.entries.retain(|entry| entry.awaiting.is_some());
-        self.first_unsent = 0;
-    }
-
-    fn give_back(&mut self) {
-        if self.entries.capacity() > IDLE_CAPACITY_MAX {
-            self.entries = VecDeque::new();
-            self.kept = None;
-        }
     }
 }
 

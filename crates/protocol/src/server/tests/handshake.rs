@@ -385,7 +385,7 @@ fn other_limits_hold_from_the_next_connection_on() {
 #[test]
 fn an_idle_session_is_small() {
     assert!(
-        size_of::<Session>() <= 216,
+        size_of::<Session>() <= 184,
         "{} bytes",
         size_of::<Session>()
     );
