@@ -1,4 +1,5 @@
-//! Any bytes as a stream of packets: refused or read, and what is read can be written and read again.
+//! Any bytes as a stream of packets: refused or read, and what is read can be written and read
+//! again.
 //!
 //! The first byte of an input chooses the version, the others are the stream.
 

@@ -1,4 +1,5 @@
-//! Any bytes as the begin of a connection behind a proxy: read alike however they come, within the limit.
+//! Any bytes as the begin of a connection behind a proxy: read alike however they come, within the
+//! limit.
 
 use thrum_transport::proxy_protocol::{Header, ProxyError, V2_BYTES_MAX, parse};
 

@@ -1,8 +1,9 @@
-//! Any text as rules, in either syntax: what is accepted is printed and read again as the same rules; decisions are
-//! those of the rules they name, and messages agree with what a subscription was granted.
+//! Any text as rules, in either syntax: what is accepted is printed and read again as the same
+//! rules; decisions are those of the rules they name, and messages agree with what a subscription
+//! was granted.
 //!
-//! An input is a byte that chooses the syntax, then the rules, a client identifier, a filter and a topic, divided by
-//! the byte FF, which is in no UTF-8 text.
+//! An input is a byte that chooses the syntax, then the rules, a client identifier, a filter and a
+//! topic, divided by the byte FF, which is in no UTF-8 text.
 
 use thrum_access::{Coverage, Identity, Resolved, Rule, Rules};
 use thrum_codec::topic::{is_valid_name, matches};
@@ -87,7 +88,8 @@ fn check_decisions(rules: &Rules, client_id: String, filter: &str, topic: &str) 
     ))
 }
 
-/// The rule that is named is the one that decides, and a client identifier opens nothing that is not its own.
+/// The rule that is named is the one that decides, and a client identifier opens nothing that is
+/// not its own.
 fn check_publish(rules: &Rules, resolved: &Resolved, client_id: &str, topic: &str) {
     let decision = resolved.publish(topic, QOS, false);
     let named = decision

@@ -1,9 +1,11 @@
-//! Bytes of a TLS client that somebody between has changed: the server reads what the client wrote, or nothing.
+//! Bytes of a TLS client that somebody between has changed: the server reads what the client wrote,
+//! or nothing.
 //!
-//! An input whose first byte is even is the client's stream itself. Otherwise a client shakes hands and sends messages,
-//! and the input says what becomes of its bytes on the way: a step is what to do, where, and with which byte. The second
-//! bit of the first byte puts a WebSocket into the TLS.
-//! Keys and random numbers of the handshake are new in every process; nothing that is asserted depends on them.
+//! An input whose first byte is even is the client's stream itself. Otherwise a client shakes hands
+//! and sends messages, and the input says what becomes of its bytes on the way: a step is what to
+//! do, where, and with which byte. The second bit of the first byte puts a WebSocket into the TLS.
+//! Keys and random numbers of the handshake are new in every process; nothing that is asserted
+//! depends on them.
 
 use std::sync::LazyLock;
 

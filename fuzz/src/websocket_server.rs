@@ -1,7 +1,7 @@
 //! Any bytes of a WebSocket client: the server says the same however they are cut.
 //!
-//! The first byte of an input chooses the size of the pieces and whether the opening handshake is done already, the
-//! others are the stream.
+//! The first byte of an input chooses the size of the pieces and whether the opening handshake is
+//! done already, the others are the stream.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,5 @@
-//! Speed of the checks of one client, which a publisher pays for each message, and of resolving its rules; the memory
-//! that is held for it.
+//! Speed of the checks of one client, which a publisher pays for each message, and of resolving its
+//! rules; the memory that is held for it.
 
 use std::hint::black_box;
 use std::time::Duration;

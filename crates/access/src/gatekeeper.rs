@@ -12,8 +12,9 @@ use crate::{Answer, Exchange, Identity, Login};
 /// Takes the answer, once, from whatever thread.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
-/// Authentication and the authorization that others decide. No call blocks: answers come through the reply, within the
-/// time limits of the backends, and always: a reply that is dropped counts as a denial.
+/// Authentication and the authorization that others decide. No call blocks: answers come through
+/// the reply, within the time limits of the backends, and always: a reply that is dropped counts as
+/// a denial.
 pub trait Gatekeeper: Send + Sync + Debug {
     /// A client wants to come in, or to prove itself again (re-authentication).
     fn login(&self, login: Login, reply: Reply<Answer>);
@@ -24,14 +25,15 @@ pub trait Gatekeeper: Send + Sync + Debug {
     }
 
     /// The client's own rules may have changed: the admission anew, without its password. An end
-    /// (`expires_at`) and a time of refresh (`refresh_secs`) that the new one lacks stay as they were. Who cannot tell now
-    /// says that the server is unavailable or busy, and the client keeps what it has.
+    /// (`expires_at`) and a time of refresh (`refresh_secs`) that the new one lacks stay as they
+    /// were. Who cannot tell now says that the server is unavailable or busy, and the client keeps
+    /// what it has.
     fn refresh(&self, _identity: Arc<Identity>, reply: Reply<Answer>) {
         reply(Answer::Unchanged);
     }
 
-    /// Whether some decisions about topics are made by others, so that [`Gatekeeper::authorize`] has to be asked when no
-    /// rule decides.
+    /// Whether some decisions about topics are made by others, so that [`Gatekeeper::authorize`]
+    /// has to be asked when no rule decides.
     fn has_authorizers(&self) -> bool {
         false
     }
@@ -41,8 +43,8 @@ pub trait Gatekeeper: Send + Sync + Debug {
         reply(None);
     }
 
-    /// Tells what it has counted since its start, each figure by a topic such as `authentication/denied`. To be called
-    /// now and then; who counts nothing tells nothing.
+    /// Tells what it has counted since its start, each figure by a topic such as
+    /// `authentication/denied`. To be called now and then; who counts nothing tells nothing.
     fn figures(&self, _tell: &mut dyn FnMut(&str, u64)) {}
 }
 

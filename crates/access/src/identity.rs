@@ -10,13 +10,15 @@ use core::net::IpAddr;
 pub struct Identity {
     /// Client identifier, the assigned one if the client sent none.
     pub client_id: Box<str>,
-    /// User name that was verified, or that the client certificate gave; none for an anonymous client.
+    /// User name that was verified, or that the client certificate gave; none for an anonymous
+    /// client.
     pub username: Option<Box<str>>,
     /// Roles of the user, its own and those of its groups.
     pub roles: Vec<Box<str>>,
     /// Groups of the user.
     pub groups: Vec<Box<str>>,
-    /// Address it came from, the one a trusted proxy named if there is one; none over a Unix socket.
+    /// Address it came from, the one a trusted proxy named if there is one; none over a Unix
+    /// socket.
     pub address: Option<IpAddr>,
     /// Name of the listener it came through.
     pub listener: Arc<str>,
@@ -26,7 +28,8 @@ pub struct Identity {
     pub claims: Vec<(Box<str>, Box<str>)>,
     /// May do everything.
     pub is_superuser: bool,
-    /// Name of the backend that let it in; none for an anonymous client, and for one that its certificate alone let in.
+    /// Name of the backend that let it in; none for an anonymous client, and for one that its
+    /// certificate alone let in.
     pub backend: Option<Arc<str>>,
 }
 

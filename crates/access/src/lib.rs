@@ -1,10 +1,12 @@
-//! Who a client is and what it may do: the words that the broker and the authentication backends share.
+//! Who a client is and what it may do: the words that the broker and the authentication backends
+//! share.
 //!
 //! ```text
 //!   CONNECT --Login--> Gatekeeper --Answer--> Admission (identity, own rules, end) | Denial | Challenge
 //! ```
 //!
-//! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that somebody else read.
+//! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that
+//! somebody else read.
 #![no_std]
 #![forbid(unsafe_code)]
 

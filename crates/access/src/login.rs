@@ -14,13 +14,15 @@ use crate::{Identity, Secret};
 /// What a CONNECT shows of a client.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What is known before anything is verified: client identifier, address, listener, certificate. `username` is what the
-    /// client claims, or what the listener takes from its certificate; roles, groups and claims are empty.
+    /// What is known before anything is verified: client identifier, address, listener,
+    /// certificate. `username` is what the client claims, or what the listener takes from its
+    /// certificate; roles, groups and claims are empty.
     pub identity: Identity,
     /// The user name is the certificate's: nobody needs to ask for a password.
     pub is_username_verified: bool,
-    /// The user has logged in from that address before, with a password, a token or a key that was right. To be treated
-    /// better than strangers while there is too much to do, and not for anything else.
+    /// The user has logged in from that address before, with a password, a token or a key that was
+    /// right. To be treated better than strangers while there is too much to do, and not for
+    /// anything else.
     pub is_known_there: bool,
     /// Password or token.
     pub password: Option<Secret>,
@@ -46,8 +48,8 @@ pub enum Answer {
     Admit(Box<Admission>),
     /// Stay out.
     Deny(Denial),
-    /// Another step of enhanced authentication: AUTH 0x18 with this data; the client's answer goes to
-    /// [`Gatekeeper::step`](crate::Gatekeeper::step) with the exchange.
+    /// Another step of enhanced authentication: AUTH 0x18 with this data; the client's answer goes
+    /// to [`Gatekeeper::step`](crate::Gatekeeper::step) with the exchange.
     Challenge {
         /// Authentication data for the client.
         data: Vec<u8>,
@@ -76,7 +78,8 @@ pub struct Admission {
     pub rules: Option<Arc<crate::Rules>>,
     /// When it has to go, in seconds of the Unix epoch: the end of its token.
     pub expires_at: Option<u64>,
-    /// When the rules of its own should be asked for again, in seconds from now; none if they do not change.
+    /// When the rules of its own should be asked for again, in seconds from now; none if they do
+    /// not change.
     pub refresh_secs: Option<u32>,
     /// Authentication data for CONNACK, or for the AUTH that ends a re-authentication.
     pub data: Option<Vec<u8>>,
@@ -85,8 +88,8 @@ pub struct Admission {
 /// A client that may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// Reason code of CONNACK 5.0: bad user name or password, not authorized, server unavailable, banned, bad
-    /// authentication method.
+    /// Reason code of CONNACK 5.0: bad user name or password, not authorized, server unavailable,
+    /// banned, bad authentication method.
     pub reason: ReasonCode,
     /// For the client: says nothing about who exists.
     pub what: &'static str,

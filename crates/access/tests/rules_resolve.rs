@@ -1,4 +1,5 @@
-//! Which rules hold for whom: whom they are about, the values that are filled in, the order, and the limits.
+//! Which rules hold for whom: whom they are about, the values that are filled in, the order, and
+//! the limits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Rules as text: what is read, what is refused and with which words, and that what is printed is read again.
+//! Rules as text: what is read, what is refused and with which words, and that what is printed is
+//! read again.
 
 use proptest::prelude::*;
 use thrum_access::{Actions, Network, QosSet, Rule, Rules, Who};

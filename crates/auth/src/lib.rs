@@ -1,11 +1,13 @@
-//! Who may come in, and what they may do: the chain of authentication backends, the user store, passwords, tokens and SCRAM.
+//! Who may come in, and what they may do: the chain of authentication backends, the user store,
+//! passwords, tokens and SCRAM.
 //!
 //! ```text
 //!   broker --Login--> AuthService --chain--> users | password file | JWT | HTTP | SQL | Redis | LDAP
 //!          <-Answer--              Verdict: allow, deny, ignore (the next one is asked)
 //! ```
 //!
-//! Invariant: whoever asks gets one answer, within a time limit; an error of a backend is a denial, never an admission.
+//! Invariant: whoever asks gets one answer, within a time limit; an error of a backend is a denial,
+//! never an admission.
 #![forbid(unsafe_code)]
 
 mod backend;

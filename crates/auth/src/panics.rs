@@ -1,4 +1,5 @@
-//! Panics: those of the libraries that read what other systems say cost one answer, all others end the program.
+//! Panics: those of the libraries that read what other systems say cost one answer, all others end
+//! the program.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
@@ -26,10 +27,12 @@ impl From<Panicked> for String {
     }
 }
 
-/// Whether a panic of this thread, now, is caught by the service: it then costs one answer, which is a denial. For the
-/// panic hook of a program that is to end by any other panic; one that is caught is written to the log instead.
+/// Whether a panic of this thread, now, is caught by the service: it then costs one answer, which
+/// is a denial. For the panic hook of a program that is to end by any other panic; one that is
+/// caught is written to the log instead.
 ///
-/// The threads of the service run the libraries that speak to other systems, and these trust what they read.
+/// The threads of the service run the libraries that speak to other systems, and these trust what
+/// they read.
 pub fn is_panic_caught(panic: &PanicHookInfo<'_>) -> bool {
     static WARNINGS: Rarely = Rarely::new();
     let is_caught = IS_CAUGHT.get();
@@ -51,7 +54,8 @@ pub(crate) fn catch_on_this_thread() {
     IS_CAUGHT.set(true);
 }
 
-/// Runs what is our own on whatever thread: a panic in it ends the program, because nobody knows what it left behind.
+/// Runs what is our own on whatever thread: a panic in it ends the program, because nobody knows
+/// what it left behind.
 pub(crate) fn own<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {

@@ -70,8 +70,8 @@ impl PolicySource {
         })
     }
 
-    /// Reads again what has changed; true if there is something new. `bad` hears of each file with a wrong rule, whose old
-    /// rules stay.
+    /// Reads again what has changed; true if there is something new. `bad` hears of each file with
+    /// a wrong rule, whose old rules stay.
     pub(crate) fn reread(&self, mut bad: impl FnMut(String)) -> bool {
         let mut has_changed = false;
         for file in &self.files {

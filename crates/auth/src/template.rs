@@ -1,4 +1,5 @@
-//! Texts with placeholders for what is known of a client: parsed once, filled in as values, never as text.
+//! Texts with placeholders for what is known of a client: parsed once, filled in as values, never
+//! as text.
 
 use std::borrow::Cow;
 
@@ -87,7 +88,8 @@ pub(crate) enum Part {
 }
 
 impl Template {
-    /// Reads `${name}`, and where `%` is free, `%c` (client identifier), `%u` (user name) and `%%` (a percent sign).
+    /// Reads `${name}`, and where `%` is free, `%c` (client identifier), `%u` (user name) and `%%`
+    /// (a percent sign).
     pub(crate) fn parse(text: &str, place: Place) -> Result<Self, TemplateError> {
         let mut template = Self::default();
         let mut rest = text;
@@ -135,7 +137,8 @@ impl Template {
         Ok(Some(filled))
     }
 
-    /// A placeholder or an escape at the start of the text, or its first character; gives what follows.
+    /// A placeholder or an escape at the start of the text, or its first character; gives what
+    /// follows.
     fn push_mark<'a>(&mut self, text: &'a str, place: Place) -> Result<&'a str, TemplateError> {
         if let Some(tail) = text.strip_prefix("${") {
             let (name, tail) = tail.split_once('}').ok_or(TemplateError::Open)?;

@@ -19,7 +19,8 @@ pub(crate) struct Watched<T> {
     parse: Parse<T>,
     /// Guards the exchange of one pointer.
     current: RwLock<Arc<T>>,
-    /// What the file looked like when it was read last. Held while it is read, so that no two do it at once.
+    /// What the file looked like when it was read last. Held while it is read, so that no two do it
+    /// at once.
     stamp: Mutex<Option<Stamp>>,
     /// There was a file once.
     was_there: AtomicBool,
@@ -58,8 +59,8 @@ impl<T> Watched<T> {
         self.was_there.load(Ordering::Relaxed)
     }
 
-    /// Looks at the file and reads it if it has changed: true if there is something new. One that may be half written is
-    /// left for the next look. Blocks.
+    /// Looks at the file and reads it if it has changed: true if there is something new. One that
+    /// may be half written is left for the next look. Blocks.
     ///
     /// # Errors
     /// The file is gone or bad; what was read before stays, and the same file is not read again.

@@ -1,4 +1,5 @@
-//! Seconds of all threads put together: the series, the sums of the hold, the errors, the log of histograms.
+//! Seconds of all threads put together: the series, the sums of the hold, the errors, the log of
+//! histograms.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +17,8 @@ use crate::record::{Latencies, Slice, add};
 use crate::swarm::{Timeline, page};
 use crate::units::{SECOND_NS, fraction};
 
-/// A second is complete so long after its end: threads hand theirs over within a tenth of it, agents a little later.
+/// A second is complete so long after its end: threads hand theirs over within a tenth of it,
+/// agents a little later.
 const CLOSE_DELAY_NS: u64 = SECOND_NS / 2;
 
 /// Reasons of errors kept over the whole run.

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// More than any account of one process or thread has; of a list that is longer only the beginning counts.
+/// More than any account of one process or thread has; of a list that is longer only the beginning
+/// counts.
 pub(crate) const BYTES_MAX: u64 = 64 * 1024;
 
 /// Most of these texts fit in one page, which is then read in one call.

@@ -1,4 +1,5 @@
-//! Which messages arrived, once and in order: per pair of publisher and subscriber, or per shared group.
+//! Which messages arrived, once and in order: per pair of publisher and subscriber, or per shared
+//! group.
 
 use std::ops::Range;
 
@@ -63,7 +64,8 @@ impl PairLedger {
         in_gaps + u64::from(self.forgotten) + u64::from(sent.saturating_sub(self.next))
     }
 
-    /// The messages that did not arrive, of `sent` messages; those beyond the remembered gaps are left out.
+    /// The messages that did not arrive, of `sent` messages; those beyond the remembered gaps are
+    /// left out.
     pub fn missing(&self, sent: u32) -> impl Iterator<Item = Range<u32>> {
         let tail = self.next..sent.max(self.next);
         self.gaps.iter().cloned().chain(Some(tail))
@@ -107,8 +109,8 @@ impl PairLedger {
     }
 }
 
-/// Messages of one publisher that a single jump may be ahead of the highest one seen: more cannot have been
-/// sent meanwhile, and the ledger's memory stays in proportion to what was received.
+/// Messages of one publisher that a single jump may be ahead of the highest one seen: more cannot
+/// have been sent meanwhile, and the ledger's memory stays in proportion to what was received.
 const JUMP_MAX: u32 = 1 << 22;
 
 /// Deliveries to a shared group, each message once to any member; one bit per message.

@@ -103,7 +103,8 @@ fn memory_bytes(text: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Whether a hypervisor shows itself; none if the processor does not list its features in a known way.
+/// Whether a hypervisor shows itself; none if the processor does not list its features in a known
+/// way.
 fn virtualization(cpu: &str) -> Option<String> {
     let flags = value_of(cpu, "flags")?;
     let is_guest = flags.split(' ').any(|flag| flag == "hypervisor");

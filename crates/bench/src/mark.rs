@@ -2,8 +2,8 @@
 //!
 //! The intended send time is not carried: it follows from publisher and sequence (open loop).
 //!
-//! A mark is sixteen bytes, or the same bytes as 32 lower-case hexadecimal digits: at the start of a
-//! text (`thrum:<digits> `) or as the first member of a JSON object (`{"thrum":"<digits>"`).
+//! A mark is sixteen bytes, or the same bytes as 32 lower-case hexadecimal digits: at the start of
+//! a text (`thrum:<digits> `) or as the first member of a JSON object (`{"thrum":"<digits>"`).
 
 /// Bytes of a mark.
 pub const MARK_BYTES: usize = 16;
@@ -11,8 +11,8 @@ pub const MARK_BYTES: usize = 16;
 /// Digits of a mark in a text.
 pub const MARK_DIGITS: usize = 2 * MARK_BYTES;
 
-/// Numbers of publishers are below this, so the first byte of a binary mark is below `@` and the mark
-/// cannot be taken for one in a text.
+/// Numbers of publishers are below this, so the first byte of a binary mark is below `@` and the
+/// mark cannot be taken for one in a text.
 pub const PUBLISHERS_MAX: u32 = 1 << 30;
 
 /// What comes before the digits of a mark in a JSON object.

@@ -13,7 +13,8 @@ pub trait Observer {
         _ = status;
     }
 
-    /// Something worth a line before the first connection: what is to be known of the machine, who is waited for.
+    /// Something worth a line before the first connection: what is to be known of the machine, who
+    /// is waited for.
     fn note(&mut self, text: &str) {
         _ = text;
     }

@@ -105,15 +105,16 @@ impl Default for Latencies {
     }
 }
 
-/// Counts of one thread over the whole run; messages of the whole load, warm-up included, unless said otherwise.
+/// Counts of one thread over the whole run; messages of the whole load, warm-up included, unless
+/// said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// PUBLISH packets sent.
     pub sent: u64,
     /// Of these, sent within the hold.
     pub sent_in_hold: u64,
-    /// Messages that could not be sent when due, because the broker had not acknowledged enough earlier
-    /// ones, did not take more bytes, or the connection was down.
+    /// Messages that could not be sent when due, because the broker had not acknowledged enough
+    /// earlier ones, did not take more bytes, or the connection was down.
     pub held_back: u64,
     /// Messages due before the end of the hold that were still held back then.
     pub held_back_at_end: u64,
@@ -220,8 +221,8 @@ impl SliceCounts {
 
 /// What was measured in about a second, by one thread or by all.
 ///
-/// Latencies of messages count in the slice they arrive in, but only those due in the hold, or due and
-/// arrived before it: so the slices from the start of the hold on add up to the hold.
+/// Latencies of messages count in the slice they arrive in, but only those due in the hold, or due
+/// and arrived before it: so the slices from the start of the hold on add up to the hold.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     /// When it began, on the coordinator's clock.
@@ -285,7 +286,8 @@ pub(crate) fn add(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
     debug_assert!(added.is_ok(), "histograms of one kind");
 }
 
-/// Enters a latency; growing the histogram is the only thing that can fail, and then the value is clipped.
+/// Enters a latency; growing the histogram is the only thing that can fail, and then the value is
+/// clipped.
 pub(crate) fn enter(histogram: &mut Histogram<u64>, ns: u64) {
     if histogram.record(ns.max(1)).is_err() {
         histogram.saturating_record(ns.max(1));

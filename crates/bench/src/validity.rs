@@ -4,12 +4,13 @@ use std::fmt;
 
 use crate::units::{SECOND_NS, count, latency, percent, ratio};
 
-/// Lag at p99 beyond which latencies are no longer the broker's: on a machine shared with the broker
-/// the scheduler alone costs 2 to 7 ms at p99, so 10 ms means that the generator itself is late.
+/// Lag at p99 beyond which latencies are no longer the broker's: on a machine shared with the
+/// broker the scheduler alone costs 2 to 7 ms at p99, so 10 ms means that the generator itself is
+/// late.
 pub const LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 
-/// Time that messages may wait in the generator's sockets at p99, unless it is less than half of their latency:
-/// beyond it the latencies show the generator.
+/// Time that messages may wait in the generator's sockets at p99, unless it is less than half of
+/// their latency: beyond it the latencies show the generator.
 pub const RECEIVE_LAG_P99_NS_MAX: u64 = 10 * SECOND_NS / 1_000;
 
 /// Share of the hold that a thread may be on a core: beyond it there is no room for a burst, and

@@ -17,12 +17,13 @@ pub struct Delivery {
     pub expected: u64,
     /// Of these, those that were promised and did not happen before the end of the drain.
     pub lost: u64,
-    /// Of these, those that did not happen and were not promised: never acknowledged because the session was gone,
-    /// or to a subscriber that was away without a session.
+    /// Of these, those that did not happen and were not promised: never acknowledged because the
+    /// session was gone, or to a subscriber that was away without a session.
     pub excused: u64,
     /// Messages that arrived again.
     pub duplicated: u64,
-    /// Messages that arrived after a later one of their publisher; not judged across a shared group.
+    /// Messages that arrived after a later one of their publisher; not judged across a shared
+    /// group.
     pub reordered: u64,
     /// Messages that arrived later after they were due than the drain lasts.
     pub late: u64,
@@ -82,8 +83,8 @@ impl Delivery {
     }
 }
 
-/// Messages that were on their way to a client when its connection ended are gone with a clean session; so many
-/// nanoseconds before the end are looked at.
+/// Messages that were on their way to a client when its connection ended are gone with a clean
+/// session; so many nanoseconds before the end are looked at.
 const ON_THE_WAY_NS: u64 = 5 * SECOND_NS;
 
 /// Deliveries under settlement.
@@ -183,8 +184,8 @@ impl Settlement<'_> {
         }
     }
 
-    /// Whether nobody promised to deliver a message: it was never acknowledged because its session was gone, or
-    /// its subscriber was away without a session.
+    /// Whether nobody promised to deliver a message: it was never acknowledged because its session
+    /// was gone, or its subscriber was away without a session.
     fn is_excused(&self, publisher: u32, sequence: u32, absences: &[(u64, u64)]) -> bool {
         let report = self.sent.get(as_index(publisher));
         if report.is_some_and(|report| report.given_up.binary_search(&sequence).is_ok()) {

@@ -1,4 +1,5 @@
-//! The built-in scenarios have the parameters of the published benchmarks, and the guide names them all.
+//! The built-in scenarios have the parameters of the published benchmarks, and the guide names them
+//! all.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

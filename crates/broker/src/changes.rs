@@ -1,4 +1,5 @@
-//! What changed in a set of filters, so that what is remembered of it can be kept or dropped topic by topic.
+//! What changed in a set of filters, so that what is remembered of it can be kept or dropped topic
+//! by topic.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,11 +9,13 @@ use thrum_routing::Anchors;
 
 use crate::hashing::anchors;
 
-/// Counts that anchors share. While a hundred thousand clients a second subscribe, each to filters of its own, a
-/// remembered topic is disturbed six times a second. They take 64 KiB once the first filter comes.
+/// Counts that anchors share. While a hundred thousand clients a second subscribe, each to filters
+/// of its own, a remembered topic is disturbed six times a second. They take 64 KiB once the first
+/// filter comes.
 const COUNTS: usize = 16 * 1024;
 
-/// The state of the filters that a remembered match of one topic belongs to; the default belongs to none.
+/// The state of the filters that a remembered match of one topic belongs to; the default belongs to
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     /// Of all filters.

@@ -1,4 +1,5 @@
-//! A configuration looked at as a start does, without a port, a data directory or a thread being taken.
+//! A configuration looked at as a start does, without a port, a data directory or a thread being
+//! taken.
 
 use crate::clock::Clock;
 use crate::config::Config;

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant, SystemTime};
 use thrum_protocol::Time;
 use thrum_storage::{ClockNote, Recovered};
 
-/// Counts milliseconds: from what the wall clock shows at the start of the node, or on a node with storage from where the
-/// log's time has got to; from there on time only goes forward, whatever happens to the wall clock.
+/// Counts milliseconds: from what the wall clock shows at the start of the node, or on a node with
+/// storage from where the log's time has got to; from there on time only goes forward, whatever
+/// happens to the wall clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// What it showed at the start of the node.
     started: Duration,
     source: Source,
-    /// Milliseconds by which the wall clock is ahead: it may have been set since, as on a device that has no clock of its
-    /// own, and ours stands still while the machine sleeps.
+    /// Milliseconds by which the wall clock is ahead: it may have been set since, as on a device
+    /// that has no clock of its own, and ours stands still while the machine sleeps.
     wall_ahead: AtomicI64,
     /// [`Clock::wall_ahead`] and the moment of the last note, to be compared without a lock.
     noted_ahead: AtomicI64,
@@ -30,7 +31,8 @@ pub(crate) struct Clock {
 enum Source {
     /// The monotonic clock of the system, and what it showed at the start of the node.
     System(Instant),
-    /// Milliseconds since the Unix epoch, as a test sets them, and what they were at the start of the node.
+    /// Milliseconds since the Unix epoch, as a test sets them, and what they were at the start of
+    /// the node.
     #[cfg(test)]
     Manual(Arc<AtomicU64>, u64),
 }
@@ -65,7 +67,8 @@ impl Clock {
         }
     }
 
-    /// The same clock, which goes on from the log's time: what is stored counts from it. To be called at the start.
+    /// The same clock, which goes on from the log's time: what is stored counts from it. To be
+    /// called at the start.
     pub(crate) fn going_on(mut self, recovered: &Recovered) -> Self {
         let wall = millis_of(self.started);
         self.started = Duration::from_millis(recovered.log_time(wall));
@@ -96,14 +99,14 @@ impl Clock {
         to_time(self.started + self.elapsed())
     }
 
-    /// Looks at the wall clock, which ends of tokens, bans and certificates are written by; to be called now and then. Seconds by
-    /// which it is ahead of ours.
+    /// Looks at the wall clock, which ends of tokens, bans and certificates are written by; to be
+    /// called now and then. Seconds by which it is ahead of ours.
     pub(crate) fn look_at_wall(&self) -> i64 {
         self.read_ahead() / 1000
     }
 
-    /// What is to be written down about the wall clock with the changes of a turn: nothing, unless it was set since the last
-    /// note, or that is an hour old. Two readings of the clock.
+    /// What is to be written down about the wall clock with the changes of a turn: nothing, unless
+    /// it was set since the last note, or that is an hour old. Two readings of the clock.
     pub(crate) fn note_if_due(&self, now: Time) -> Option<ClockNote> {
         let ahead = self.read_ahead();
         let since = self.noted_at.load(Ordering::Relaxed);

@@ -23,8 +23,8 @@ use crate::read_gate::ReadGate;
 use crate::socket::Socket;
 use crate::worker::{Awaited, Pending};
 
-/// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a good portion for
-/// a socket; the list takes 1 KiB of the stack.
+/// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a
+/// good portion for a socket; the list takes 1 KiB of the stack.
 const PIECES_MAX: usize = 64;
 
 /// How far a connection is, with what belongs to that phase alone and ends with it.
@@ -32,11 +32,14 @@ const PIECES_MAX: usize = 64;
 pub(crate) enum Phase {
     /// Waits for the header of a proxy.
     Proxy,
-    /// Waits for CONNECT; with a certificate that was verified outside the layers, by a proxy or by QUIC.
+    /// Waits for CONNECT; with a certificate that was verified outside the layers, by a proxy or by
+    /// QUIC.
     Handshake(Option<Arc<Certificate>>),
-    /// The gatekeeper has been asked; nothing is read until it answers. Nothing is kept while its answer is handled.
+    /// The gatekeeper has been asked; nothing is read until it answers. Nothing is kept while its
+    /// answer is handled.
     Admission(Option<Box<Pending>>),
-    /// Enhanced authentication: the client has to take a step. Nothing is kept while that is handled.
+    /// Enhanced authentication: the client has to take a step. Nothing is kept while that is
+    /// handled.
     Challenged(Option<Box<Pending>>),
     /// Belongs to the session in this slot.
     Established {
@@ -53,19 +56,20 @@ pub(crate) enum Phase {
 pub(crate) enum Closing {
     /// The client has said that it goes: the socket is closed.
     Close,
-    /// The client is told that nothing follows. What it still sends is read and thrown away for a moment, so that our
-    /// last packet is not lost to a reset.
+    /// The client is told that nothing follows. What it still sends is read and thrown away for a
+    /// moment, so that our last packet is not lost to a reset.
     Shutdown,
     /// It has been told.
     Told,
 }
 
-/// Bits of a serial number in the token of its connection: with all of them it could be that of a listener.
+/// Bits of a serial number in the token of its connection: with all of them it could be that of a
+/// listener.
 const TOKEN_SERIAL: usize = 0x7FFF_FFFF;
 
 impl ConnectionId {
-    /// What the poll calls it: the slot, and in the upper half the serial number, so that no event of an earlier
-    /// connection is taken for one of this.
+    /// What the poll calls it: the slot, and in the upper half the serial number, so that no event
+    /// of an earlier connection is taken for one of this.
     #[inline]
     pub(crate) const fn token(self) -> Token {
         Token((self.serial as usize & TOKEN_SERIAL) << u32::BITS | self.key.index())
@@ -100,11 +104,11 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// TLS and WebSocket; none over a plain stream.
     pub(crate) layered: Option<Box<Layered>>,
-    /// What the socket would not take of earlier turns, and behind it the output of this turn. None while there is
-    /// nothing, as in most connections.
+    /// What the socket would not take of earlier turns, and behind it the output of this turn. None
+    /// while there is nothing, as in most connections.
     pub(crate) out: Option<Box<Output>>,
-    /// Bytes at the front of `out` that earlier turns left: they rest on nothing, and end with a packet. 32 bits keep
-    /// the connection small; the limits of the output are far below.
+    /// Bytes at the front of `out` that earlier turns left: they rest on nothing, and end with a
+    /// packet. 32 bits keep the connection small; the limits of the output are far below.
     left: u32,
     /// Output of earlier turns that waits for the disk; `out` stands behind it.
     pub(crate) held: Option<Box<HeldOutput>>,
@@ -231,7 +235,8 @@ impl Connection {
         !self.reading.is_open() || self.awaits_admission()
     }
 
-    /// One read. A short one means that the socket is empty, so no second call is made to learn that.
+    /// One read. A short one means that the socket is empty, so no second call is made to learn
+    /// that.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<ReadOutcome> {
         loop {
             match self.socket.recv(buffer) {
@@ -245,15 +250,17 @@ impl Connection {
         }
     }
 
-    /// Something waits that may be sent now: none of it rests on changes that are not handed in yet, and the socket has
-    /// room. What rests on changes that have been is held, which [`Connection::write`] leaves alone.
+    /// Something waits that may be sent now: none of it rests on changes that are not handed in
+    /// yet, and the socket has room. What rests on changes that have been is held, which
+    /// [`Connection::write`] leaves alone.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
         !self.blocked && !self.depends && self.waiting() > 0
     }
 
-    /// Writes until the socket takes no more or nothing waits, which is one system call unless many large payloads
-    /// wait; returns the bytes the socket took. `scratch` is memory for layers to encrypt into.
+    /// Writes until the socket takes no more or nothing waits, which is one system call unless many
+    /// large payloads wait; returns the bytes the socket took. `scratch` is memory for layers to
+    /// encrypt into.
     pub(crate) fn write(&mut self, scratch: &mut Vec<u8>) -> io::Result<usize> {
         let mut written = 0;
         self.blocked = false;
@@ -299,7 +306,8 @@ impl Connection {
         self.left = u32::try_from(self.fresh()).unwrap_or(u32::MAX);
     }
 
-    /// The output of this turn stands behind what waits; if nothing does, it is written with what was released.
+    /// The output of this turn stands behind what waits; if nothing does, it is written with what
+    /// was released.
     fn join_held(&mut self) {
         let Some(held) = &mut self.held else { return };
         if let Some(out) = self.out.take() {
@@ -330,7 +338,8 @@ impl Connection {
         self.fresh() + self.held.as_ref().map_or(0, |held| held.len()) + layered
     }
 
-    /// Holds back the output of a turn. What earlier turns left may still be sent, and a packet of it may be half sent.
+    /// Holds back the output of a turn. What earlier turns left may still be sent, and a packet of
+    /// it may be half sent.
     pub(crate) fn hold(&mut self, turn: u64) {
         let out = self.take_new();
         let left = self.out.take();
@@ -367,8 +376,8 @@ impl Connection {
         self.is_welcomed = false;
     }
 
-    /// Throws away what may not be written yet, since the connection ends; true if the CONNACK was among it. What is left
-    /// ends with a whole packet, of which the socket may have taken a part.
+    /// Throws away what may not be written yet, since the connection ends; true if the CONNACK was
+    /// among it. What is left ends with a whole packet, of which the socket may have taken a part.
     pub(crate) fn drop_held(&mut self) -> bool {
         let is_any = self.depends || self.held.is_some();
         let depends = std::mem::take(&mut self.depends);
@@ -391,7 +400,8 @@ impl Connection {
         }
     }
 
-    /// Everything that was written for the client has been sent. The end of the layers may come behind it.
+    /// Everything that was written for the client has been sent. The end of the layers may come
+    /// behind it.
     pub(crate) fn is_written_out(&self) -> bool {
         !self.depends && self.waiting() == 0
     }

@@ -17,7 +17,8 @@ use crate::workers::WorkerId;
 #[derive(Debug)]
 pub(crate) struct Control {
     node: Arc<Node>,
-    /// Held while it is changed and sent to the workers, so that all of them get the changes in the same order.
+    /// Held while it is changed and sent to the workers, so that all of them get the changes in the
+    /// same order.
     in_force: Mutex<(Config, Arc<Shared>)>,
 }
 
@@ -52,8 +53,8 @@ impl Control {
 pub struct AccessHandle(pub(crate) Arc<Control>);
 
 impl AccessHandle {
-    /// Others decide about clients from now on, or by other rules. Clients that are here are looked at again: a
-    /// subscription that is no longer allowed ends, with its connection.
+    /// Others decide about clients from now on, or by other rules. Clients that are here are looked
+    /// at again: a subscription that is no longer allowed ends, with its connection.
     pub fn set(&self, access: Access) -> Settling {
         self.0.change(|(_, shared)| {
             let generation = shared.generation + 1;
@@ -62,7 +63,8 @@ impl AccessHandle {
     }
 }
 
-/// A change on its way to the workers: new connections and packets are judged by it once all of them have it.
+/// A change on its way to the workers: new connections and packets are judged by it once all of
+/// them have it.
 #[derive(Debug)]
 pub struct Settling {
     workers: usize,

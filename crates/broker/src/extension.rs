@@ -8,8 +8,8 @@ use thrum_access::{Gatekeeper, Rules};
 /// Who decides about clients.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Asked about clients that show credentials. None while nobody has set up users or backends: then credentials say
-    /// nothing, and all clients are anonymous.
+    /// Asked about clients that show credentials. None while nobody has set up users or backends:
+    /// then credentials say nothing, and all clients are anonymous.
     pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
     /// What clients may do.
     pub policy: Policy,
@@ -30,9 +30,11 @@ pub struct Policy {
     pub allows_by_default: bool,
     /// A client that publishes what it may not is disconnected; else the message is refused.
     pub disconnects_denied: bool,
-    /// A subscription of which only a part is allowed is granted and each message checked; else it is refused.
+    /// A subscription of which only a part is allowed is granted and each message checked; else it
+    /// is refused.
     pub filters_partial: bool,
-    /// A retained message is not given to new subscribers once the client that published it may not publish it any more.
+    /// A retained message is not given to new subscribers once the client that published it may not
+    /// publish it any more.
     pub checks_retained_source: bool,
     /// Decisions of the gatekeeper that are remembered for each client.
     pub decisions_max: usize,

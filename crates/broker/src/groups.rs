@@ -15,7 +15,8 @@ use crate::interest::Member;
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     numbered: HashMap<GroupId, SharedGroup>,
-    /// The number of the last one that came. Numbers are not used again: a message may be on its way to a group that is gone.
+    /// The number of the last one that came. Numbers are not used again: a message may be on its
+    /// way to a group that is gone.
     last: GroupId,
     /// Numbers of the groups by name and filter.
     names: HashTable<GroupId>,

@@ -8,7 +8,8 @@ use std::num::NonZeroU32;
 use crate::connection::Connection;
 use crate::worker::Client;
 
-/// Place of a `T` in a [`Table`](crate::table::Table). The place is used again once the `T` is removed.
+/// Place of a `T` in a [`Table`](crate::table::Table). The place is used again once the `T` is
+/// removed.
 pub(crate) struct Key<T> {
     /// The place plus one, so that an optional key takes no more memory.
     number: NonZeroU32,

@@ -1,7 +1,7 @@
 //! TLS and WebSocket between a client's socket and MQTT, and what waits for the socket.
 //!
-//! Output is encrypted when it is written and not before: what a limit counts, what is held back for the disk and what is
-//! dropped with a connection is MQTT.
+//! Output is encrypted when it is written and not before: what a limit counts, what is held back
+//! for the disk and what is dropped with a connection is MQTT.
 
 use std::sync::Arc;
 
@@ -69,7 +69,8 @@ impl Layered {
         self.layers.is_closed_by_peer()
     }
 
-    /// Nothing more comes out of the layers: the client has ended the stream in them, or broken their rules.
+    /// Nothing more comes out of the layers: the client has ended the stream in them, or broken
+    /// their rules.
     pub(crate) fn is_over(&self) -> bool {
         self.layers.has_failed() || self.layers.is_closed_by_peer()
     }
@@ -95,7 +96,8 @@ impl Layered {
         self.layers.receive(wire_in, plain, &mut self.wire)
     }
 
-    /// Writes what waits, then the output, until the socket takes no more. `scratch` is memory to encrypt into.
+    /// Writes what waits, then the output, until the socket takes no more. `scratch` is memory to
+    /// encrypt into.
     pub(crate) fn write(
         &mut self,
         socket: &Socket,

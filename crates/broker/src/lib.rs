@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Invariant: a worker's sessions and connections are touched by that worker alone; only `clock.rs`
-//! reads the clock, only `connection.rs` and `socket.rs` read or write a client's socket, and no queue is without a limit.
+//! reads the clock, only `connection.rs` and `socket.rs` read or write a client's socket, and no
+//! queue is without a limit.
 
 mod access;
 mod changes;

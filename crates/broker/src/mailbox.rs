@@ -1,10 +1,12 @@
-//! Bounded queue into a worker: filled in batches by the other workers, emptied by the worker, a portion in each turn.
+//! Bounded queue into a worker: filled in batches by the other workers, emptied by the worker, a
+//! portion in each turn.
 //!
-//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers that feed the full
-//! mailbox, each after the one message at hand, until the mailbox is half empty. So it holds its capacity, what the other
-//! workers had under way when it became full (each at most the capacity once more, as none sees the mail of another's
-//! turn), and one message of each connection that feeds it. Wills and messages of shared groups that look for another
-//! member have no publisher to stop; they come with the end of a session.
+//! A sender never blocks and never drops: past the limit it stops *reading* from the publishers
+//! that feed the full mailbox, each after the one message at hand, until the mailbox is half empty.
+//! So it holds its capacity, what the other workers had under way when it became full (each at most
+//! the capacity once more, as none sees the mail of another's turn), and one message of each
+//! connection that feeds it. Wills and messages of shared groups that look for another member have
+//! no publisher to stop; they come with the end of a session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -236,8 +238,9 @@ impl Mailbox {
         self.push_all(&mut vec![mail]);
     }
 
-    /// Swaps the queue for an empty one. What was taken counts as waiting until it is handled. A turn without mail
-    /// writes nothing that the senders read; mail that comes at this moment wakes the worker again.
+    /// Swaps the queue for an empty one. What was taken counts as waiting until it is handled. A
+    /// turn without mail writes nothing that the senders read; mail that comes at this moment wakes
+    /// the worker again.
     pub(crate) fn take(&self, into: &mut Vec<Mail>) {
         debug_assert!(
             into.is_empty(),
@@ -282,8 +285,8 @@ impl Mailbox {
         messages > self.capacity.messages / 2 || bytes > self.capacity.bytes / 2
     }
 
-    /// Messages and bytes that wait, or are being handled. Certain for what was pushed before a lock was given back that
-    /// the asker has taken since.
+    /// Messages and bytes that wait, or are being handled. Certain for what was pushed before a
+    /// lock was given back that the asker has taken since.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let messages = self.waiting.load(Ordering::Relaxed);
         (messages, self.waiting_bytes.load(Ordering::Relaxed))

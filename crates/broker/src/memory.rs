@@ -8,10 +8,11 @@ use thrum_protocol::Time;
 
 use crate::protection::MemoryLevel;
 
-/// Somebody looks at the resident memory this often while there is something to do. It takes some microseconds.
+/// Somebody looks at the resident memory this often while there is something to do. It takes some
+/// microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// A worker looks in the middle of a turn too, once its sessions hold so much more: this part of the limit, divided among
-/// the workers.
+/// A worker looks in the middle of a turn too, once its sessions hold so much more: this part of
+/// the limit, divided among the workers.
 const STEPS: u64 = 128;
 /// More often is not worth the system call.
 const STEP_MIN: u64 = 256 * 1024;
@@ -80,7 +81,8 @@ impl NodeMemory {
         is_due
     }
 
-    /// So much is free that the system should have it; true for one caller, who says when that is done.
+    /// So much is free that the system should have it; true for one caller, who says when that is
+    /// done.
     pub(crate) fn should_give_back(&self, limit: u64) -> bool {
         let is_worth_it = self.freed.load(Ordering::Relaxed) >= limit / GIVE_BACK;
         let should = is_worth_it && !self.is_giving_back.swap(true, Ordering::Relaxed);

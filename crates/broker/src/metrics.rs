@@ -39,7 +39,8 @@ pub(crate) enum Counter {
     Subscriptions,
     /// Gauge: shared subscriptions.
     SharedSubscriptions,
-    /// Messages that had to wait in a session's queue: its window was full, its output congested, or it was away.
+    /// Messages that had to wait in a session's queue: its window was full, its output congested,
+    /// or it was away.
     Queued,
     LimitPacket,
     LimitPayload,
@@ -53,7 +54,8 @@ pub(crate) enum Counter {
     LimitSubscriptions,
     LimitSharedSubscriptions,
     LimitSubscriptionBytes,
-    /// Messages sent several times, as more subscription identifiers belong to them than one may have.
+    /// Messages sent several times, as more subscription identifiers belong to them than one may
+    /// have.
     LimitMessageIdentifiers,
     LimitReceiveMaximum,
     LimitTopicAlias,

@@ -34,7 +34,8 @@ use crate::storage::{self, StorageError};
 use crate::worker::{self, Worker};
 use crate::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
 
-/// How long a stop waits until all wills are with the workers of their subscribers: mostly some milliseconds.
+/// How long a stop waits until all wills are with the workers of their subscribers: mostly some
+/// milliseconds.
 const WILLS_GRACE: Duration = Duration::from_secs(5);
 
 /// Shared by all workers.
@@ -56,14 +57,15 @@ pub(crate) struct Node {
     pub(crate) mailboxes: Box<[CachePadded<OnceLock<Mailbox>>]>,
     /// On cache lines of its own, as it is written while others read.
     pub(crate) memory: CachePadded<NodeMemory>,
-    /// Sessions that may hold publishers: nearly full, and a member of a shared group or with the policy for it. Read for
-    /// each message with QoS 1 and 2.
+    /// Sessions that may hold publishers: nearly full, and a member of a shared group or with the
+    /// policy for it. Read for each message with QoS 1 and 2.
     pub(crate) holding: CachePadded<AtomicUsize>,
     /// Workers whose part of what was found at the start is with the storage thread.
     pub(crate) taken_over: AtomicUsize,
     /// Written for each connection: apart from what is read for each message.
     session_ids: CachePadded<AtomicU64>,
-    /// Part of every client identifier that this node makes up, so that it is not guessed by others.
+    /// Part of every client identifier that this node makes up, so that it is not guessed by
+    /// others.
     pub(crate) identity: u64,
 }
 
@@ -216,8 +218,8 @@ impl Broker {
     /// Takes the durable state over, starts the workers, and then binds the listeners.
     ///
     /// # Errors
-    /// A data directory that is in use or cannot be read, an address that cannot be bound, or a system that gives no
-    /// thread or epoll instance.
+    /// A data directory that is in use or cannot be read, an address that cannot be bound, or a
+    /// system that gives no thread or epoll instance.
     pub fn start(config: Config, access: Access) -> Result<Self, StartError> {
         let count = worker_count(config.node.workers);
         let access = Arc::new(Shared {
@@ -252,7 +254,8 @@ impl Broker {
         if !parts.is_empty() {
             review_at_start(&broker.node, &settings.access);
         }
-        // Nobody takes a turn before all have their sessions: what is due at once is for subscribers everywhere.
+        // Nobody takes a turn before all have their sessions: what is due at once is for
+        // subscribers everywhere.
         let all_restored = Arc::new(Barrier::new(count + 1));
         for (number, poll) in polls.into_iter().enumerate() {
             let id = WorkerId::new(number);
@@ -350,8 +353,9 @@ impl Broker {
         }
     }
 
-    /// Looks whether files of TLS have changed: those of a listener are then read again, for its next connections. Warns
-    /// of certificates that come to their end. To be called now and then; costs some looks at the file system.
+    /// Looks whether files of TLS have changed: those of a listener are then read again, for its
+    /// next connections. Warns of certificates that come to their end. To be called now and then;
+    /// costs some looks at the file system.
     pub fn look_at_certificates(&mut self) {
         self.sweep_gates();
         let config = self.control.config();
@@ -364,8 +368,8 @@ impl Broker {
         self.standing.addresses()
     }
 
-    /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait
-    /// for one. It is in force everywhere once the workers have settled.
+    /// Takes over another configuration, as far as that goes without a restart; returns the keys
+    /// that wait for one. It is in force everywhere once the workers have settled.
     ///
     /// # Errors
     /// A listener cannot be set up; then everything stays as it was.
@@ -374,8 +378,8 @@ impl Broker {
         Ok(self.put_in_force(prepared))
     }
 
-    /// Reads the files of another configuration and takes the addresses that are new in it. Nothing changes for anyone, and
-    /// the addresses are given back if it is not put in force.
+    /// Reads the files of another configuration and takes the addresses that are new in it. Nothing
+    /// changes for anyone, and the addresses are given back if it is not put in force.
     ///
     /// # Errors
     /// A listener cannot be set up.
@@ -441,7 +445,8 @@ impl Broker {
         self.node.metrics.total(Counter::ClientsConnected)
     }
 
-    /// Publishes the wills of all clients, disconnects them (0x8B), ends the workers and closes the storage.
+    /// Publishes the wills of all clients, disconnects them (0x8B), ends the workers and closes the
+    /// storage.
     pub fn stop(mut self) {
         self.node.send_all(|| Mail::StopWills);
         if let Err(missing) = Settling::begin(&self.node).wait(WILLS_GRACE) {
@@ -500,7 +505,8 @@ fn worker_count(workers: Workers) -> usize {
     let count = match workers {
         Workers::Auto => {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            // docs/decisions/0006: on two cores a hand-over between workers costs more than the second one brings.
+            // docs/decisions/0006: on two cores a hand-over between workers costs more than the
+            // second one brings.
             if cores <= 2 { 1 } else { cores }
         }
         Workers::Count(count) => usize::from(count),

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Bytes that wait for the rest of their packet. Most connections have none most of the time, so that none take one pointer.
+/// Bytes that wait for the rest of their packet. Most connections have none most of the time, so
+/// that none take one pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Partial(Option<Box<Seen>>);
 

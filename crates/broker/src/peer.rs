@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The other end of a connection, in 20 bytes: every connection has one. A `SocketAddr` takes 32, for a flow label and
-/// a scope that nobody asks for.
+/// The other end of a connection, in 20 bytes: every connection has one. A `SocketAddr` takes 32,
+/// for a flow label and a scope that nobody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// An address, the one a trusted proxy named if there is one.
@@ -16,7 +16,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Its own address, as far as it is known; none over a Unix socket, and behind a proxy that did not tell.
+    /// Its own address, as far as it is known; none over a Unix socket, and behind a proxy that did
+    /// not tell.
     pub(crate) fn own_address(self) -> Option<IpAddr> {
         match self {
             Self::Address { .. } => self.address(),
@@ -24,8 +25,8 @@ impl Peer {
         }
     }
 
-    /// What its logins are counted by; none over a Unix socket. Clients that no proxy has named have one in common, which
-    /// no client has.
+    /// What its logins are counted by; none over a Unix socket. Clients that no proxy has named
+    /// have one in common, which no client has.
     pub(crate) fn login_address(self) -> Option<IpAddr> {
         match self {
             Self::BehindProxy(_) => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),

@@ -58,7 +58,8 @@ impl Reach {
     }
 }
 
-/// What came of a PUBLISH of a client. Where it was not answered, nothing is acknowledged and the connection must end.
+/// What came of a PUBLISH of a client. Where it was not answered, nothing is acknowledged and the
+/// connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Published {
@@ -212,7 +213,8 @@ impl Worker {
         Published::Answered
     }
 
-    /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if that is the policy.
+    /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if
+    /// that is the policy.
     fn refuse_publish(&mut self, slot: Slot, publish: &Publish<'_>) -> Published {
         self.local.row().add(Counter::PublishReceived, 1);
         if self.local.settings.access.access.policy.disconnects_denied {
@@ -224,8 +226,9 @@ impl Worker {
         Published::Answered
     }
 
-    /// A payload over `limits.max_payload`: the publisher is told if its version can tell. PUBACK and PUBREC know no
-    /// "packet too large", and the limit is one that the owner of the broker has set.
+    /// A payload over `limits.max_payload`: the publisher is told if its version can tell. PUBACK
+    /// and PUBREC know no "packet too large", and the limit is one that the owner of the broker has
+    /// set.
     #[cold]
     fn refuse_payload(&mut self, slot: Slot, topic: &str, publish: &Publish<'_>) -> Published {
         let row = self.local.row();
@@ -257,8 +260,8 @@ impl Worker {
         self.local.clients[slot].session.version() != Version::V5
     }
 
-    /// Routes a message that is borrowed from a read buffer. One that is to be retained and cannot be is refused as a whole
-    /// if its publisher can be told.
+    /// Routes a message that is borrowed from a read buffer. One that is to be retained and cannot
+    /// be is refused as a whole if its publisher can be told.
     fn publish(
         &mut self,
         publication: &Publication<'_>,
@@ -341,7 +344,8 @@ impl Worker {
         self.routes.put(hash, entry);
     }
 
-    /// The topic's route, looked up again if filters that may match it came or went since it was remembered.
+    /// The topic's route, looked up again if filters that may match it came or went since it was
+    /// remembered.
     #[inline]
     pub(crate) fn recall(&mut self, topic: &str, hash: u64) -> Box<Remembered> {
         let mut entry = self.routes.take(topic, hash);
@@ -406,7 +410,8 @@ impl Worker {
     }
 
     /// Several filters matched: a session that is in more than one of them gets the message once,
-    /// with the highest quality of service and all identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4] [MQTT3-3.3.5-1]
+    /// with the highest quality of service and all identifiers. [MQTT-3.3.4-2] [MQTT-3.3.4-4]
+    /// [MQTT3-3.3.5-1]
     fn deliver_merged(
         &mut self,
         entry: &Remembered,
@@ -442,7 +447,8 @@ impl Worker {
         self.identifier_scratch = identifiers;
     }
 
-    /// One message, or several with some of the identifiers each if there are more than one message may have.
+    /// One message, or several with some of the identifiers each if there are more than one message
+    /// may have.
     /// [MQTT-3.3.4-3] [MQTT-3.3.4-5]
     fn deliver_with(
         &mut self,
@@ -462,7 +468,8 @@ impl Worker {
         }
     }
 
-    /// The other workers that want a message get it, unless none of them is certain to have room and nobody else takes it.
+    /// The other workers that want a message get it, unless none of them is certain to have room
+    /// and nobody else takes it.
     fn hand_over(
         &mut self,
         entry: &Remembered,
@@ -547,8 +554,8 @@ impl Worker {
             .add(Counter::DroppedMemoryShort, count.into());
     }
 
-    /// Room in the queues of other workers' sessions that are nearly full: of all that hold publishers back, and of one
-    /// of the others, so that one has room for certain.
+    /// Room in the queues of other workers' sessions that are nearly full: of all that hold
+    /// publishers back, and of one of the others, so that one has room for certain.
     fn take_promises(
         &mut self,
         route: &Route,
@@ -573,8 +580,8 @@ impl Worker {
         }
     }
 
-    /// Nobody on another worker has room: their sessions are not given the message, so that nobody has it of whom the
-    /// publisher is told otherwise. False if there are none.
+    /// Nobody on another worker has room: their sessions are not given the message, so that nobody
+    /// has it of whom the publisher is told otherwise. False if there are none.
     fn refuse_for(&mut self, route: &Route, reach: &mut Reach) -> bool {
         let here = self.local.id;
         let mut are_any = false;
@@ -595,8 +602,8 @@ impl Worker {
 }
 
 impl crate::worker::Local {
-    /// The quality of service that a subscription gets a message with: the lower one of both, unless
-    /// `limits.client.upgrade_outgoing_qos` is on. [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
+    /// The quality of service that a subscription gets a message with: the lower one of both,
+    /// unless `limits.client.upgrade_outgoing_qos` is on. [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
     #[inline]
     pub(crate) fn delivered_qos(&self, published: QoS, asked: QoS) -> QoS {
         published.max(self.settings.published_qos_min).min(asked)
@@ -660,7 +667,8 @@ impl Match {
     }
 }
 
-/// `$` topics belong to the server; clients may use those that no feature of ours owns. [MQTT3-4.7.2-1]
+/// `$` topics belong to the server; clients may use those that no feature of ours owns.
+/// [MQTT3-4.7.2-1]
 #[inline]
 pub(crate) fn is_reserved(topic: &str) -> bool {
     const RESERVED: [&str; 4] = ["$SYS", "$share", "$queue", "$events"];

@@ -1,8 +1,9 @@
 //! The room in the queue of one session, as the other workers see it.
 //!
-//! Most sessions have none: it is made for members of shared groups, and for sessions whose queue fills up. While the
-//! queue is not nearly full nothing is written here, and a publisher reads one flag. From then on the owner shows how
-//! much waits, and whoever has a message for it takes a [`Promise`] of room before its publisher is answered.
+//! Most sessions have none: it is made for members of shared groups, and for sessions whose queue
+//! fills up. While the queue is not nearly full nothing is written here, and a publisher reads one
+//! flag. From then on the owner shows how much waits, and whoever has a message for it takes a
+//! [`Promise`] of room before its publisher is answered.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -17,8 +18,8 @@ use crate::memory::SharedLevel;
 use crate::protection::MemoryLevel;
 use crate::workers::WorkerId;
 
-/// A queue with fewer free places than this is nearly full whatever its limit: what others have under way to it without
-/// a promise fits in.
+/// A queue with fewer free places than this is nearly full whatever its limit: what others have
+/// under way to it without a promise fits in.
 const FREE_MESSAGES_MIN: usize = 256;
 
 /// Memory that a queued message takes beside its topic and payload, with some identifiers.
@@ -205,7 +206,8 @@ impl QueueRoom {
         if !waiters.contains(&waiter) {
             waiters.push_back(waiter);
         }
-        // The owner shows first and looks at this then; the waiter looks at what is shown after this.
+        // The owner shows first and looks at this then; the waiter looks at what is shown after
+        // this.
         self.has_waiters.store(true, Ordering::SeqCst);
     }
 
@@ -220,8 +222,8 @@ impl QueueRoom {
         told.collect()
     }
 
-    /// Who has waited for longest. There may be room for one only; a worker that does not use all of it passes it on, and
-    /// one that needs more stands at the end then.
+    /// Who has waited for longest. There may be room for one only; a worker that does not use all
+    /// of it passes it on, and one that needs more stands at the end then.
     fn next_waiter(self: &Arc<Self>) -> Option<Told> {
         if !self.has_waiters.load(Ordering::SeqCst) {
             return None;
@@ -238,7 +240,8 @@ impl QueueRoom {
         Told { waiter, room }
     }
 
-    /// Shows the queue as it is; for the owner. `holding` counts the sessions that may hold publishers.
+    /// Shows the queue as it is; for the owner. `holding` counts the sessions that may hold
+    /// publishers.
     pub(crate) fn show(
         self: &Arc<Self>,
         session: &Session,
@@ -315,7 +318,8 @@ impl QueueRoom {
     }
 }
 
-/// A place in the queue of a session for one message that is on its way; given back when this is dropped.
+/// A place in the queue of a session for one message that is on its way; given back when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Promise {
     room: Arc<QueueRoom>,
@@ -328,7 +332,8 @@ impl Promise {
         self.room.session.id
     }
 
-    /// The message has come, or is not for the session any more; who waited for room that there is now.
+    /// The message has come, or is not for the session any more; who waited for room that there is
+    /// now.
     pub(crate) fn end(self) -> Option<Told> {
         let room = Arc::clone(&self.room);
         drop(self);
@@ -350,8 +355,9 @@ impl Drop for Promise {
     }
 }
 
-/// Half of the queue is used up, or nearly all of a short one. One that was nearly full is so down to a quarter, so
-/// that it does not change back and forth. One that drops its oldest message always has room.
+/// Half of the queue is used up, or nearly all of a short one. One that was nearly full is so down
+/// to a quarter, so that it does not change back and forth. One that drops its oldest message
+/// always has room.
 pub(crate) fn is_nearly_full(session: &Session, was_nearly_full: bool) -> bool {
     let limits = session.limits();
     if limits.queue_policy == QueuePolicy::DropOldest {

@@ -1,6 +1,7 @@
 //! Whether a connection is read: every reason why it is not, and what waits until it is read again.
 
-/// Why a connection is not read for now. Each one ends on its own; the connection is read when none is left.
+/// Why a connection is not read for now. Each one ends on its own; the connection is read when none
+/// is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum PauseReason {
@@ -79,7 +80,8 @@ impl ReadGate {
         self.0 & Self::REASONS == 0
     }
 
-    /// The client cannot show that it is alive, because of us: it is not read yet, or what it sent is not handled.
+    /// The client cannot show that it is alive, because of us: it is not read yet, or what it sent
+    /// is not handled.
     pub(crate) fn keeps_client_waiting(self) -> bool {
         let ours = Self::REASONS & !(PauseReason::Output as u16)
             | Self::PACKETS

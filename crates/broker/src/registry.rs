@@ -9,15 +9,17 @@ use hashbrown::HashMap;
 
 const SHARDS: usize = 64;
 
-/// 80 bits of two hashes of a client identifier, as bytes so that no gap stands between them and the worker.
+/// 80 bits of two hashes of a client identifier, as bytes so that no gap stands between them and
+/// the worker.
 type Key = [u8; 10];
 type Shard = Mutex<HashMap<Key, WorkerId>>;
 
-/// Client identifier to worker; touched when a client connects and when a session ends, never per message.
+/// Client identifier to worker; touched when a client connects and when a session ends, never per
+/// message.
 ///
-/// Keyed by two independent hashes instead of the text: a third copy of each identifier would cost more memory than the
-/// rest of the entry. Their keys are random, and among ten million clients any two have the same 80 bits with a
-/// probability of 1 in 24 billion.
+/// Keyed by two independent hashes instead of the text: a third copy of each identifier would cost
+/// more memory than the rest of the entry. Their keys are random, and among ten million clients any
+/// two have the same 80 bits with a probability of 1 in 24 billion.
 #[derive(Debug)]
 pub(crate) struct Registry {
     hashers: (RandomState, RandomState),

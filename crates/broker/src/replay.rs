@@ -1,7 +1,9 @@
-//! The retained messages of new subscriptions, sent as the session takes them and as the turn has time.
+//! The retained messages of new subscriptions, sent as the session takes them and as the turn has
+//! time.
 //!
-//! A filter may match nothing among a million topics, and many may subscribe at once: what all of them
-//! visit in one turn is bounded, and who is not done goes on in the next turn, first come first served.
+//! A filter may match nothing among a million topics, and many may subscribe at once: what all of
+//! them visit in one turn is bounded, and who is not done goes on in the next turn, first come
+//! first served.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use crate::protection::MemoryLevel;
 use crate::subscribe::Subscriber;
 use crate::worker::{Replay, Worker, Written};
 
-/// Retained messages that are looked up at a time. Each is delivered at once: what waits is a place among the topics and
-/// never a message, which might be replaced meanwhile and then come after the one that replaced it.
+/// Retained messages that are looked up at a time. Each is delivered at once: what waits is a place
+/// among the topics and never a message, which might be replaced meanwhile and then come after the
+/// one that replaced it.
 const REPLAY_PAGE: usize = 64;
 /// A session with this many messages queued gets no more retained ones until it took some.
 const REPLAY_BACKLOG_MAX: usize = 256;
@@ -108,7 +111,8 @@ impl Worker {
         }
     }
 
-    /// Replays that a SUBSCRIBE has begun and that are not over are owed from now on, whatever happens to the node.
+    /// Replays that a SUBSCRIBE has begun and that are not over are owed from now on, whatever
+    /// happens to the node.
     pub(crate) fn write_begun(&mut self, slot: Slot) {
         let mut begun = std::mem::take(&mut self.replays.begun);
         for filter in begun.drain(..) {
@@ -129,7 +133,8 @@ impl Worker {
         self.write_owed(slot, filter, Some(&place));
     }
 
-    /// How many retained messages the session takes now; none if it has enough to do, is away or waits for its turn.
+    /// How many retained messages the session takes now; none if it has enough to do, is away or
+    /// waits for its turn.
     fn replay_room(&self, slot: Slot) -> Option<usize> {
         let client = &self.local.clients[slot];
         let connection = client.connection?;
@@ -227,7 +232,8 @@ impl Worker {
             return;
         }
         let mut frames = std::mem::take(&mut self.frames);
-        // The message is let go of when it is replaced, maybe by another worker whose turn is on the disk before this one.
+        // The message is let go of when it is replaced, maybe by another worker whose turn is on
+        // the disk before this one.
         let qos = self.local.delivered_qos(message.qos(), qos);
         let is_durable = self.local.clients[slot].session.is_durable();
         let is_written = is_durable && qos != QoS::AtMostOnce;

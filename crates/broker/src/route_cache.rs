@@ -1,4 +1,5 @@
-//! What a worker remembers of the topics that pass through it, so that steady traffic looks nothing up.
+//! What a worker remembers of the topics that pass through it, so that steady traffic looks nothing
+//! up.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -14,12 +15,15 @@ use crate::queue_room::QueueRoom;
 
 /// Topics remembered by one worker; a newcomer replaces what its slot held.
 const SLOTS: usize = 4096;
-/// Memory of what one worker remembers. With ordinary topics all slots together take a quarter of it; past it the worker
-/// forgets everything but the topic at hand, so what it costs to remember again is little beside what filled it.
+/// Memory of what one worker remembers. With ordinary topics all slots together take a quarter of
+/// it; past it the worker forgets everything but the topic at hand, so what it costs to remember
+/// again is little beside what filled it.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A topic that needs more of it is looked up each time: its message goes to a hundred thousand filters anyway.
+/// A topic that needs more of it is looked up each time: its message goes to a hundred thousand
+/// filters anyway.
 const ENTRY_BYTES_MAX: usize = BYTES_MAX / 4;
-/// Of the members of one group no more than this is counted with one topic, so that topics of a large group have room.
+/// Of the members of one group no more than this is counted with one topic, so that topics of a
+/// large group have room.
 const GROUP_BYTES_MAX: usize = BYTES_MAX / 8;
 /// Longer topics are looked up each time: whoever uses them has no steady traffic of many messages.
 const TOPIC_BYTES_MAX: usize = 256;
@@ -91,7 +95,8 @@ impl RouteCache {
         }
     }
 
-    /// Where a topic is remembered: keyed, so that nobody outside can choose topics that fall into one place.
+    /// Where a topic is remembered: keyed, so that nobody outside can choose topics that fall into
+    /// one place.
     pub(crate) fn hash(&self, text: &str) -> u64 {
         self.hasher.hash_one(text)
     }
@@ -127,7 +132,8 @@ impl RouteCache {
         }
     }
 
-    /// Counts an entry that was looked up anew; false if everything else was forgotten to make room for it.
+    /// Counts an entry that was looked up anew; false if everything else was forgotten to make room
+    /// for it.
     #[cold]
     pub(crate) fn count(&mut self, entry: &mut Remembered) -> bool {
         if entry.is_passing {

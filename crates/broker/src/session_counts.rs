@@ -45,7 +45,8 @@ pub(crate) struct SessionLimits {
     pub(crate) address: u32,
 }
 
-/// The table; touched when a client connects and when a session ends, and only where a limit is set.
+/// The table; touched when a client connects and when a session ends, and only where a limit is
+/// set.
 #[derive(Debug)]
 pub(crate) struct SessionCounts {
     hasher: RandomState,

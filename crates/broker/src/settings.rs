@@ -51,7 +51,8 @@ pub(crate) struct Settings {
     pub(crate) wills: Wills,
     pub(crate) protection: ProtectionSettings,
     pub(crate) sys_interval: Duration,
-    /// Messages are delivered as if they were published with this quality of service, if theirs is lower.
+    /// Messages are delivered as if they were published with this quality of service, if theirs is
+    /// lower.
     pub(crate) published_qos_min: QoS,
     /// Lines a second of the log about clients that come and go, of all workers.
     pub(crate) client_lines: u32,
@@ -104,8 +105,8 @@ impl Settings {
         }
     }
 
-    /// A copy that shares nothing. The session limits are read for each packet, and the count of their
-    /// owners beside them is written for each connection: by one worker, if it has its own.
+    /// A copy that shares nothing. The session limits are read for each packet, and the count of
+    /// their owners beside them is written for each connection: by one worker, if it has its own.
     pub(crate) fn own_copy(&self) -> Arc<Self> {
         Arc::new(Self {
             session: Arc::new(Limits::clone(&self.session)),

@@ -1,4 +1,5 @@
-//! Shared subscriptions: one member of a group gets the message, and another one when that one cannot.
+//! Shared subscriptions: one member of a group gets the message, and another one when that one
+//! cannot.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::publish::Clearance;
 use crate::worker::{Client, Worker};
 use crate::workers::WorkerSet;
 
-/// Members whose queues are looked at for one message, when that of the one whose turn it is has no room.
+/// Members whose queues are looked at for one message, when that of the one whose turn it is has no
+/// room.
 pub(crate) const MEMBERS_SEEN_MAX: usize = 1024;
 /// So many of them cost as much as a packet.
 const MEMBERS_PER_UNIT: usize = 16;
@@ -43,7 +45,8 @@ struct Receiver<'a> {
 }
 
 impl Worker {
-    /// One member of the group gets the message; if it cannot take it, one other is tried. [MQTT-4.8.2-4]
+    /// One member of the group gets the message; if it cannot take it, one other is tried.
+    /// [MQTT-4.8.2-4]
     pub(crate) fn deliver_shared(
         &mut self,
         to: Pool<'_>,
@@ -217,7 +220,8 @@ impl Worker {
         Delivered::Queued
     }
 
-    /// A message that another worker chose one of our sessions for; if that is gone, the group chooses again.
+    /// A message that another worker chose one of our sessions for; if that is gone, the group
+    /// chooses again.
     pub(crate) fn shared_from_worker(&mut self, delivery: SharedDelivery) {
         let mut frames = std::mem::take(&mut self.frames);
         let message = self.own_copy(&delivery.message);
@@ -251,7 +255,8 @@ impl Worker {
         self.frames = frames;
     }
 
-    /// Gives messages of shared groups, which a session held that may be ending, to other members. [MQTT-4.8.2-4]
+    /// Gives messages of shared groups, which a session held that may be ending, to other members.
+    /// [MQTT-4.8.2-4]
     pub(crate) fn redispatch(&mut self, messages: Vec<Taken>, session: u64, ends: bool) {
         for taken in messages {
             let mut frames = std::mem::take(&mut self.frames);

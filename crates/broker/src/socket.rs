@@ -18,7 +18,8 @@ impl Socket {
         Self(descriptor)
     }
 
-    /// Cheaper than `read`, which finds out first that this is a socket. 0 is the end of the stream.
+    /// Cheaper than `read`, which finds out first that this is a socket. 0 is the end of the
+    /// stream.
     pub(crate) fn recv(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(&self.0, buffer, RecvFlags::empty()).map(|(len, _)| len)
     }

@@ -1,4 +1,5 @@
-//! The node's storage: opened and read before anyone may connect, closed when nobody writes any more.
+//! The node's storage: opened and read before anyone may connect, closed when nobody writes any
+//! more.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ pub enum StorageError {
 /// A store with what was in it.
 pub(crate) type Opened = (Store<RealDisk>, Recovered);
 
-/// Whether the configured data directory can be used, if there is no other broker in it; nothing is created.
+/// Whether the configured data directory can be used, if there is no other broker in it; nothing is
+/// created.
 pub(crate) fn check(config: &Config) -> Result<(), StorageError> {
     let is_kept = config.storage.durability != Durability::Memory;
     if !is_kept || config.node.data_dir.as_os_str().is_empty() {

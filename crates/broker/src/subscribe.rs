@@ -30,7 +30,8 @@ const QUEUED_OF_UNIT: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscriber {
     pub(crate) slot: Slot,
-    /// Subscription identifier, 0 is none; it has 28 bits, and above them stands whether messages are checked.
+    /// Subscription identifier, 0 is none; it has 28 bits, and above them stands whether messages
+    /// are checked.
     tag: u32,
     pub(crate) options: SubscriptionOptions,
 }
@@ -246,7 +247,8 @@ impl Worker {
     ) -> Result<(), ReasonCode> {
         let limits = &self.local.settings.session;
         let text = filter.as_str();
-        // The prefix of shared subscriptions alone: no topic can match it, as clients may not publish to it.
+        // The prefix of shared subscriptions alone: no topic can match it, as clients may not
+        // publish to it.
         if text == "$share" {
             return Err(ReasonCode::TopicFilterInvalid);
         }
@@ -468,8 +470,8 @@ impl Worker {
         }
     }
 
-    /// An UNSUBSCRIBE of a client, up to its UNSUBACK. UNSUBACK knows no exceeded quota: a filter beyond the limit of a
-    /// packet is one that the server is not willing to accept.
+    /// An UNSUBSCRIBE of a client, up to its UNSUBACK. UNSUBACK knows no exceeded quota: a filter
+    /// beyond the limit of a packet is one that the server is not willing to accept.
     ///
     /// # Errors
     /// Before MQTT 5.0 an UNSUBACK says that all subscriptions have ended, and some have not.
@@ -527,7 +529,8 @@ impl Worker {
         existed
     }
 
-    /// Other members get what waits for groups that the session has left, one look at its queue for all of them.
+    /// Other members get what waits for groups that the session has left, one look at its queue for
+    /// all of them.
     fn redispatch_left(&mut self, slot: Slot, mut left: Vec<GroupId>) {
         if left.is_empty() {
             return;
@@ -539,7 +542,8 @@ impl Worker {
         self.redispatch(messages, id, false);
     }
 
-    /// The same but for what waits for groups, which are added to those that the session has `left`.
+    /// The same but for what waits for groups, which are added to those that the session has
+    /// `left`.
     fn end_subscription(
         &mut self,
         slot: Slot,

@@ -5,8 +5,8 @@ use thrum_codec::topic;
 
 /// A filter in the index and in the list of its session, with its destination.
 const FILTER_BYTES: usize = 150;
-/// A level of a wildcard on a way of its own: a node of the trie, an edge, and a text. A message visits each such node
-/// that fits its topic, so this is also what bounds the work of a match.
+/// A level of a wildcard on a way of its own: a node of the trie, an edge, and a text. A message
+/// visits each such node that fits its topic, so this is also what bounds the work of a match.
 const LEVEL_BYTES: usize = 100;
 /// A shared group with its first member.
 const GROUP_BYTES: usize = 300;

@@ -1,4 +1,5 @@
-//! `$SYS/broker/…`: the figures of the node as retained messages, under the names Mosquitto users know.
+//! `$SYS/broker/…`: the figures of the node as retained messages, under the names Mosquitto users
+//! know.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What the system knows or does for which the libraries in use have no call; the only unsafe code of this crate.
+//! What the system knows or does for which the libraries in use have no call; the only unsafe code
+//! of this crate.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -45,8 +46,8 @@ fn set(
 ) -> io::Result<()> {
     let descriptor = socket.as_fd().as_raw_fd();
     let len = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or_default();
-    // SAFETY: the descriptor is borrowed for the length of the call, and the pointer is to an int of that length
-    // which the kernel only reads.
+    // SAFETY: the descriptor is borrowed for the length of the call, and the pointer is to an int
+    // of that length which the kernel only reads.
     let outcome =
         unsafe { libc::setsockopt(descriptor, level, name, (&raw const value).cast(), len) };
     if outcome == 0 {

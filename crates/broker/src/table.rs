@@ -1,4 +1,5 @@
-//! A slab whose places are named by keys of one type, so that a place in one table is never taken for one in another.
+//! A slab whose places are named by keys of one type, so that a place in one table is never taken
+//! for one in another.
 
 use std::ops::{Index, IndexMut};
 
@@ -28,7 +29,8 @@ impl<T> Table<T> {
     /// The key that the next value gets.
     ///
     /// # Panics
-    /// If the table holds more values than there are keys, 2^32 - 1. The limits of connections and sessions are below.
+    /// If the table holds more values than there are keys, 2^32 - 1. The limits of connections and
+    /// sessions are below.
     pub(crate) fn next_key(&self) -> Key<T> {
         Key::new(self.0.vacant_key()).expect("fewer values than keys")
     }

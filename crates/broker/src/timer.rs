@@ -1,7 +1,7 @@
 //! Timer wheel: one per worker, for keep alive, delayed wills, session expiry and slow handshakes.
 //!
-//! Entries are never cancelled: when one fires, its owner looks whether anything is due and arms the
-//! next. That makes activity on a connection free of timer work.
+//! Entries are never cancelled: when one fires, its owner looks whether anything is due and arms
+//! the next. That makes activity on a connection free of timer work.
 
 use std::time::Duration;
 

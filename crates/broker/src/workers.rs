@@ -30,7 +30,8 @@ impl WorkerId {
         self.0 as usize
     }
 
-    /// The worker that has a session: the number tells where it began, and with fewer workers than then where it goes on.
+    /// The worker that has a session: the number tells where it began, and with fewer workers than
+    /// then where it goes on.
     pub(crate) const fn of_session(id: u64, workers: usize) -> Self {
         let began = id % WORKERS_MAX as u64;
         let [number, ..] = (began % workers as u64).to_le_bytes();

@@ -43,7 +43,8 @@ pub enum EncodeError {
     /// AUTH, a topic alias in place of the topic name, or a password without user name in 3.x.
     #[error("not expressible in this protocol version")]
     NotInVersion,
-    /// A `QoS` above 0 without packet identifier, no filter, no reason code, or AUTH without method.
+    /// A `QoS` above 0 without packet identifier, no filter, no reason code, or AUTH without
+    /// method.
     #[error("packet lacks a part that it must have")]
     Incomplete,
     /// A subscription identifier of 0 or above 268,435,455, or a maximum packet size of 0.

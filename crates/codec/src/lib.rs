@@ -1,4 +1,5 @@
-//! Bytes to MQTT packets and back: MQTT 3.1, 3.1.1 and 5.0, one packet model, the version an argument.
+//! Bytes to MQTT packets and back: MQTT 3.1, 3.1.1 and 5.0, one packet model, the version an
+//! argument.
 //!
 //! ```text
 //!   read buffer --frame::split--> one frame --decode::decode--> Packet<'_> (borrows the frame)

@@ -62,8 +62,8 @@ pub enum Packet<'a> {
 pub struct Connect<'a> {
     /// Version named by protocol name and level.
     pub version: Version,
-    /// A bridge of another broker (3.x; the highest bit of the protocol level, an unwritten convention): it wants no
-    /// message back that it sent, and the retain flag as published.
+    /// A bridge of another broker (3.x; the highest bit of the protocol level, an unwritten
+    /// convention): it wants no message back that it sent, and the retain flag as published.
     pub is_bridge: bool,
     /// Clean start (5.0) or clean session (3.x).
     pub clean_start: bool,

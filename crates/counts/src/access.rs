@@ -1,4 +1,5 @@
-//! Checks of one client's rules: what a publisher pays for each message, and a client for a subscription.
+//! Checks of one client's rules: what a publisher pays for each message, and a client for a
+//! subscription.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
 //! Runs one case of the hot path so many times, for callgrind to count: `thrum-counts CASE TIMES`.
 //!
-//! `cargo xtask counts` builds it, runs every case that `thrum-counts list` names and lets callgrind collect inside
-//! [`counted`] alone. Set-up and warm-up are therefore free; what a case measures must depend on no clock, no address
-//! and no random number.
+//! `cargo xtask counts` builds it, runs every case that `thrum-counts list` names and lets
+//! callgrind collect inside [`counted`] alone. Set-up and warm-up are therefore free; what a case
+//! measures must depend on no clock, no address and no random number.
 #![expect(
     clippy::print_stdout,
     reason = "a program that answers on the terminal"

@@ -1,4 +1,5 @@
-//! Look-ups in an index of 100,000 filters, half of them with wildcards, and the choice of a group's member.
+//! Look-ups in an index of 100,000 filters, half of them with wildcards, and the choice of a
+//! group's member.
 
 use std::hint::black_box;
 

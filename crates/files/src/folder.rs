@@ -98,8 +98,8 @@ impl Folder {
         Self::open(file.parent().unwrap_or_else(|| Path::new("/")))
     }
 
-    /// What a file's name leads to, as far as the links belong to whoever runs this and so do their directories: nobody else
-    /// can have laid them. The rest of the way is not gone.
+    /// What a file's name leads to, as far as the links belong to whoever runs this and so do their
+    /// directories: nobody else can have laid them. The rest of the way is not gone.
     pub fn through_own_links(file: &Path) -> PathBuf {
         let mut path = file.to_owned();
         for _ in 0..LINKS_MAX {
@@ -127,7 +127,8 @@ impl Folder {
         Self::of(opened, &path)
     }
 
-    /// Opens a directory in this one, and makes it if there is none; it then belongs to the owner of this one.
+    /// Opens a directory in this one, and makes it if there is none; it then belongs to the owner
+    /// of this one.
     ///
     /// # Errors
     /// As [`Folder::inner`]; it cannot be made.
@@ -259,7 +260,8 @@ impl Folder {
         Ok(file)
     }
 
-    /// Gives something that this process has made to the owner of the directory: root works for somebody else.
+    /// Gives something that this process has made to the owner of the directory: root works for
+    /// somebody else.
     ///
     /// # Errors
     /// The file system refuses.
@@ -270,7 +272,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives a file another name in the directory, in place of what has that name; a link is replaced and not followed.
+    /// Gives a file another name in the directory, in place of what has that name; a link is
+    /// replaced and not followed.
     ///
     /// # Errors
     /// There is no such file; the file system refuses.
@@ -367,8 +370,9 @@ impl Folder {
         Ok((file, found))
     }
 
-    /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root can do no more to it
-    /// than before, and what stands in a directory that nobody else may write to has its owner put there.
+    /// A name for a file of somebody else (a hard link) is as good as a link to it. Who is not root
+    /// can do no more to it than before, and what stands in a directory that nobody else may write
+    /// to has its owner put there.
     fn check_owner(&self, name: &OsStr, found: &Metadata) -> io::Result<()> {
         let owner = found.uid();
         let user = geteuid().as_raw();
@@ -394,7 +398,8 @@ impl Folder {
         Err(io::Error::new(ErrorKind::PermissionDenied, what))
     }
 
-    /// Whether a file that is made under that name now can be read by root alone: it runs this, and the directory is its own.
+    /// Whether a file that is made under that name now can be read by root alone: it runs this, and
+    /// the directory is its own.
     pub fn makes_for_root_alone(&self, name: &OsStr) -> bool {
         let found = self.look(name);
         geteuid().is_root() && self.owner == ROOT && matches!(found, Err(Errno::ENOENT))

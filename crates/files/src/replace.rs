@@ -8,13 +8,15 @@ use crate::Folder;
 use crate::folder::Rights;
 
 impl Folder {
-    /// Replaces a file, or makes it; a reader sees the old one or the new one, and it is on the disk when this returns.
-    /// What is written stands in a file with `.new` behind its name until then. The new file has the owner,
-    /// the group and the mode of the old one; one that was not there belongs to the owner of the directory. To be called by one at a time: who takes a lock sees to that.
+    /// Replaces a file, or makes it; a reader sees the old one or the new one, and it is on the
+    /// disk when this returns. What is written stands in a file with `.new` behind its name until
+    /// then. The new file has the owner, the group and the mode of the old one; one that was not
+    /// there belongs to the owner of the directory. To be called by one at a time: who takes a lock
+    /// sees to that.
     ///
     /// # Errors
-    /// The name is that of a link or of a file of somebody else; what `write` says; the disk refuses. The old file is
-    /// still there then.
+    /// The name is that of a link or of a file of somebody else; what `write` says; the disk
+    /// refuses. The old file is still there then.
     pub fn replace(
         &self,
         name: &OsStr,

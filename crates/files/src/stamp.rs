@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A file that was written to so short a time ago may be half written: editors and `cp` empty a file before they fill it.
+/// A file that was written to so short a time ago may be half written: editors and `cp` empty a
+/// file before they fill it.
 const WRITING: Duration = Duration::from_millis(200);
 
 /// One state of a file, at the end of all links.
@@ -36,8 +37,8 @@ impl Stamp {
         }
     }
 
-    /// Whether somebody may be writing the file, which was like `before` when it was read last. A file that has been put in
-    /// place of another one is whole.
+    /// Whether somebody may be writing the file, which was like `before` when it was read last. A
+    /// file that has been put in place of another one is whole.
     pub fn may_be_half_written(&self, before: Option<&Self>, now: SystemTime) -> bool {
         let is_same_file =
             before.is_some_and(|before| (before.device, before.inode) == (self.device, self.inode));

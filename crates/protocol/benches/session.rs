@@ -1,4 +1,5 @@
-//! Time that a session takes for a message in, for one out with its acknowledgement, and for one out to a thousand.
+//! Time that a session takes for a message in, for one out with its acknowledgement, and for one
+//! out to a thousand.
 
 use std::hint::black_box;
 use std::iter::Cycle;

@@ -1,4 +1,5 @@
-//! What one client's packets and the passing of time mean: the session machines of server and client.
+//! What one client's packets and the passing of time mean: the session machines of server and
+//! client.
 //!
 //! ```text
 //!   bytes -> codec -> Packet -> Session::handle_packet -> at most one Action for the node

@@ -14,7 +14,8 @@ use thrum_codec::{QoS, topic};
 pub struct Limits {
     /// Largest packet accepted, in bytes. Default 1 MiB, as EMQX.
     pub packet_bytes_max: u32,
-    /// Largest payload accepted, in bytes; a message with a larger one goes to nobody. Default `u32::MAX`, none.
+    /// Largest payload accepted, in bytes; a message with a larger one goes to nobody. Default
+    /// `u32::MAX`, none.
     pub payload_bytes_max: u32,
     /// A client without an identifier is given one. Default true.
     pub assigns_client_ids: bool,
@@ -26,40 +27,45 @@ pub struct Limits {
     pub topic_levels_max: u16,
     /// Subscriptions of one session. Default 10,000.
     pub subscriptions_max: u32,
-    /// Receive maximum that the server announces: QoS 1 and 2 messages a client may have unacknowledged
-    /// towards the server. Default 1,024.
+    /// Receive maximum that the server announces: QoS 1 and 2 messages a client may have
+    /// unacknowledged towards the server. Default 1,024.
     pub receive_maximum: u16,
-    /// Most unacknowledged QoS 1 and 2 messages towards a client, whatever larger receive maximum it announced (and
-    /// what 3.x clients get). Default 1,024.
+    /// Most unacknowledged QoS 1 and 2 messages towards a client, whatever larger receive maximum
+    /// it announced (and what 3.x clients get). Default 1,024.
     pub inflight_max: u16,
-    /// Bytes of payload of unacknowledged messages towards a client, past which the next one waits. Default `u32::MAX`,
-    /// none.
+    /// Bytes of payload of unacknowledged messages towards a client, past which the next one waits.
+    /// Default `u32::MAX`, none.
     pub inflight_bytes_max: u32,
     /// Messages queued for one session while its window is full or it is away. Default 10,000.
     pub queue_messages_max: u32,
-    /// Memory of the messages queued for one session, in bytes: their text, their lists of subscription identifiers and
-    /// about 200 bytes for each. Default 64 MiB.
+    /// Memory of the messages queued for one session, in bytes: their text, their lists of
+    /// subscription identifiers and about 200 bytes for each. Default 64 MiB.
     pub queue_bytes_max: u32,
     /// What a full queue does with one more message. Default: it is refused.
     pub queue_policy: QueuePolicy,
-    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever the policy, and do not
-    /// survive the node. Default false, as the specification expects of QoS 0.
+    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever
+    /// the policy, and do not survive the node. Default false, as the specification expects of QoS
+    /// 0.
     pub queue_qos0: bool,
-    /// Longest time in the queue, in seconds; a message is dropped within the second after it. Default none: the
-    /// publisher knows better, and can give its messages an expiry.
+    /// Longest time in the queue, in seconds; a message is dropped within the second after it.
+    /// Default none: the publisher knows better, and can give its messages an expiry.
     pub queue_age_max: Option<u32>,
-    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits none has priority 0.
-    /// Each message that is queued is compared with each filter. Default empty.
+    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits
+    /// none has priority 0. Each message that is queued is compared with each filter. Default
+    /// empty.
     pub queue_priorities: Vec<TopicPriority>,
     /// Topic aliases accepted from a client. Default 64.
     pub topic_alias_maximum: u16,
     /// Topic aliases used towards a client, at most what it allows. Default 64.
     pub topic_alias_outbound_max: u16,
-    /// Longest keep alive in seconds; a longer one or 0 is replaced through server keep alive (5.0) . 0 = no limit. Default 0.
+    /// Longest keep alive in seconds; a longer one or 0 is replaced through server keep alive (5.0)
+    /// . 0 = no limit. Default 0.
     pub keep_alive_max: u16,
-    /// Longest session expiry in seconds; `u32::MAX` allows sessions that never expire. Default 7 days.
+    /// Longest session expiry in seconds; `u32::MAX` allows sessions that never expire. Default 7
+    /// days.
     pub session_expiry_max: u32,
-    /// Expiry of a 3.x session with clean session 0, in seconds (bounded by `session_expiry_max`). Default 7 days.
+    /// Expiry of a 3.x session with clean session 0, in seconds (bounded by `session_expiry_max`).
+    /// Default 7 days.
     pub session_expiry_v3: u32,
     /// Highest quality of service. Default 2.
     pub maximum_qos: QoS,
@@ -74,14 +80,16 @@ pub struct Limits {
 /// What a session's queue does with a message for which it has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueuePolicy {
-    /// It is dropped and what waits stays: what was acknowledged is not taken back for what comes later, and a
-    /// publisher whose message nobody can take learns so. The default for that reason, and as Mosquitto does it.
+    /// It is dropped and what waits stays: what was acknowledged is not taken back for what comes
+    /// later, and a publisher whose message nobody can take learns so. The default for that reason,
+    /// and as Mosquitto does it.
     #[default]
     RejectNew,
-    /// The oldest of the lowest priority are dropped, unless all have a higher priority than it; as EMQX does it.
+    /// The oldest of the lowest priority are dropped, unless all have a higher priority than it; as
+    /// EMQX does it.
     DropOldest,
-    /// Its publisher waits for room while the client is connected; else as [`QueuePolicy::RejectNew`]. The node holds the
-    /// publisher back, the session refuses.
+    /// Its publisher waits for room while the client is connected; else as
+    /// [`QueuePolicy::RejectNew`]. The node holds the publisher back, the session refuses.
     Hold,
 }
 

@@ -1,20 +1,23 @@
 //! The mount point of a listener: the part of all topics that its clients do not see.
 //!
-//! What a client publishes, filters and leaves as its will gets the prefix when it comes in; what it is sent loses it. The
-//! node between the two knows whole topics only, so clients of different mount points never meet by accident.
+//! What a client publishes, filters and leaves as its will gets the prefix when it comes in; what
+//! it is sent loses it. The node between the two knows whole topics only, so clients of different
+//! mount points never meet by accident.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 
 use thrum_codec::TopicFilter;
 
-/// Longest mount point in bytes: enough for some names, and a topic of the default limit still fits behind it.
+/// Longest mount point in bytes: enough for some names, and a topic of the default limit still fits
+/// behind it.
 pub const MOUNT_POINT_BYTES_MAX: usize = 1024;
 
 /// Longest topic name or filter on the wire, in bytes.
 const TOPIC_BYTES_MAX: usize = 65_535;
 
-/// A prefix of whole levels: it ends with `/`, and has neither a wildcard nor a `$` in front. Clones share its text.
+/// A prefix of whole levels: it ends with `/`, and has neither a wildcard nor a `$` in front.
+/// Clones share its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountPoint(Arc<str>);
 
@@ -61,16 +64,16 @@ impl MountPoint {
         &self.0
     }
 
-    /// The whole topic of what a client calls `topic`, in memory that the caller reuses; none if it is longer than a
-    /// topic may be (65,535 bytes).
+    /// The whole topic of what a client calls `topic`, in memory that the caller reuses; none if it
+    /// is longer than a topic may be (65,535 bytes).
     pub fn mounted_topic<'s>(&self, topic: &str, scratch: &'s mut String) -> Option<&'s str> {
         scratch.clear();
         self.append("", topic, scratch)?;
         Some(scratch)
     }
 
-    /// The whole filter of what a client calls `filter`; the prefix of a shared one stands behind `$share/GROUP/`. None
-    /// if it is longer than a filter may be (65,535 bytes).
+    /// The whole filter of what a client calls `filter`; the prefix of a shared one stands behind
+    /// `$share/GROUP/`. None if it is longer than a filter may be (65,535 bytes).
     pub fn mounted_filter<'s>(
         &self,
         filter: TopicFilter<'_>,

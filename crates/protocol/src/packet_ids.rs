@@ -7,8 +7,8 @@ use thrum_codec::PacketId;
 
 /// Hands out packet identifiers in ascending order and passes over those still in use.
 ///
-/// It remembers how many identifiers after the last are known to be free, so the identifiers in use are
-/// looked at only when that run is used up: about once per wrap-around in steady traffic.
+/// It remembers how many identifiers after the last are known to be free, so the identifiers in use
+/// are looked at only when that run is used up: about once per wrap-around in steady traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketIds {
     last: u16,
@@ -26,7 +26,8 @@ impl PacketIds {
         self.last
     }
 
-    /// The next free identifier; `None` when all 65,535 are in use. `in_use` lists them in any order.
+    /// The next free identifier; `None` when all 65,535 are in use. `in_use` lists them in any
+    /// order.
     pub(crate) fn next<I>(&mut self, in_use: impl FnOnce() -> I) -> Option<PacketId>
     where
         I: Iterator<Item = PacketId>,

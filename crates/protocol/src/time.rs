@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-/// Milliseconds since the node's epoch (the Unix epoch, as the wall clock was at its start); monotonic.
+/// Milliseconds since the node's epoch (the Unix epoch, as the wall clock was at its start);
+/// monotonic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -39,7 +40,8 @@ impl Time {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole seconds from `earlier` until this time, a begun one counted in full; 0 if that is later.
+    /// Whole seconds from `earlier` until this time, a begun one counted in full; 0 if that is
+    /// later.
     pub fn secs_from(self, earlier: Self) -> u32 {
         let millis = self.0.saturating_sub(earlier.0);
         u32::try_from(millis.div_ceil(1000)).unwrap_or(u32::MAX)

@@ -1,4 +1,5 @@
-//! Client and server against each other: enhanced authentication before CONNACK and again afterwards.
+//! Client and server against each other: enhanced authentication before CONNACK and again
+//! afterwards.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::sync::Arc;

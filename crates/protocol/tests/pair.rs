@@ -1,5 +1,5 @@
-//! A client and a server session over a link that loses everything under way when it is cut: QoS 1 arrives at least
-//! once, QoS 2 exactly once, and in order, in both directions.
+//! A client and a server session over a link that loses everything under way when it is cut: QoS 1
+//! arrives at least once, QoS 2 exactly once, and in order, in both directions.
 //!
 //! [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-10] [MQTT-4.4.0-1] [MQTT-4.6.0-1]
 //! [MQTT3-4.3.2-1] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1] [MQTT3-4.6.0-1]
@@ -123,7 +123,8 @@ struct World {
     limits: Arc<Limits>,
     frames: FrameCache,
     is_linked: bool,
-    /// The server knows of this connection; until then it writes to the last one, where everything is lost.
+    /// The server knows of this connection; until then it writes to the last one, where everything
+    /// is lost.
     is_accepted: bool,
     to_server: Vec<u8>,
     to_client: Output,

@@ -1,15 +1,17 @@
-//! MQTT over QUIC: ends of QUIC connections as ordinary stream sockets, for programs that know no QUIC and no async.
+//! MQTT over QUIC: ends of QUIC connections as ordinary stream sockets, for programs that know no
+//! QUIC and no async.
 //!
 //! ```text
 //!   client's UDP --> QuicListener (threads of its own) == bridge ==> UnixStream, to the caller's event loop
 //!   QuicDialer (threads of its own)                    == bridge ==> UnixStream, to the caller's event loop
 //! ```
 //!
-//! MQTT travels as it does at EMQX, `NanoMQ` and their clients: ALPN `mqtt`, one bidirectional stream that the
-//! client opens, and the end of the stream is the end of the connection.
+//! MQTT travels as it does at EMQX, `NanoMQ` and their clients: ALPN `mqtt`, one bidirectional
+//! stream that the client opens, and the end of the stream is the end of the connection.
 //!
-//! Invariant: nothing in here waits without a limit of its own, and no buffer grows without one: what the socket does
-//! not take stays in QUIC's windows, and what QUIC does not take stays in the socket.
+//! Invariant: nothing in here waits without a limit of its own, and no buffer grows without one:
+//! what the socket does not take stays in QUIC's windows, and what QUIC does not take stays in the
+//! socket.
 #![forbid(unsafe_code)]
 
 mod bridge;
@@ -22,7 +24,8 @@ mod transport;
 pub use client::{DialError, DialOptions, Dialing, QuicDialer};
 pub use server::{Admission, Host, Limits, ListenError, Metrics, Peer, QuicListener};
 
-/// The application protocol that clients and servers agree on in the handshake, as EMQX and `NanoMQ` have it.
+/// The application protocol that clients and servers agree on in the handshake, as EMQX and
+/// `NanoMQ` have it.
 pub const ALPN: &[u8] = b"mqtt";
 
 /// The UDP port that MQTT over QUIC has by convention.

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use socket2::SockRef;
 
-/// What a socket holds by default before its writer has to wait: one write of a broker or two, so that a slow client
-/// shows soon.
+/// What a socket holds by default before its writer has to wait: one write of a broker or two, so
+/// that a slow client shows soon.
 pub(crate) const PIPE_BYTES: usize = 128 * 1024;
 
 /// Two connected, non-blocking stream sockets that hold about `bytes` in each direction.
@@ -14,7 +14,8 @@ pub(crate) fn pair(bytes: usize) -> io::Result<(UnixStream, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     for socket in [&ours, &theirs] {
         socket.set_nonblocking(true)?;
-        // Of a Unix socket the buffer of the sender counts; the kernel may give less than asked for.
+        // Of a Unix socket the buffer of the sender counts; the kernel may give less than asked
+        // for.
         SockRef::from(socket).set_send_buffer_size(bytes)?;
     }
     Ok((ours, theirs))

@@ -14,7 +14,8 @@ use tokio::runtime::{Builder, Runtime};
 /// What QUIC holds for a connection in each direction by default.
 pub(crate) const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Buffer of a UDP socket in each direction: the packets of many connections share it, and what does not fit is lost.
+/// Buffer of a UDP socket in each direction: the packets of many connections share it, and what
+/// does not fit is lost.
 const UDP_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Below this a warning says what to do: the first packets of a few hundred clients fit into it.
@@ -22,15 +23,16 @@ const UDP_BUFFER_BYTES_LEAST: usize = 1024 * 1024;
 
 /// A connection over which nothing was received for so long is dead, in milliseconds.
 ///
-/// MQTT's keep alive may be off, or up to 18 hours; it must not be QUIC that ends such a connection. So an end that
-/// has received nothing for [`KEEP_ALIVE`] sends a PING, and silence for this long means that three of them had no
-/// answer.
+/// MQTT's keep alive may be off, or up to 18 hours; it must not be QUIC that ends such a
+/// connection. So an end that has received nothing for [`KEEP_ALIVE`] sends a PING, and silence for
+/// this long means that three of them had no answer.
 const IDLE_TIMEOUT_MS: u32 = 300_000;
 
 /// Silence after which an end sends a PING.
 ///
-/// MQTT's usual keep alive of 60 seconds makes that superfluous: any packet counts, and an idle client is not woken by
-/// us. It is shorter than the two minutes for which a NAT keeps the mapping of a UDP port at least (RFC 4787).
+/// MQTT's usual keep alive of 60 seconds makes that superfluous: any packet counts, and an idle
+/// client is not woken by us. It is shorter than the two minutes for which a NAT keeps the mapping
+/// of a UDP port at least (RFC 4787).
 const KEEP_ALIVE: Duration = Duration::from_secs(100);
 
 /// How a connection behaves whose ends hold up to `window_bytes` in each direction.
@@ -55,16 +57,18 @@ const CONNECTION_ID_BYTES: usize = 8;
 
 /// How a UDP socket tells its connections apart.
 ///
-/// Not by the numbers that quinn makes unless told otherwise: of their 8 bytes 3 are random, and a connection has up to 8 of
-/// them. With a thousand connections every two-thousandth client that has proved its address got a number which another
-/// connection had already: its packets went to that one, and it had no answer.
+/// Not by the numbers that quinn makes unless told otherwise: of their 8 bytes 3 are random, and a
+/// connection has up to 8 of them. With a thousand connections every two-thousandth client that has
+/// proved its address got a number which another connection had already: its packets went to that
+/// one, and it had no answer.
 pub(crate) fn endpoint() -> EndpointConfig {
     let mut config = EndpointConfig::default();
     config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CONNECTION_ID_BYTES)));
     config
 }
 
-/// The kernel's numbers of the threads of a runtime; the lock is held to add to them or to copy them.
+/// The kernel's numbers of the threads of a runtime; the lock is held to add to them or to copy
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads(Arc<Mutex<Vec<u32>>>);
 
@@ -111,8 +115,8 @@ pub(crate) fn udp_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A process that may administer the network gets what it asks for, another what the system allows to all
-/// (`net.core.rmem_max` and `wmem_max`).
+/// A process that may administer the network gets what it asks for, another what the system allows
+/// to all (`net.core.rmem_max` and `wmem_max`).
 fn set_buffers(socket: &Socket) {
     if sockopt::set_socket_recv_buffer_size_force(socket, UDP_BUFFER_BYTES).is_err() {
         // What it is then is asked of the socket.

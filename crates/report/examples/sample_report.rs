@@ -1,4 +1,5 @@
-//! Writes the reports of a made-up run into a folder, to look at their form: `sample_report FOLDER`.
+//! Writes the reports of a made-up run into a folder, to look at their form:
+//! `sample_report FOLDER`.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::progress::stage_name;
 use crate::result::{Quantiles, Resources, RunResult, Second};
 
-/// One row per second; units are in the names of the columns, and cells of what was not measured are empty.
+/// One row per second; units are in the names of the columns, and cells of what was not measured
+/// are empty.
 pub fn series_csv(run: &RunResult) -> String {
     let mut text = columns(&Second::default())
         .into_iter()

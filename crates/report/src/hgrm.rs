@@ -1,4 +1,5 @@
-//! The percentile distribution of a histogram in the text form that the plotters of `HdrHistogram` read.
+//! The percentile distribution of a histogram in the text form that the plotters of `HdrHistogram`
+//! read.
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,8 @@ use crate::units::fraction;
 /// Lines per halving of the distance to 100 %.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// The distribution of the response times in milliseconds; of the connect times of a run without load.
+/// The distribution of the response times in milliseconds; of the connect times of a run without
+/// load.
 ///
 /// # Errors
 /// The run has neither, or its histogram cannot be read.

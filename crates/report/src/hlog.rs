@@ -1,7 +1,8 @@
-//! The interval log of `HdrHistogram`, format 1.3: one histogram per second and kind, from which any window of a
-//! run can be cut out afterwards.
+//! The interval log of `HdrHistogram`, format 1.3: one histogram per second and kind, from which
+//! any window of a run can be cut out afterwards.
 //!
-//! Times are seconds from the first connection; the base time in the header makes them points in time.
+//! Times are seconds from the first connection; the base time in the header makes them points in
+//! time.
 
 use std::io;
 
@@ -67,8 +68,8 @@ pub fn header(started_unix_seconds: f64) -> String {
     )
 }
 
-/// The line of an interval, line break included; empty if a count exceeds 63 bits. What a tag must not contain is
-/// replaced.
+/// The line of an interval, line break included; empty if a count exceeds 63 bits. What a tag must
+/// not contain is replaced.
 pub fn line(
     tag: &str,
     start_seconds: f64,
@@ -127,8 +128,8 @@ impl<W: io::Write> Writer<W> {
     }
 }
 
-/// The intervals of a log that `is_wanted` takes by their start in seconds. A last line without line break was cut
-/// off by the end of the run and is left out.
+/// The intervals of a log that `is_wanted` takes by their start in seconds. A last line without
+/// line break was cut off by the end of the run and is left out.
 ///
 /// # Errors
 /// A line or a wanted histogram cannot be read.

@@ -32,7 +32,8 @@ struct Case {
     failure: Option<String>,
 }
 
-/// One test suite per run, with a case for its validity, for each promise of the protocol and for each threshold.
+/// One test suite per run, with a case for its validity, for each promise of the protocol and for
+/// each threshold.
 pub fn junit(runs: &[RunResult]) -> String {
     let suites: Vec<(&RunResult, Vec<Case>)> = runs.iter().map(|run| (run, cases(run))).collect();
     let all = suites.iter().flat_map(|(_, cases)| cases);

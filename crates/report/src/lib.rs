@@ -1,7 +1,7 @@
 //! What a benchmark run found, as data, and every form in which a person or a program reads it.
 //!
-//! Invariant: every form shows the figures of a [`RunResult`]; only [`RunResult::fill_metrics`], [`compare`] and
-//! [`window`] compute any.
+//! Invariant: every form shows the figures of a [`RunResult`]; only [`RunResult::fill_metrics`],
+//! [`compare`] and [`window`] compute any.
 #![forbid(unsafe_code)]
 
 pub mod compare;

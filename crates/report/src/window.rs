@@ -13,7 +13,8 @@ use crate::units::{figure, fraction, whole};
 /// Start times in a log are rounded to milliseconds.
 const ROUNDING_SECONDS: f64 = 0.0005;
 
-/// Adds up the intervals of a log that begin in the window, by their tags. Intervals are not divided.
+/// Adds up the intervals of a log that begin in the window, by their tags. Intervals are not
+/// divided.
 ///
 /// # Errors
 /// The log cannot be read, or has nothing in the window.
@@ -48,9 +49,10 @@ pub fn cut(
     Ok(sums)
 }
 
-/// The run as if the window had been its hold: latencies out of the log, rates and use of the broker out of the
-/// seconds that begin in the window. Clients, validity and verdict stay those of the whole run; what else is only
-/// known of the whole run (what was lost, use of the generator, thresholds) is left out.
+/// The run as if the window had been its hold: latencies out of the log, rates and use of the
+/// broker out of the seconds that begin in the window. Clients, validity and verdict stay those of
+/// the whole run; what else is only known of the whole run (what was lost, use of the generator,
+/// thresholds) is left out.
 ///
 /// # Errors
 /// The log cannot be read, or has nothing in the window.

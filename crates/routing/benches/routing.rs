@@ -1,5 +1,5 @@
-//! Speed of the index at three sizes, half of the filters with wildcards, and its memory; of shared groups and retained
-//! messages.
+//! Speed of the index at three sizes, half of the filters with wildcards, and its memory; of shared
+//! groups and retained messages.
 
 use std::hint::black_box;
 use std::time::Duration;

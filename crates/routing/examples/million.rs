@@ -4,9 +4,9 @@
 //! cargo run --release -p thrum-routing --example million [COUNT]
 //! ```
 //!
-//! Times are those of the processor, and the best of several rounds: what else runs on the machine adds
-//! to them and never takes away. `resident` is the growth of this process with the allocator's own
-//! share, `counted` what the structures say.
+//! Times are those of the processor, and the best of several rounds: what else runs on the machine
+//! adds to them and never takes away. `resident` is the growth of this process with the allocator's
+//! own share, `counted` what the structures say.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
 //! Which topics a filter can match, told by one number for the filter and a few for the topic.
 //!
-//! A filter is anchored at its levels before the first wildcard, of which at most [`LEVELS_MAX`] count,
-//! or at its whole text if it has no wildcard. A topic that it matches begins alike, so the filter's
-//! anchor is among the topic's. Whoever remembers matches keeps a count for each anchor instead of one
-//! for all, and a new filter disturbs the topics of its own corner only.
+//! A filter is anchored at its levels before the first wildcard, of which at most [`LEVELS_MAX`]
+//! count, or at its whole text if it has no wildcard. A topic that it matches begins alike, so the
+//! filter's anchor is among the topic's. Whoever remembers matches keeps a count for each anchor
+//! instead of one for all, and a new filter disturbs the topics of its own corner only.
 
 use core::hash::Hasher;
 

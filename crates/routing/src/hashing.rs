@@ -66,8 +66,8 @@ impl Hashing {
     }
 }
 
-/// A hash that is the same in every process and of every version: places on the disk rest on it. Who chooses texts can
-/// make them collide.
+/// A hash that is the same in every process and of every version: places on the disk rest on it.
+/// Who chooses texts can make them collide.
 pub fn stable_hash(text: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut hash = text.len() as u64;
@@ -100,8 +100,8 @@ struct Entry {
 
 /// Ids by hash; what they stand for lies in the caller's slab.
 ///
-/// A large table is cut into parts that grow one by one: growing a table of a million entries at once
-/// would hold its user up for ten milliseconds.
+/// A large table is cut into parts that grow one by one: growing a table of a million entries at
+/// once would hold its user up for ten milliseconds.
 #[derive(Debug)]
 pub(crate) struct IdTable {
     /// One, or [`PARTS`] of them.

@@ -74,11 +74,12 @@ pub struct Removed<D> {
 
 /// Maps topic filters to destinations.
 ///
-/// Filters come checked and without a share prefix. An exact filter costs about 70 bytes and its text
-/// beyond 22 bytes; a wildcard about 40, 40 for the levels on its way that no other filter shares and as much where they
-/// leave the way of another, 20 for levels in a row, 4 for each of them if they are more than three, and
-/// 50 for each level text that no other uses; both the destinations. Memory of removed filters is used
-/// again, and the arenas go back when the last filter leaves.
+/// Filters come checked and without a share prefix. An exact filter costs about 70 bytes and its
+/// text beyond 22 bytes; a wildcard about 40, 40 for the levels on its way that no other filter
+/// shares and as much where they leave the way of another, 20 for levels in a row, 4 for each of
+/// them if they are more than three, and 50 for each level text that no other uses; both the
+/// destinations. Memory of removed filters is used again, and the arenas go back when the last
+/// filter leaves.
 #[derive(Debug)]
 pub struct Index<D> {
     hashing: Hashing,
@@ -303,8 +304,9 @@ impl<D: Destination> Index<D> {
     /// Appends every filter that matches a topic name, in an order that is the same each time.
     ///
     /// Allocates nothing but what `into` may need. Filters that begin with a wildcard do not match
-    /// a topic that begins with `$` [MQTT-4.7.2-1]. Returns how many levels of filters
-    /// it visited but for two: those are there for any topic, if other filters share its first level by chance.
+    /// a topic that begins with `$` [MQTT-4.7.2-1]. Returns how many levels of filters it visited
+    /// but for two: those are there for any topic, if other filters share its first level by
+    /// chance.
     pub fn matches(&self, topic: &str, into: &mut Vec<FilterId>) -> usize {
         into.extend(self.find_exact(topic));
         if self.has_wildcards() {

@@ -1,8 +1,8 @@
 //! The retained messages: one for each topic, found by topic or by filter, all at once or in pages.
 //!
-//! The topics form a trie whose edges lie in one ordered map. A walk visits siblings in the order of a
-//! hash of their texts that is the same in every process: that is what makes a walk resumable while
-//! others insert and remove, and after a restart.
+//! The topics form a trie whose edges lie in one ordered map. A walk visits siblings in the order
+//! of a hash of their texts that is the same in every process: that is what makes a walk resumable
+//! while others insert and remove, and after a restart.
 
 use alloc::collections::BTreeMap;
 use core::cmp::Ordering;
@@ -14,9 +14,9 @@ pub use crate::retained_walk::Position;
 use crate::retained_walk::Walk;
 use crate::slab::Slab;
 
-/// Memory that a level of a topic is counted with, besides its text: a node, its edge and its entry in
-/// the table of levels, with some of what their containers keep in reserve. Right after one has doubled that is up
-/// to 60 bytes more, not written to yet.
+/// Memory that a level of a topic is counted with, besides its text: a node, its edge and its entry
+/// in the table of levels, with some of what their containers keep in reserve. Right after one has
+/// doubled that is up to 60 bytes more, not written to yet.
 const LEVEL_BYTES: usize = 144;
 
 /// A page ends after so many visited branches for each message it may hold, so that a filter that
@@ -45,8 +45,8 @@ pub(crate) fn root_of(text: &str) -> u32 {
 pub struct Allowance {
     /// Messages to hand over.
     pub messages: usize,
-    /// Branches to visit, about as costly as a look-up each. Half of them at most are taken by the look-ups of the
-    /// filter's levels and of those of the place where the page begins.
+    /// Branches to visit, about as costly as a look-up each. Half of them at most are taken by the
+    /// look-ups of the filter's levels and of those of the place where the page begins.
     pub visits: usize,
 }
 
@@ -104,7 +104,8 @@ impl PartialOrd for Edge {
     }
 }
 
-/// Messages by topic. Keep `M` small, an `Arc` or two for instance: inner levels have room for one too.
+/// Messages by topic. Keep `M` small, an `Arc` or two for instance: inner levels have room for one
+/// too.
 #[derive(Debug)]
 pub struct Retained<M> {
     pub(crate) levels: Levels,
@@ -161,8 +162,9 @@ impl<M> Retained<M> {
         self.count == 0
     }
 
-    /// Memory in use for the levels of all topics, without the messages: an estimate that is not below the truth. What
-    /// removed topics had is used again, and held until the last message goes.
+    /// Memory in use for the levels of all topics, without the messages: an estimate that is not
+    /// below the truth. What removed topics had is used again, and held until the last message
+    /// goes.
     pub const fn tree_bytes(&self) -> usize {
         self.tree_bytes
     }
@@ -277,8 +279,9 @@ impl<M> Retained<M> {
     /// Hands over the next `messages_max` messages that match a filter and says where to go on.
     ///
     /// Pages may be short or empty and still be followed by another; `None` is the end. Between
-    /// pages messages may come and go: one that stays is handed over once, whatever the others do. Only who gives a
-    /// level beside it the same hash, on purpose, can have it handed over twice or never.
+    /// pages messages may come and go: one that stays is handed over once, whatever the others do.
+    /// Only who gives a level beside it the same hash, on purpose, can have it handed over twice or
+    /// never.
     pub fn next_page(
         &self,
         filter: &str,

@@ -89,8 +89,8 @@ impl FromStr for Strategy {
     }
 }
 
-/// Hash of a topic name or a client identifier, for [`Choice`]: it depends on the text alone, so that every worker and every
-/// node chooses the same member.
+/// Hash of a topic name or a client identifier, for [`Choice`]: it depends on the text alone, so
+/// that every worker and every node chooses the same member.
 pub fn stable_hash(text: &str) -> u64 {
     FixedState::default().hash_one(text)
 }
@@ -247,7 +247,8 @@ impl<M: Destination> Group<M> {
         entries.map(|(position, entry)| (&entry.member, position < self.online_count))
     }
 
-    /// The members that a message may go to, beginning with any: those that are online, or all if none is.
+    /// The members that a message may go to, beginning with any: those that are online, or all if
+    /// none is.
     pub fn candidates(&self, random: u64) -> impl Iterator<Item = &M> {
         let (online, offline) = self.members.as_slice().split_at(self.online_count);
         let entries = if online.is_empty() { offline } else { online };

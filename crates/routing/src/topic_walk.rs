@@ -5,8 +5,8 @@ use crate::run::Step;
 
 /// The current level of a topic, or the end after the last one.
 ///
-/// Place and id of so many first levels are remembered, so that coming back to a level costs nothing. Deeper levels are
-/// looked up at each visit.
+/// Place and id of so many first levels are remembered, so that coming back to a level costs
+/// nothing. Deeper levels are looked up at each visit.
 pub(crate) struct TopicWalk<'a, const LEVELS: usize> {
     topic: &'a [u8],
     levels: &'a Levels,

@@ -7,7 +7,8 @@ use crate::levels::LevelId;
 use crate::run::Step;
 use crate::slab::Slab;
 
-/// Set in numbers of the second of two kinds; a slab stays below 2^30 values, so no number has it of itself.
+/// Set in numbers of the second of two kinds; a slab stays below 2^30 values, so no number has it
+/// of itself.
 const SECOND_KIND: u32 = 1 << 31;
 
 /// A node of the trie.

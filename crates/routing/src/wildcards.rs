@@ -1,15 +1,15 @@
-//! The filters with wildcards: a trie of topic levels in one arena. A chain of levels without a branch is one node, and
-//! only nodes with several children need a table, one for all.
+//! The filters with wildcards: a trie of topic levels in one arena. A chain of levels without a
+//! branch is one node, and only nodes with several children need a table, one for all.
 //!
 //! Cost of a match: each node is reached from its parent only, so a topic visits at most as many
-//! levels as filters share a beginning with it (two branches a level, never more than the filters have:
-//! what somebody makes a match cost, he has paid for with subscriptions), and nothing depends on the number of levels
-//! below the deepest such filter. A level in the middle of a chain costs a comparison of numbers, a node some misses of
-//! the processor's caches. The walk keeps no stack: it goes back by parent links, so a topic of 65,535 levels costs no
-//! memory.
+//! levels as filters share a beginning with it (two branches a level, never more than the filters
+//! have: what somebody makes a match cost, he has paid for with subscriptions), and nothing depends
+//! on the number of levels below the deepest such filter. A level in the middle of a chain costs a
+//! comparison of numbers, a node some misses of the processor's caches. The walk keeps no stack: it
+//! goes back by parent links, so a topic of 65,535 levels costs no memory.
 //!
-//! A new filter splits one node at most and a removed one joins one pair of them at most, at a cost of up to
-//! [`RUN_LEVELS_MAX`] levels each beside those of the filter.
+//! A new filter splits one node at most and a removed one joins one pair of them at most, at a cost
+//! of up to [`RUN_LEVELS_MAX`] levels each beside those of the filter.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -30,8 +30,9 @@ const RUN_LEVELS_MAX: usize = 128;
 
 /// Filters with wildcards, each once.
 ///
-/// A node has a filter or several children. Exceptions are the roots and, if filters have or had more levels than one
-/// node takes, nodes that were too long in one when the last of their other uses went.
+/// A node has a filter or several children. Exceptions are the roots and, if filters have or had
+/// more levels than one node takes, nodes that were too long in one when the last of their other
+/// uses went.
 #[derive(Debug)]
 pub(crate) struct Wildcards {
     hashing: Hashing,
@@ -299,7 +300,8 @@ impl Wildcards {
         }
     }
 
-    /// Puts a node above another, which keeps its identity and what lies below, for so many of its first levels.
+    /// Puts a node above another, which keeps its identity and what lies below, for so many of its
+    /// first levels.
     fn split(&mut self, lower: NodeId, levels: usize) -> NodeId {
         let Node { parent, way, .. } = *self.node(lower);
         let mut steps = Vec::new();
@@ -461,7 +463,8 @@ mod tests {
         (most.unwrap_or_default(), wildcards.nodes.len())
     }
 
-    /// Inserts filters, then removes all but the first in turn, and counts the nodes after each step.
+    /// Inserts filters, then removes all but the first in turn, and counts the nodes after each
+    /// step.
     fn node_counts(filters: &[&str]) -> (Vec<usize>, Vec<usize>) {
         let mut wildcards = Wildcards::new(Hashing::with_seed(1));
         let empty = wildcards.memory_bytes();
@@ -554,7 +557,8 @@ mod tests {
         let deep = "a/".repeat(30_000);
         let topics = [&*format!("{topic}x"), &*format!("{topic}y"), &*deep];
         let (visits, nodes) = visits(all, &topics);
-        // A full binary tree of ten levels, and the ends below it, each of which is one node with the level above it.
+        // A full binary tree of ten levels, and the ends below it, each of which is one node with
+        // the level above it.
         assert_eq!((visits, nodes), ((1 << 11) - 1 + (1 << 10), 1 << 11));
     }
 

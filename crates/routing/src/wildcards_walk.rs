@@ -10,7 +10,8 @@ use crate::wildcards::Wildcards;
 
 /// Levels that are remembered of every topic.
 const SHALLOW: usize = 16;
-/// Levels that are remembered once filters of more levels are met: twice what the broker takes by default.
+/// Levels that are remembered once filters of more levels are met: twice what the broker takes by
+/// default.
 const DEEP: usize = 256;
 
 /// Visits the nodes that a topic leads to.
@@ -53,7 +54,8 @@ impl<'a> WildcardsWalk<'a, SHALLOW> {
 }
 
 impl<'a, const LEVELS: usize> WildcardsWalk<'a, LEVELS> {
-    /// Visits a node and all after it. Stops before a node of more levels than a shallow walk remembers, and returns it.
+    /// Visits a node and all after it. Stops before a node of more levels than a shallow walk
+    /// remembers, and returns it.
     fn visit_from(&mut self, mut node: NodeId) -> Option<NodeId> {
         loop {
             let here = self.trie.node(node);
@@ -105,7 +107,8 @@ impl<'a, const LEVELS: usize> WildcardsWalk<'a, LEVELS> {
         self.trie.literal_child(id, self.topic.level()?)
     }
 
-    /// Goes up, so many levels to the parent first, until there is a `+` beside the way down, and returns that.
+    /// Goes up, so many levels to the parent first, until there is a `+` beside the way down, and
+    /// returns that.
     fn next_branch(
         &mut self,
         mut id: NodeId,

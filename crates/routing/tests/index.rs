@@ -271,7 +271,8 @@ fn branches_beyond_the_remembered_levels_are_matched() {
     check(&filters, &format!("{lead}a/b/c/d"), &filters[..5]);
 }
 
-/// A walk that remembers more takes over at any level. The level where it began must be known to it when it comes back.
+/// A walk that remembers more takes over at any level. The level where it began must be known to it
+/// when it comes back.
 #[test]
 fn walks_that_come_back_to_the_level_where_they_began_go_on() {
     for begin in 8..300 {

@@ -19,7 +19,8 @@ schema! {
         "a size such as \"64KiB\", \"1MB\" or a number of bytes";
 }
 
-/// Reads a size: digits with a unit of 1,000 (`KB MB GB`) or 1,024 (`KiB MiB GiB`), in any case, or bytes alone.
+/// Reads a size: digits with a unit of 1,000 (`KB MB GB`) or 1,024 (`KiB MiB GiB`), in any case, or
+/// bytes alone.
 pub fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = split_number(text.trim())?;
     let unit = unit.trim();

@@ -30,7 +30,8 @@ schema! {
 pub struct ClientIdPattern(Box<str>);
 
 impl ClientIdPattern {
-    /// Reads a pattern; an empty one admits every identifier. None if a `%` is followed by anything but `u` or `%`.
+    /// Reads a pattern; an empty one admits every identifier. None if a `%` is followed by anything
+    /// but `u` or `%`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text;
         while let Some((_, after)) = rest.split_once('%') {
@@ -39,7 +40,8 @@ impl ClientIdPattern {
         Some(Self(text.into()))
     }
 
-    /// Whether a client may have the identifier. A pattern with `%u` says nothing about clients without user name.
+    /// Whether a client may have the identifier. A pattern with `%u` says nothing about clients
+    /// without user name.
     pub fn admits(&self, client_id: &str, username: Option<&str>) -> bool {
         let names_user = self.0.replace("%%", "").contains("%u");
         if self.0.is_empty() || (names_user && username.is_none()) {

@@ -24,7 +24,8 @@ schema! {
         "a duration such as \"10s\", \"1h30m\", \"7d\" or a number of seconds";
 }
 
-/// Reads a duration: numbers with units (`d h m s ms us`) one after the other, seconds alone, or `never`.
+/// Reads a duration: numbers with units (`d h m s ms us`) one after the other, seconds alone, or
+/// `never`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest == "never" {

@@ -1,10 +1,11 @@
-//! How settings with units and words are written, the same everywhere in the configuration: `"64KiB"`, `"2h"`,
-//! `"loopback"`.
+//! How settings with units and words are written, the same everywhere in the configuration:
+//! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
-//! A type or a unit that more than one part of the configuration has is here; what only one part has is made there, with
-//! [`schema!`], [`scalar`] and [`found`].
+//! A type or a unit that more than one part of the configuration has is here; what only one part
+//! has is made there, with [`schema!`], [`scalar`] and [`found`].
 //!
-//! Invariant: what is written by a `serialize` in here is read back as the same value by its `deserialize`.
+//! Invariant: what is written by a `serialize` in here is read back as the same value by its
+//! `deserialize`.
 
 pub mod anonymous;
 pub mod byte_size;

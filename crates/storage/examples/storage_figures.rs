@@ -1,6 +1,8 @@
-//! What the store does on a disk: `cargo run --release -p thrum-storage --example storage_figures -- FOLDER`.
+//! What the store does on a disk:
+//! `cargo run --release -p thrum-storage --example storage_figures -- FOLDER`.
 //!
-//! The folder must be on the disk in question and empty; about 1 GiB is written. Each figure stands on its own line.
+//! The folder must be on the disk in question and empty; about 1 GiB is written. Each figure stands
+//! on its own line.
 #![expect(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! The one place of the storage that reads the clock: for how long a commit took, never for what is stored.
+//! The one place of the storage that reads the clock: for how long a commit took, never for what is
+//! stored.
 
 use std::time::{Duration, Instant};
 

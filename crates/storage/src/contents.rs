@@ -21,8 +21,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// For the numbers alone: topics, properties and payloads of messages and wills come back empty, and take no
-    /// memory.
+    /// For the numbers alone: topics, properties and payloads of messages and wills come back
+    /// empty, and take no memory.
     pub fn counted() -> Self {
         Self {
             counts_only: true,
@@ -34,8 +34,9 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] of [`io::ErrorKind::InvalidInput`] if no
-    /// segment has that name. Damage is no error, but counted.
+    /// [`OpenError::Newer`] if a later version wrote it, [`OpenError::Io`] of
+    /// [`io::ErrorKind::InvalidInput`] if no segment has that name. Damage is no error, but
+    /// counted.
     pub fn read(&mut self, name: &str, bytes: &[u8]) -> Result<(), OpenError> {
         let Self {
             replay,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::store::{Committed, Usage};
 
-/// Classes of the histogram of commit times: the class `n` holds those below 2ⁿ microseconds that no class before holds; the
-/// last one holds everything from about four seconds on.
+/// Classes of the histogram of commit times: the class `n` holds those below 2ⁿ microseconds that
+/// no class before holds; the last one holds everything from about four seconds on.
 pub const COMMIT_TIME_CLASSES: usize = 24;
 
 /// Counters of a committer; each only grows but for the queue and the usage.

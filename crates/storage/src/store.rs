@@ -1,4 +1,5 @@
-//! The durable state of a node: changes in, one append and one sync per commit, the state back at start.
+//! The durable state of a node: changes in, one append and one sync per commit, the state back at
+//! start.
 
 use crate::disk::Disk;
 use crate::log::{Damage, Log, LogOptions, LogReport, OpenError, Size, WriteError};
@@ -9,18 +10,20 @@ use crate::state::{Index, Recovered, Replay};
 const SEGMENT_BYTES_MIN: u64 = 4096;
 /// Segments that fit into the limit of the disk at least.
 const SEGMENTS_MIN: u64 = 8;
-/// However little room the disk has, segments are not made smaller than this because of it, in bytes.
+/// However little room the disk has, segments are not made smaller than this because of it, in
+/// bytes.
 const SEGMENT_BYTES_ON_SMALL_DISK: u64 = 1024 * 1024;
-/// Bytes of the oldest segment that a commit reads besides, and as a multiple of what it writes. Of the log at most three
-/// quarters are needed, so reading four bytes frees one; six keep ahead.
+/// Bytes of the oldest segment that a commit reads besides, and as a multiple of what it writes. Of
+/// the log at most three quarters are needed, so reading four bytes frees one; six keep ahead.
 const RECLAIM_BYTES: u64 = 64 * 1024;
 const RECLAIM_FACTOR: u64 = 6;
 
-/// Bytes of the next segment that a commit writes in advance when the present one is half full, as a multiple of its own.
+/// Bytes of the next segment that a commit writes in advance when the present one is half full, as
+/// a multiple of its own.
 const SPARE_FACTOR: u64 = 3;
 
-/// On a disk without room for the next segment, a segment of which too much is needed is looked at again when so much less
-/// is, in parts of a segment.
+/// On a disk without room for the next segment, a segment of which too much is needed is looked at
+/// again when so much less is, in parts of a segment.
 const CRAMPED_PART: u64 = 8;
 
 /// When a commit is safe.
@@ -29,7 +32,8 @@ pub enum Durability {
     /// When the disk has it: it survives the loss of power.
     #[default]
     Fsync,
-    /// When the operating system has it: it survives the end of the process, not that of the machine.
+    /// When the operating system has it: it survives the end of the process, not that of the
+    /// machine.
     Os,
 }
 
@@ -38,11 +42,12 @@ pub enum Durability {
 pub struct Options {
     /// When a commit is safe. Default [`Durability::Fsync`].
     pub durability: Durability,
-    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`, and of what the disk has free (then at
-    /// least 1 MiB). Default 64 MiB: large enough that files come and go
-    /// seldom, small enough to be read into memory at start.
+    /// Size of a segment file in bytes; at most an eighth of `disk_bytes_max`, and of what the disk
+    /// has free (then at least 1 MiB). Default 64 MiB: large enough that files come and go seldom,
+    /// small enough to be read into memory at start.
     pub segment_bytes: u64,
-    /// Most bytes of all files; up to three quarters of it can be state. At least 32 KiB. Default 16 GiB.
+    /// Most bytes of all files; up to three quarters of it can be state. At least 32 KiB. Default
+    /// 16 GiB.
     pub disk_bytes_max: u64,
 }
 
@@ -62,8 +67,8 @@ pub enum Health {
     /// Commits succeed and there is room.
     #[default]
     Healthy = 0,
-    /// Little room is left, on the disk or below `disk_bytes_max`: accept nothing that adds to the state. What takes away still
-    /// finds room.
+    /// Little room is left, on the disk or below `disk_bytes_max`: accept nothing that adds to the
+    /// state. What takes away still finds room.
     Full = 1,
     /// The last commit failed: nothing can be acknowledged until one succeeds.
     Failing = 2,
@@ -105,7 +110,8 @@ pub struct Usage {
     pub reclaim_failures: u64,
 }
 
-/// The store of one data directory. One thread uses it; [`Committer`](crate::Committer) is that thread.
+/// The store of one data directory. One thread uses it; [`Committer`](crate::Committer) is that
+/// thread.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -122,7 +128,8 @@ pub struct Store<D: Disk> {
     failing: bool,
     /// The folder was not where it was when that was looked at last.
     is_misplaced: bool,
-    /// The oldest segment cannot be moved on a full disk before no more than that is needed, in bytes.
+    /// The oldest segment cannot be moved on a full disk before no more than that is needed, in
+    /// bytes.
     reclaim_below: Option<u64>,
     /// The spare segment cannot be written.
     cramped: bool,
@@ -133,8 +140,8 @@ pub struct Store<D: Disk> {
 }
 
 impl<D: Disk> Store<D> {
-    /// Opens the data directory and reads the state. The time it takes grows with the log: about a second per gibibyte or
-    /// per million queued messages, whatever is more.
+    /// Opens the data directory and reads the state. The time it takes grows with the log: about a
+    /// second per gibibyte or per million queued messages, whatever is more.
     ///
     /// # Errors
     ///
@@ -206,12 +213,13 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Makes everything taken so far safe, with one append and one sync, and reclaims a little. Does nothing if nothing is to do.
+    /// Makes everything taken so far safe, with one append and one sync, and reclaims a little.
+    /// Does nothing if nothing is to do.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]: nothing of it counts as safe then, all of it waits for the next commit, in a new segment
-    /// if the disk failed; so call again after a while. Changes can still be taken.
+    /// [`WriteError`]: nothing of it counts as safe then, all of it waits for the next commit, in a
+    /// new segment if the disk failed; so call again after a while. Changes can still be taken.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         if self.is_misplaced {
             self.look()?;
@@ -241,7 +249,8 @@ impl<D: Disk> Store<D> {
         })
     }
 
-    /// Does some of the work that makes later commits cheaper, for a time when nothing waits; true if more could follow.
+    /// Does some of the work that makes later commits cheaper, for a time when nothing waits; true
+    /// if more could follow.
     ///
     /// # Errors
     ///
@@ -256,7 +265,8 @@ impl<D: Disk> Store<D> {
         Ok(!self.prepare(0))
     }
 
-    /// Looks whether the folder is still where it was, now and then: a file that is open does not tell.
+    /// Looks whether the folder is still where it was, now and then: a file that is open does not
+    /// tell.
     ///
     /// # Errors
     ///
@@ -307,7 +317,8 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Commits what waits and ends in order, so that the next start can tell this end from a torn one.
+    /// Commits what waits and ends in order, so that the next start can tell this end from a torn
+    /// one.
     ///
     /// # Errors
     ///
@@ -354,7 +365,8 @@ impl<D: Disk> Store<D> {
                 self.pending_records += step.kept;
                 let kept_bytes = (self.pending.len() - before) as u64;
                 if self.cramped && kept_bytes > room / 2 {
-                    // The last room on a full disk is for what takes away: the segment waits until less of it is needed.
+                    // The last room on a full disk is for what takes away: the segment waits until
+                    // less of it is needed.
                     self.pending.truncate(before);
                     self.pending_records = records_before;
                     self.log.put_victim_off();
@@ -370,7 +382,8 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// Writes down which segment is given back next, so that one that is missing can be told from it.
+    /// Writes down which segment is given back next, so that one that is missing can be told from
+    /// it.
     fn note_reclaimed(&mut self) {
         let Some(segment) = self.log.read_victim() else {
             return;
@@ -382,10 +395,12 @@ impl<D: Disk> Store<D> {
         debug_assert!(applied.is_ok(), "our own record can be read");
     }
 
-    /// Writes on at the spare segment, at least `bytes`; true if there is nothing left to do, or nothing that can be done now.
+    /// Writes on at the spare segment, at least `bytes`; true if there is nothing left to do, or
+    /// nothing that can be done now.
     fn prepare(&mut self, bytes: u64) -> bool {
         let prepared = self.log.prepare_spare(bytes);
-        // A part of a file that fits says nothing about the rest of it: what is cramped stays so until there is room.
+        // A part of a file that fits says nothing about the rest of it: what is cramped stays so
+        // until there is room.
         let is_in_doubt =
             prepared.is_err() || (self.cramped && !prepared.as_ref().is_ok_and(|done| *done));
         self.cramped = is_in_doubt

@@ -11,7 +11,8 @@ use thrum_broker::{Access, Broker, Listening, Policy, RuleSource, Settling};
 use crate::command::failure::{Lines, with_causes};
 use crate::config::Config;
 
-/// How long a change is waited for: a worker takes its mail in each turn, and a turn of a second is overload.
+/// How long a change is waited for: a worker takes its mail in each turn, and a turn of a second is
+/// overload.
 const SETTLING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A broker with all its parts.
@@ -37,7 +38,8 @@ impl Prepared {
     }
 }
 
-/// Reads every file that a configuration names, as a broker needs it: users, rules, certificates, bans.
+/// Reads every file that a configuration names, as a broker needs it: users, rules, certificates,
+/// bans.
 ///
 /// # Errors
 /// All that a broker cannot start with.
@@ -97,8 +99,8 @@ impl Node {
         self.broker.addresses()
     }
 
-    /// Takes over another configuration, as far as that goes without a restart; returns the keys that wait for one.
-    /// It is in force then, unless the log says where it is not.
+    /// Takes over another configuration, as far as that goes without a restart; returns the keys
+    /// that wait for one. It is in force then, unless the log says where it is not.
     ///
     /// # Errors
     /// What cannot be taken over; then everything stays as it was.

@@ -1,4 +1,5 @@
-//! The log: text for people or JSON for machines, on standard error, with a level that can change while it runs.
+//! The log: text for people or JSON for machines, on standard error, with a level that can change
+//! while it runs.
 
 use std::io::IsTerminal as _;
 

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line. Called by the name of one of Mosquitto's clients, as through a link, the program is that client.
+/// The command line. Called by the name of one of Mosquitto's clients, as through a link, the
+/// program is that client.
 fn arguments(mut given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let called = given.next().unwrap_or_default();
     let name = Path::new(&called).file_name().and_then(OsStr::to_str);

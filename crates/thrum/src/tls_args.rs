@@ -1,5 +1,5 @@
-//! The flags by which a server is trusted over TLS and a client is trusted by it: the same for the client commands and
-//! the benchmark.
+//! The flags by which a server is trusted over TLS and a client is trusted by it: the same for the
+//! client commands and the benchmark.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use thrum_transport::{TlsOptions, TlsVersion};
 /// Trust over TLS.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TlsArgs {
-    /// Certificates in PEM of the authorities that may have signed the server's [default: those of the system]
+    /// Certificates in PEM of the authorities that may have signed the server's
+    /// [default: those of the system]
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
 
@@ -25,7 +26,8 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Name that the server's certificate must be for, and that the server is asked for [default: the host]
+    /// Name that the server's certificate must be for, and that the server is asked for
+    /// [default: the host]
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
 

@@ -1,4 +1,5 @@
-//! `thrum bench versus`, `search`, `import`, `new` and what looks at kept runs, with the real program.
+//! `thrum bench versus`, `search`, `import`, `new` and what looks at kept runs, with the real
+//! program.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

@@ -1,4 +1,5 @@
-//! `thrum sessions`, `retained`, `backup` and `bans` as people run them, on data directories that the store has written.
+//! `thrum sessions`, `retained`, `backup` and `bans` as people run them, on data directories that
+//! the store has written.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 #[path = "data_dir/backup.rs"]

@@ -1,4 +1,5 @@
-//! Every `thrum` command in the README and the guides: its flags exist, and the first steps really work.
+//! Every `thrum` command in the README and the guides: its flags exist, and the first steps really
+//! work.
 
 use std::fs;
 use std::io::Read as _;
@@ -204,7 +205,8 @@ fn the_basic_set_runs_with_the_command_of_the_readme() {
         let line = format!("thrum bench run {scenario} {target} {small}");
         let output = shell.command(&line).output().expect("a shell");
         let text = String::from_utf8_lossy(&output.stdout);
-        // 7: this machine was too busy to generate load in time, which says nothing of the delivery.
+        // 7: this machine was too busy to generate load in time, which says nothing of the
+        // delivery.
         assert!(
             matches!(output.status.code(), Some(0 | 7)),
             "`{line}`: {text}"

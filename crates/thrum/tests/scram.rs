@@ -1,4 +1,5 @@
-//! `thrum pub --scram` against a server that plays the broker's part with the protocol's own handshake.
+//! `thrum pub --scram` against a server that plays the broker's part with the protocol's own
+//! handshake.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::io::{Read as _, Write as _};

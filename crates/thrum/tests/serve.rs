@@ -531,7 +531,8 @@ fn a_subscription_of_which_a_part_is_allowed_is_told() {
     assert!(said.contains("refused by the broker"), "{said}");
 }
 
-/// The packets behind the SUBACK with which the broker answers a subscription to `t`, up to its PINGRESP.
+/// The packets behind the SUBACK with which the broker answers a subscription to `t`, up to its
+/// PINGRESP.
 fn retained(address: SocketAddr) -> Vec<u8> {
     let (mut client, answer) = ask(address, &CONNECT_V3);
     assert_eq!(answer, ACCEPTED);

@@ -1,4 +1,5 @@
-//! `thrum pub`, `sub` and `rr` over every transport of a real broker, and what they say where one does not work.
+//! `thrum pub`, `sub` and `rr` over every transport of a real broker, and what they say where one
+//! does not work.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 #[path = "transports/authority.rs"]

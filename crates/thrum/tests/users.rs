@@ -52,7 +52,8 @@ impl Folder {
         texts
     }
 
-    /// Adds a user with the password `secret`; what is said, but for what root is told of a new file.
+    /// Adds a user with the password `secret`; what is said, but for what root is told of a new
+    /// file.
     fn add(&self, args: &[&str]) -> String {
         let (_, said) = self.run(&[&["add"], args, &["--password-file", "password"]].concat());
         let lines = said.split_inclusive('\n');

@@ -118,15 +118,16 @@ impl Connector {
         self.scheme
     }
 
-    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has, and over QUIC, which
-    /// has TLS inside.
+    /// The layers of one new connection; none over plain TCP, where MQTT is what the wire has, and
+    /// over QUIC, which has TLS inside.
     pub fn layers(&self) -> Option<Layers> {
         // TLS is a part of QUIC, and no layer in here.
         let shared = self.shared.clone().filter(|_| !self.scheme.is_quic());
         shared.map(Layers::new)
     }
 
-    /// The trust and the server name that a connection over QUIC begins with; none for the other schemes.
+    /// The trust and the server name that a connection over QUIC begins with; none for the other
+    /// schemes.
     pub fn quic(&self) -> Option<(&ClientConfig, &ServerName<'static>)> {
         let tls = self.shared.as_ref()?.tls.as_ref();
         let tls = tls.filter(|_| self.scheme.is_quic())?;

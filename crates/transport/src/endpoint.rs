@@ -87,8 +87,8 @@ impl Scheme {
         matches!(self, Self::Ws | Self::Wss)
     }
 
-    /// The port where none is named: the registered ones of MQTT, those of HTTP for WebSocket, and that of EMQX for
-    /// QUIC, which has none registered.
+    /// The port where none is named: the registered ones of MQTT, those of HTTP for WebSocket, and
+    /// that of EMQX for QUIC, which has none registered.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Mqtt => 1883,

@@ -22,7 +22,8 @@ pub(crate) fn spoken(opening: &[u8]) -> &'static str {
     }
 }
 
-/// What a server speaks whose first bytes are no packet of MQTT, and what to do; none if they may be one.
+/// What a server speaks whose first bytes are no packet of MQTT, and what to do; none if they may
+/// be one.
 pub fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
     let inside_tls = scheme.is_tls();
     match opening {

@@ -1,4 +1,5 @@
-//! Rust source seen from outside the compiler: what is code, what is comment or text, what is a test.
+//! Rust source seen from outside the compiler: what is code, what is comment or text, what is a
+//! test.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,8 +11,8 @@ pub(crate) fn is_rust(path: &str) -> bool {
         .is_some_and(|extension| extension == "rs")
 }
 
-/// A copy of the source of the same length in which comments and the insides of literals are blanks, so that
-/// searching it finds code only.
+/// A copy of the source of the same length in which comments and the insides of literals are
+/// blanks, so that searching it finds code only.
 pub(crate) fn mask(text: &str) -> String {
     let mut masker = Masker {
         bytes: text.as_bytes(),
@@ -156,8 +157,8 @@ pub(crate) fn item_end(masked: &str, from: usize) -> usize {
     bytes.len()
 }
 
-/// The lines that belong to tests: `#[cfg(test)]` items and `#[test]` functions, with the comments and attributes
-/// directly above them.
+/// The lines that belong to tests: `#[cfg(test)]` items and `#[test]` functions, with the comments
+/// and attributes directly above them.
 pub(crate) fn test_lines(text: &str, masked: &str) -> Vec<RangeInclusive<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut ranges = Vec::new();

@@ -59,7 +59,8 @@ impl Workspace {
         Ok(Self { root, files })
     }
 
-    /// The text of every file with one of these endings under one of these folders; an empty folder is the root.
+    /// The text of every file with one of these endings under one of these folders; an empty folder
+    /// is the root.
     pub(crate) fn read(
         &self,
         folders: &[&str],

@@ -1,7 +1,8 @@
 //! Any behaviour of a client against the server's session: bytes, silence, lost connections.
 //!
 //! An input is a script: a byte that names a step, then what that step needs. Whatever the script,
-//! the session answers with frames that a client may get, keeps to its limits, or ends the connection.
+//! the session answers with frames that a client may get, keeps to its limits, or ends the
+//! connection.
 
 mod client;
 mod node;

@@ -101,7 +101,8 @@ impl Node {
         }
     }
 
-    /// The length of the frame that was handled; none if there was no whole one, or no connection is left.
+    /// The length of the frame that was handled; none if there was no whole one, or no connection
+    /// is left.
     fn feed_frame(&mut self, stream: &[u8]) -> Option<usize> {
         let frame = match frame::split(stream, self.limits.packet_bytes_max) {
             Ok(frame) => frame?,

@@ -6,8 +6,9 @@
 //!        outcome: memory, CPU time, rounds, verdict --> table
 //! ```
 //!
-//! Invariant: every attack is bounded, by a count of what is sent or by time, and works over loopback; the broker is a real
-//! binary, the one of this tree or an older one, so that attacks use only settings that both know.
+//! Invariant: every attack is bounded, by a count of what is sent or by time, and works over
+//! loopback; the broker is a real binary, the one of this tree or an older one, so that attacks use
+//! only settings that both know.
 
 pub mod attacks;
 pub mod flood;

@@ -46,11 +46,13 @@ fn main() -> io::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// Other programs of the machine disturb less: Linux gives cores to groups of processes, each of a session.
+/// Other programs of the machine disturb less: Linux gives cores to groups of processes, each of a
+/// session.
 const GROUP: &str = "/proc/self/autogroup";
 const NICENESS: &str = "-15";
 
-/// Those who attack, and the canary, stay on another core than the broker; its core, if there are two.
+/// Those who attack, and the canary, stay on another core than the broker; its core, if there are
+/// two.
 fn leave_a_core() -> Option<usize> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));

@@ -17,8 +17,8 @@ const UNANSWERED: usize = 100;
 
 const PUBLISH: u8 = 3;
 
-/// Sends requests, each of which has an answer, with many of them on their way; what each answer's reason codes are.
-/// `goes_on` may end it after an answer.
+/// Sends requests, each of which has an answer, with many of them on their way; what each answer's
+/// reason codes are. `goes_on` may end it after an answer.
 ///
 /// # Panics
 /// An answer does not come.
@@ -58,8 +58,8 @@ fn answer(wire: &mut Wire) -> Packet {
     }
 }
 
-/// Publishes with `QoS` 1 to the topic of each number, until so many are refused for want of room; how many were sent and
-/// how many refused.
+/// Publishes with `QoS` 1 to the topic of each number, until so many are refused for want of room;
+/// how many were sent and how many refused.
 pub fn publish_until_refused(
     wire: &mut Wire,
     numbers: Range<u32>,
@@ -79,8 +79,8 @@ pub fn publish_until_refused(
     (sent, refused)
 }
 
-/// Subscribes to the filter of each number with `QoS` 0, in packets of so many, with the subscription identifiers that
-/// follow from the numbers if they are wanted; how many were granted.
+/// Subscribes to the filter of each number with `QoS` 0, in packets of so many, with the
+/// subscription identifiers that follow from the numbers if they are wanted; how many were granted.
 pub fn subscribe_all(
     wire: &mut Wire,
     numbers: Range<u32>,

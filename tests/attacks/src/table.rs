@@ -13,7 +13,8 @@ use crate::victim::{Ground, MIB, Site, Victim};
 
 /// How long the canary is watched without an attack.
 const ALONE: Duration = Duration::from_secs(3);
-/// An attack that stalls others by less than this is repeated: it may have been another program of the machine.
+/// An attack that stalls others by less than this is repeated: it may have been another program of
+/// the machine.
 const DOUBTFUL: Duration = Duration::from_millis(200);
 /// How often at most. The run with the shortest stall counts.
 const TRIES: usize = 3;
@@ -41,7 +42,8 @@ impl Contestant {
     }
 }
 
-/// Runs all attacks whose names contain the text, and writes each row when it is known; how often the last broker did not hold.
+/// Runs all attacks whose names contain the text, and writes each row when it is known; how often
+/// the last broker did not hold.
 ///
 /// # Errors
 /// Nobody takes the rows.

@@ -32,7 +32,8 @@ pub struct Site {
 /// What a broker is set up with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ground<'a> {
-    /// Variables; `{folder}` in a value is the folder of the files, `{proxy}` an address where nobody listens.
+    /// Variables; `{folder}` in a value is the folder of the files, `{proxy}` an address where
+    /// nobody listens.
     pub settings: &'a [(&'a str, &'a str)],
     /// Files by their names, and what is in them.
     pub files: &'a [(&'a str, &'a str)],
@@ -152,7 +153,8 @@ impl Victim {
         self.began = clock::now();
     }
 
-    /// The attack is over. `memory` is what `limits.memory` was set to, `seen` what was seen beside.
+    /// The attack is over. `memory` is what `limits.memory` was set to, `seen` what was seen
+    /// beside.
     pub fn end(self, memory: Option<u64>, seen: String) -> Outcome {
         let took = self.began.elapsed();
         let rounds = self.watch.end();

@@ -18,8 +18,8 @@ const RANDOM_BYTES_MAX: u64 = 200;
 /// Longest time that a client gets to speak first.
 const ASKED_MAX: Duration = Duration::from_millis(200);
 
-/// Runs a check, and nothing of ours panics meanwhile: a program that is built to end at a panic would be ended by whoever
-/// plays the server.
+/// Runs a check, and nothing of ours panics meanwhile: a program that is built to end at a panic
+/// would be ended by whoever plays the server.
 ///
 /// # Panics
 /// Something did.
@@ -34,8 +34,8 @@ pub fn without_panic(check: impl FnOnce()) {
     assert_eq!(PANICS.load(Ordering::Relaxed), 0, "there was a panic");
 }
 
-/// Clients are refused because the server is unavailable, whatever it says. `settings` makes the settings of a backend for
-/// a port; `answers` are beginnings of what a real server says.
+/// Clients are refused because the server is unavailable, whatever it says. `settings` makes the
+/// settings of a backend for a port; `answers` are beginnings of what a real server says.
 ///
 /// # Panics
 /// One is not.

@@ -1,4 +1,5 @@
-//! Clients that come, do what they may, try what they may not, and leave: some hundred of them a second.
+//! Clients that come, do what they may, try what they may not, and leave: some hundred of them a
+//! second.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,7 +39,8 @@ pub struct Cast {
     pub wrong: Vec<Credentials>,
     /// Topics that `ann` may not publish to.
     pub forbidden: Vec<&'static str>,
-    /// What a system that is down has to do with it: clients that show nothing new may still be let in.
+    /// What a system that is down has to do with it: clients that show nothing new may still be let
+    /// in.
     pub outlives_backend: bool,
 }
 

@@ -45,8 +45,9 @@ struct Tally {
     is_over: AtomicBool,
 }
 
-/// Clients with the right password knock without a pause. They are let in; after `kill` each is told that the server is
-/// unavailable, in time; after `revive` they are let in again, by a service that was not restarted.
+/// Clients with the right password knock without a pause. They are let in; after `kill` each is
+/// told that the server is unavailable, in time; after `revive` they are let in again, by a service
+/// that was not restarted.
 ///
 /// # Panics
 /// One of these does not hold.
@@ -89,7 +90,8 @@ fn knock_until_over(door: &Door, visitor: &Visitor, tally: &Tally) {
         match door.knock(visitor) {
             Told::In(_) => tally.admitted.fetch_add(1, Ordering::Relaxed),
             Told::Out(ReasonCode::ServerUnavailable | ReasonCode::ServerBusy) => {
-                // Refusals come at once: a pause keeps eight of these from being all that the machine does.
+                // Refusals come at once: a pause keeps eight of these from being all that the
+                // machine does.
                 clock::sleep(Duration::from_millis(1));
                 tally.unavailable.fetch_add(1, Ordering::Relaxed)
             }

@@ -5,7 +5,8 @@
 //!                                                               (processes of the test, on ports of the loopback)
 //! ```
 //!
-//! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends with the test.
+//! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends
+//! with the test.
 
 pub mod babble;
 pub mod client;

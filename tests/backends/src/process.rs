@@ -18,10 +18,12 @@ pub const START_MAX: Duration = Duration::from_mins(1);
 const RUN_SECS_MAX: &str = "180";
 /// Longest time that a killed server needs to be gone.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Ports for servers: below those that Linux gives to connections, so that a server that was killed finds its port free.
+/// Ports for servers: below those that Linux gives to connections, so that a server that was killed
+/// finds its port free.
 const FIRST_PORT: u32 = 20_000;
 const PORTS: u32 = 12_000;
-/// Ports that one test process needs, so that those at the same time do not get into each other's way.
+/// Ports that one test process needs, so that those at the same time do not get into each other's
+/// way.
 const PORTS_PER_PROCESS: u32 = 37;
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -127,7 +129,8 @@ impl Process {
         }
     }
 
-    /// Stops it and all that it started in their tracks: connections stay open, nothing is answered.
+    /// Stops it and all that it started in their tracks: connections stay open, nothing is
+    /// answered.
     ///
     /// # Panics
     /// It is gone.

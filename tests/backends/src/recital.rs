@@ -1,4 +1,5 @@
-//! What a database says to a client that looks a user up, packet by packet, so that each packet can be damaged.
+//! What a database says to a client that looks a user up, packet by packet, so that each packet can
+//! be damaged.
 
 use crate::sql;
 

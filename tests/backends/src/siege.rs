@@ -1,4 +1,5 @@
-//! A broker under a steady load, while the system that knows its users is taken away and given back.
+//! A broker under a steady load, while the system that knows its users is taken away and given
+//! back.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use crate::standing::Standing;
 pub const TIMEOUT: &str = "1s";
 /// A refusal may take that long, and some for a busy machine.
 const REFUSAL_MAX: Duration = Duration::from_secs(6);
-/// Nine of ten messages between clients that need nobody: far below what a worker would lose that waited for a backend.
+/// Nine of ten messages between clients that need nobody: far below what a worker would lose that
+/// waited for a backend.
 const LATENCY_MAX: Duration = Duration::from_millis(500);
 /// Admissions that show that a system is in use.
 const ADMISSIONS: u32 = 60;
@@ -34,8 +36,9 @@ pub struct Siege<'a> {
     tally: &'a Tally,
 }
 
-/// Lets clients come and go while `play` takes the backend away and brings it back. In the end nobody wrong was let in,
-/// nothing forbidden was delivered, whoever was connected did not notice, and figures and memory are as they should be.
+/// Lets clients come and go while `play` takes the backend away and brings it back. In the end
+/// nobody wrong was let in, nothing forbidden was delivered, whoever was connected did not notice,
+/// and figures and memory are as they should be.
 ///
 /// # Panics
 /// One of these does not hold.

@@ -40,7 +40,8 @@ impl Silence {
     }
 }
 
-/// Clients of a silent server are refused in time; one more than there is room for is refused at once.
+/// Clients of a silent server are refused in time; one more than there is room for is refused at
+/// once.
 ///
 /// # Panics
 /// One of these does not hold.

@@ -36,7 +36,8 @@ const INJECTIONS: [&str; 14] = [
     "; DROP TABLE mqtt_user",
 ];
 
-/// Tables as EMQX has them, with users and rules. Boolean columns are what the database makes of `BOOLEAN`.
+/// Tables as EMQX has them, with users and rules. Boolean columns are what the database makes of
+/// `BOOLEAN`.
 ///
 /// # Panics
 /// There are no random numbers.

@@ -1,4 +1,5 @@
-//! Databases that talk nonsense. The library that speaks to them may panic; clients are answered nevertheless.
+//! Databases that talk nonsense. The library that speaks to them may panic; clients are answered
+//! nevertheless.
 
 use serde_json::{Value, json};
 use thrum_backends::babble::{Babbler, is_refused};
@@ -56,7 +57,8 @@ fn damaged_packets_of_mysql_let_nobody_in() {
     no_damage_lets_anybody_in("mysql", &Recital::mysql());
 }
 
-/// Who shows a wrong password is refused, and told so in time, whichever packet of the database is damaged.
+/// Who shows a wrong password is refused, and told so in time, whichever packet of the database is
+/// damaged.
 fn no_damage_lets_anybody_in(scheme: &str, recital: &Recital) {
     let babbler = Babbler::start();
     let settings = settings(scheme, babbler.port());

@@ -38,7 +38,8 @@ pub fn is_mosquitto() -> bool {
     env::var("BROKER").is_ok_and(|kind| kind == "mosquitto")
 }
 
-/// Whether the broker under test keeps its state on disk, so that every answer of a durable session waits for it.
+/// Whether the broker under test keeps its state on disk, so that every answer of a durable session
+/// waits for it.
 fn is_durable() -> bool {
     env::var_os("CONFORMANCE_DURABLE").is_some()
 }

@@ -52,7 +52,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Files of a server that was killed a moment ago may still come up; the folder is temporary either way.
+        // Files of a server that was killed a moment ago may still come up; the folder is temporary
+        // either way.
         fs::remove_dir_all(&self.0).unwrap_or_default();
     }
 }

@@ -275,7 +275,8 @@ fn subscriber_that_never_reads_costs_a_bounded_amount() {
     }
 }
 
-/// Sends the request again and again without reading an answer; returns what the broker has grown by.
+/// Sends the request again and again without reading an answer; returns what the broker has grown
+/// by.
 fn unread_answers(request: &[u8], batches: u32, prepare: impl FnOnce(&Broker)) -> u64 {
     let broker = Broker::start();
     prepare(&broker);

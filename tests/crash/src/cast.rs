@@ -48,7 +48,8 @@ fn publishers() -> Vec<Role> {
             topics: (0..TOPICS)
                 .map(|number| format!("ret/{index}/{number}"))
                 .collect(),
-            // One QoS per topic: a QoS 1 message that is sent again overtakes one of QoS 2 that is not taken twice.
+            // One QoS per topic: a QoS 1 message that is sent again overtakes one of QoS 2 that is
+            // not taken twice.
             qos: vec![1 + u8::from(index == 1)],
             retain: true,
             window: 3,
@@ -91,7 +92,8 @@ fn subscribers() -> Vec<Role> {
     roles
 }
 
-/// `one` and `two` keep their members, of which one each is mostly away; members of `three` end their sessions.
+/// `one` and `two` keep their members, of which one each is mostly away; members of `three` end
+/// their sessions.
 fn group_members() -> Vec<Role> {
     let mut roles = Vec::new();
     for (group, member) in [

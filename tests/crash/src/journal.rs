@@ -1,4 +1,5 @@
-//! Where clients report what they do and see: the checker hears it at once, and the end of it is kept for a report.
+//! Where clients report what they do and see: the checker hears it at once, and the end of it is
+//! kept for a report.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -83,7 +84,8 @@ impl Journal {
         self.kept.iter()
     }
 
-    /// A violation with the events around it: those of its message, and the connections of its client.
+    /// A violation with the events around it: those of its message, and the connections of its
+    /// client.
     pub fn explain(&self, violation: &Violation) -> String {
         const LINES_MAX: usize = 60;
         let is_related = |observed: &&Observed| match &observed.event {

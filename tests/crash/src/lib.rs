@@ -1,4 +1,5 @@
-//! Kills a running broker at random moments and takes its power away, and checks what its clients saw.
+//! Kills a running broker at random moments and takes its power away, and checks what its clients
+//! saw.
 //!
 //! ```text
 //!   run --spawn, kill, lose power--> broker (the real binary)
@@ -7,7 +8,8 @@
 //!                        +--Observed--> journal --> checker --> Violation
 //! ```
 //!
-//! Invariant: nothing here uses the broker's own code; what is right is written down anew in `checker`.
+//! Invariant: nothing here uses the broker's own code; what is right is written down anew in
+//! `checker`.
 
 pub mod broker;
 pub mod cast;

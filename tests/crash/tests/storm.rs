@@ -1,5 +1,6 @@
-//! Storms under load: the clock set back and forward, twenty reloads a second, an end every two seconds, half of them kills.
-//! Nothing that was acknowledged is lost. `make night` runs them for hours (`THRUM_CRASH_KILLS`).
+//! Storms under load: the clock set back and forward, twenty reloads a second, an end every two
+//! seconds, half of them kills. Nothing that was acknowledged is lost. `make night` runs them for
+//! hours (`THRUM_CRASH_KILLS`).
 
 use thrum_crash::run::{Plan, Storm, run_in_storm};
 

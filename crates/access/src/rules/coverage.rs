@@ -15,8 +15,8 @@ pub enum Coverage {
     Denied,
     /// Some topics and not others: [`Resolved::receive`] tells which.
     Mixed,
-    /// There are topics about which no rule says anything, and there is no default: whoever decides these asks
-    /// [`Resolved::subscribe_or`] with the answer.
+    /// There are topics about which no rule says anything, and there is no default: whoever decides
+    /// these asks [`Resolved::subscribe_or`] with the answer.
     Undecided,
 }
 
@@ -31,8 +31,8 @@ pub struct Part {
     pub is_rest: bool,
 }
 
-/// Rules that only repeat what earlier ones have decided are looked for so many times; more of them count as if they
-/// decided something. Keeps the cost in proportion to the number of rules.
+/// Rules that only repeat what earlier ones have decided are looked for so many times; more of them
+/// count as if they decided something. Keeps the cost in proportion to the number of rules.
 const REPETITION_CHECKS_MAX: u32 = 64;
 
 const WHOLE: Relation = Relation {
@@ -44,8 +44,8 @@ const WHOLE: Relation = Relation {
 impl Resolved {
     /// May it subscribe to this filter (without `$share/GROUP/`) with this quality of service?
     ///
-    /// `Mixed` may stand for `Allowed` or `Denied` only if more than 64 rules merely repeat what others before them
-    /// decide, or filters have 127 levels more than the subscription.
+    /// `Mixed` may stand for `Allowed` or `Denied` only if more than 64 rules merely repeat what
+    /// others before them decide, or filters have 127 levels more than the subscription.
     pub fn subscribe(&self, filter: &str, qos: QoS) -> Coverage {
         self.cover(filter, qos, self.default_decision(), |_| {})
     }
@@ -86,7 +86,8 @@ impl Resolved {
             }
             let (allow, rule) = (entry.is_allow(), Some(entry.id()));
             if entry.has(flag::EXACT) && !allow {
-                // Refuses this very filter: what earlier rules allow of it can be had in other words.
+                // Refuses this very filter: what earlier rules allow of it can be had in other
+                // words.
                 walk.refuse(rule, &mut tell);
                 return walk.result();
             }
@@ -109,7 +110,8 @@ impl Resolved {
         walk.result()
     }
 
-    /// Whether rules before this one have decided all that it has in common with the filter, at these lengths.
+    /// Whether rules before this one have decided all that it has in common with the filter, at
+    /// these lengths.
     fn is_repetition(
         &self,
         position: usize,

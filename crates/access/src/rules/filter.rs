@@ -25,7 +25,8 @@ pub(super) enum Filled {
     Whole,
     /// A value is missing: the filter matches nothing of this client.
     Nothing,
-    /// A value cannot be used. What stands at the end of the buffer matches whatever the filter could have meant.
+    /// A value cannot be used. What stands at the end of the buffer matches whatever the filter
+    /// could have meant.
     Widened,
     /// The same, and it could have meant any topic; nothing stands at the end of the buffer.
     Anything,
@@ -109,8 +110,8 @@ impl Filter {
     }
 }
 
-/// A value that would change what the filter means, or that no level of a topic can be, is not used. A `$` at the
-/// beginning would make the filter one of the server's topics.
+/// A value that would change what the filter means, or that no level of a topic can be, is not
+/// used. A `$` at the beginning would make the filter one of the server's topics.
 fn is_usable(value: &str, is_first: bool) -> bool {
     let changes = |byte| matches!(byte, b'+' | b'#' | b'/' | 0);
     let leads_to_server = is_first && value.starts_with('$');

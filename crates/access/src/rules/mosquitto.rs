@@ -1,17 +1,19 @@
 //! The `acl_file` of mosquitto.
 //!
 //! What mosquitto 2.0 and 2.1 do with one, and how it is kept:
-//! - `topic` lines before the first `user` line are for clients without user name, not for all; those behind a `user`
-//!   line for that user; `pattern` lines for everybody, wherever they stand.
-//! - A client's `topic` lines come first, among them those that deny; then the patterns, again those that deny first.
-//!   So a `topic` line that allows beats a `pattern` that denies. What no line allows is denied; here it is left to
-//!   the rules behind and to the default.
-//! - `read` is about messages on their way to the client. Mosquitto grants every subscription and leaves out what may
-//!   not be read; here a subscription of which nothing may be read is refused.
-//! - `%c` and `%u` count in patterns only; a pattern with `%u` means nothing to clients without user name.
+//! - `topic` lines before the first `user` line are for clients without user name, not for all;
+//!   those behind a `user` line for that user; `pattern` lines for everybody, wherever they stand.
+//! - A client's `topic` lines come first, among them those that deny; then the patterns, again
+//!   those that deny first. So a `topic` line that allows beats a `pattern` that denies. What no
+//!   line allows is denied; here it is left to the rules behind and to the default.
+//! - `read` is about messages on their way to the client. Mosquitto grants every subscription and
+//!   leaves out what may not be read; here a subscription of which nothing may be read is refused.
+//! - `%c` and `%u` count in patterns only; a pattern with `%u` means nothing to clients without
+//!   user name.
 //!
-//! Stricter than mosquitto: a `/` in a client identifier or user name never fits a placeholder. Less strict: a client
-//! whose name or identifier holds `+` or `#` keeps the patterns without placeholders.
+//! Stricter than mosquitto: a `/` in a client identifier or user name never fits a placeholder.
+//! Less strict: a client whose name or identifier holds `+` or `#` keeps the patterns without
+//! placeholders.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -25,7 +27,8 @@ use super::{Actions, Rule, RuleError, Rules, Source, Who};
 impl Rules {
     /// Reads a mosquitto `acl_file`; the rules keep the lines they come from.
     ///
-    /// An empty file denies everything in mosquitto, and so would these rules with the default to deny.
+    /// An empty file denies everything in mosquitto, and so would these rules with the default to
+    /// deny.
     ///
     /// # Errors
     /// Lines that mosquitto refuses, and topics of shared subscriptions, which mean nothing to it.
@@ -94,7 +97,8 @@ fn split(text: &str) -> (&str, &str) {
     (word, rest.trim())
 }
 
-/// What stands behind `topic` or `pattern`: an access, if there is more than one word, and the topic.
+/// What stands behind `topic` or `pattern`: an access, if there is more than one word, and the
+/// topic.
 fn topic<'a>(rest: &'a str, keyword: &'static str) -> Result<(bool, Actions, &'a str), Problem> {
     const ACCESS: [&str; 4] = ["read", "write", "readwrite", "deny"];
     let (access, topic) = split(rest);

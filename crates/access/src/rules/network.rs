@@ -8,8 +8,8 @@ use super::error::{Problem, excerpt};
 
 /// A network, or a single address.
 ///
-/// An IPv4 address that is written or seen as IPv6 (`::ffff:10.0.0.1`, as on a listener of both kinds) is taken as
-/// IPv4.
+/// An IPv4 address that is written or seen as IPv6 (`::ffff:10.0.0.1`, as on a listener of both
+/// kinds) is taken as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
     pub(super) family: Family,

@@ -32,7 +32,8 @@ impl Rules {
     /// Reads a file of rules, one a line; empty lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
-    /// A rule that is wrong, each with its line, the first 100 of them; more than [`RULES_MAX`] rules.
+    /// A rule that is wrong, each with its line, the first 100 of them; more than [`RULES_MAX`]
+    /// rules.
     pub fn parse(text: &str, source: impl Into<Source>) -> Result<Self, Vec<RuleError>> {
         let source = source.into();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -242,7 +243,8 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
     Ok(who)
 }
 
-/// A client identifier, or the beginning of one: a star inside the quotes is part of the name, one behind them is not.
+/// A client identifier, or the beginning of one: a star inside the quotes is part of the name, one
+/// behind them is not.
 fn client(cursor: &mut Cursor<'_>, name: Box<str>, is_quoted: bool) -> Who {
     if is_quoted {
         if let Some(rest) = cursor.rest.strip_prefix('*') {

@@ -1,12 +1,13 @@
 //! How the topics of one filter lie to those of another.
 //!
-//! Topics are taken by their number of levels. The alphabet of a level is endless, so among the topics of one length
-//! that a filter matches there is always one whose levels at the filter's wildcards appear in no rule: rules cover
-//! all of them only if a single rule does. What rules decide of a filter is therefore known exactly from the lengths
-//! at which one of them covers it and those at which one of them overlaps it.
+//! Topics are taken by their number of levels. The alphabet of a level is endless, so among the
+//! topics of one length that a filter matches there is always one whose levels at the filter's
+//! wildcards appear in no rule: rules cover all of them only if a single rule does. What rules
+//! decide of a filter is therefore known exactly from the lengths at which one of them covers it
+//! and those at which one of them overlaps it.
 
-/// Numbers of levels, counted from those of the subscription: bit 0 is as many as it has before its `#`, bit 1 one
-/// more. The last bit stands for every number from 127 more on.
+/// Numbers of levels, counted from those of the subscription: bit 0 is as many as it has before its
+/// `#`, bit 1 one more. The last bit stands for every number from 127 more on.
 pub(super) type Lengths = u128;
 
 const LAST: u32 = Lengths::BITS - 1;
@@ -31,7 +32,8 @@ const DISJOINT: Relation = Relation {
 /// The levels of a filter, and whether it ends with `#`.
 #[derive(Clone)]
 struct Levels<'a> {
-    /// What is left; none if nothing is, and from the beginning for `#` alone, which has no level before it.
+    /// What is left; none if nothing is, and from the beginning for `#` alone, which has no level
+    /// before it.
     rest: Option<&'a [u8]>,
     is_open: bool,
 }
@@ -70,7 +72,8 @@ pub(super) fn lengths_of(filter: &str) -> Lengths {
     }
 }
 
-/// How the topics of a rule lie to those of a subscription. Both are valid filters. Cost: their levels.
+/// How the topics of a rule lie to those of a subscription. Both are valid filters. Cost: their
+/// levels.
 pub(super) fn relate(rule: &str, filter: &str) -> Relation {
     let subscription = Levels::new(filter);
     let is_open = subscription.is_open;
@@ -86,8 +89,8 @@ pub(super) fn relate(rule: &str, filter: &str) -> Relation {
     relation
 }
 
-/// Lengths at which a rule has every topic that another rule and a subscription have in common. `extra` are the
-/// levels that the other has more than the subscription.
+/// Lengths at which a rule has every topic that another rule and a subscription have in common.
+/// `extra` are the levels that the other has more than the subscription.
 pub(super) fn covers_common(rule: &str, other: &str, filter: &str, extra: usize) -> Lengths {
     let (mut other, mut subscription) = (Levels::new(other), Levels::new(filter));
     let is_open = other.is_open && subscription.is_open;
@@ -149,7 +152,8 @@ fn compare<'a>(
     }
 }
 
-/// The lengths of a rule with so many levels more than the subscription, and whether the bits say them exactly.
+/// The lengths of a rule with so many levels more than the subscription, and whether the bits say
+/// them exactly.
 fn lengths(extra: usize, is_open: bool) -> (Lengths, bool) {
     match u32::try_from(extra) {
         Ok(extra) if extra < LAST || (extra == LAST && is_open) => {

@@ -139,11 +139,11 @@ impl Resolved {
         self.decide(topic, flag::PUBLISH | kept | flag_of(qos))
     }
 
-    /// May a message with this topic go to it, through a subscription that asked for this quality of service? None if
-    /// no rule decides and there is no default.
+    /// May a message with this topic go to it, through a subscription that asked for this quality
+    /// of service? None if no rule decides and there is no default.
     ///
-    /// Needed where [`Resolved::subscribe`] said [`Coverage::Mixed`](super::Coverage::Mixed); where it said `Allowed`,
-    /// every topic of the filter is allowed here too.
+    /// Needed where [`Resolved::subscribe`] said [`Coverage::Mixed`](super::Coverage::Mixed); where
+    /// it said `Allowed`, every topic of the filter is allowed here too.
     pub fn receive(&self, topic: &str, qos: QoS) -> Option<bool> {
         self.decide(topic, flag::SUBSCRIBE | flag_of(qos)).allowed
     }
@@ -213,7 +213,8 @@ impl Resolved {
             Filled::Anything => flags = flags & !flag::EXACT | flag::ANYTHING,
         }
         if flags & flag::EXACT != 0 {
-            // A topic name is as good a filter; a filter with wildcards is no topic anybody can publish to.
+            // A topic name is as good a filter; a filter with wildcards is no topic anybody can
+            // publish to.
             if self.text[start..].contains(['+', '#']) {
                 flags &= !flag::PUBLISH;
             } else {
@@ -247,12 +248,13 @@ impl Resolved {
 }
 
 impl Rules {
-    /// Adds the rules that can ever fit this client, with its values filled in, behind those that are there already.
+    /// Adds the rules that can ever fit this client, with its values filled in, behind those that
+    /// are there already.
     ///
     /// Superusers are the caller's affair: see [`Resolved::everything`].
     ///
-    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each about another user
-    /// costs some comparisons of names.
+    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each
+    /// about another user costs some comparisons of names.
     ///
     /// # Errors
     /// If more than [`FITTING_MAX`] rules fit. What is resolved then denies everything.

@@ -57,7 +57,8 @@ pub struct Actions {
     pub subscribe: bool,
     /// Only with one of these qualities of service.
     pub qos: QosSet,
-    /// Only messages to be retained, or only others; none for both. Means nothing for subscriptions.
+    /// Only messages to be retained, or only others; none for both. Means nothing for
+    /// subscriptions.
     pub retain: Option<bool>,
 }
 
@@ -66,11 +67,12 @@ pub struct Actions {
 pub struct QosSet(pub(super) u8);
 
 impl Rule {
-    /// Makes a rule. The filter may have placeholders and may begin with `eq `, as in the text form, but is not quoted.
+    /// Makes a rule. The filter may have placeholders and may begin with `eq `, as in the text
+    /// form, but is not quoted.
     ///
     /// # Errors
-    /// A name that is empty or longer than 65,535 bytes, actions that are about nothing, a filter that is none, that
-    /// names a shared subscription, or has an unknown placeholder.
+    /// A name that is empty or longer than 65,535 bytes, actions that are about nothing, a filter
+    /// that is none, that names a shared subscription, or has an unknown placeholder.
     pub fn new(
         allow: bool,
         who: Who,

@@ -59,7 +59,8 @@ impl Rules {
 
     /// Adds a rule behind the others.
     ///
-    /// More than [`RULES_MAX`] are not kept: from then on nobody's rules can be resolved, so that everything is denied.
+    /// More than [`RULES_MAX`] are not kept: from then on nobody's rules can be resolved, so that
+    /// everything is denied.
     pub fn push(&mut self, rule: Rule) {
         self.add(RULES_MAX, rule);
         // Twice as many each time: a rule is sorted a few times in all.
@@ -92,7 +93,8 @@ impl Rules {
         self.is_too_long
     }
 
-    /// Calls with every rule that is about the client and its position, in their order, until told to stop.
+    /// Calls with every rule that is about the client and its position, in their order, until told
+    /// to stop.
     ///
     /// Cost: the rules about this client and those about everybody, not all rules.
     pub(super) fn for_each_about<'a>(

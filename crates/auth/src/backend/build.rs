@@ -22,7 +22,8 @@ pub(crate) struct Built {
     pub(crate) users: Option<Arc<Users>>,
 }
 
-/// Builds all backends; `hasher` is asked for the hasher of each, by its name. No other system is waited for.
+/// Builds all backends; `hasher` is asked for the hasher of each, by its name. No other system is
+/// waited for.
 ///
 /// # Errors
 /// All that is wrong.

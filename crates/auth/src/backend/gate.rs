@@ -15,8 +15,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between attempts: the time in which a system that is back is noticed.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Lets a bounded number of requests through, each for a bounded time. While the other system is down, requests fail at
-/// once and one at a time tries whether it is back: clients are not kept waiting for what cannot come.
+/// Lets a bounded number of requests through, each for a bounded time. While the other system is
+/// down, requests fail at once and one at a time tries whether it is back: clients are not kept
+/// waiting for what cannot come.
 #[derive(Debug)]
 pub(crate) struct Gate {
     places: Semaphore,
@@ -67,7 +68,8 @@ impl Gate {
             .unwrap_or(Err(BackendError::TimedOut));
         self.breaker(|breaker| match &result {
             Err(BackendError::Unreachable(reason)) => breaker.failed(round, Instant::now(), reason),
-            // Who answers so that a library fails over it is left alone like one who does not answer.
+            // Who answers so that a library fails over it is left alone like one who does not
+            // answer.
             Err(error @ BackendError::Panicked(_)) => {
                 breaker.failed(round, Instant::now(), &error.to_string());
             }

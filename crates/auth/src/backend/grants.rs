@@ -104,7 +104,8 @@ struct JsonGrant {
     retain: Value,
 }
 
-/// Reads a list of rules in JSON: `[{"permission": "allow", "action": "publish", "topic": "t/#", "qos": [1]}]`.
+/// Reads a list of rules in JSON:
+/// `[{"permission": "allow", "action": "publish", "topic": "t/#", "qos": [1]}]`.
 pub(crate) fn from_json(list: &Value, source: &Source) -> Result<Rules, BackendError> {
     let bad = |what: &dyn std::fmt::Display| BackendError::BadAnswer(format!("{source}: {what}"));
     let list = list
@@ -128,7 +129,8 @@ pub(crate) fn from_json(list: &Value, source: &Source) -> Result<Rules, BackendE
     Ok(rules)
 }
 
-/// Reads the value of a field whose name is a topic filter: an action, or an object in JSON. As in EMQX such rules allow.
+/// Reads the value of a field whose name is a topic filter: an action, or an object in JSON. As in
+/// EMQX such rules allow.
 pub(crate) fn from_field(topic: &str, value: &str, source: &Source) -> Result<Rule, BackendError> {
     if !value.trim_start().starts_with('{') {
         let grant = Grant {

@@ -54,19 +54,21 @@ pub(crate) trait Backend: Send + Sync + Debug {
         false
     }
 
-    /// Whether it is asked about a client whose certificate proves its user name, for its roles and rules. Others are
-    /// not asked: they would look for a password.
+    /// Whether it is asked about a client whose certificate proves its user name, for its roles and
+    /// rules. Others are not asked: they would look for a password.
     fn takes_verified(&self) -> bool {
         false
     }
 
-    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time must not tell who
-    /// exists. Nothing to do for a backend that answers at once, or that does so by itself.
+    /// Takes the time of a wrong password, when a login that it ignored is denied in the end: time
+    /// must not tell who exists. Nothing to do for a backend that answers at once, or that does so
+    /// by itself.
     fn refuse<'a>(&'a self, _login: &'a Login) -> Asked<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Reads files that have changed: true if the answers may be others now. Called every second; may block.
+    /// Reads files that have changed: true if the answers may be others now. Called every second;
+    /// may block.
     ///
     /// # Errors
     /// A file is bad; the answers stay.

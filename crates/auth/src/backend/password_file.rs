@@ -120,7 +120,8 @@ fn load(path: &Path) -> Result<Hashes, String> {
     parse_password_file(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
 }
 
-/// Reads lines of `user:hash`; empty lines and those that begin with `#` are left out, as Mosquitto does.
+/// Reads lines of `user:hash`; empty lines and those that begin with `#` are left out, as Mosquitto
+/// does.
 ///
 /// # Errors
 /// The number of a line and what is wrong with it; no part of a hash.

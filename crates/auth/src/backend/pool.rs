@@ -23,7 +23,8 @@ pub(crate) trait Connect: Send + Sync {
     fn connect(&self) -> impl Future<Output = Result<Self::Line, BackendError>> + Send;
 }
 
-/// What can be asked over a connection. It may be asked a second time if the first connection turns out to be dead.
+/// What can be asked over a connection. It may be asked a second time if the first connection turns
+/// out to be dead.
 pub(crate) trait Request<L>: Sync {
     /// What comes back.
     type Answer: Send;
@@ -48,7 +49,8 @@ pub(crate) struct Pool<C: Connect> {
     connector: C,
     gate: Gate,
     lines: Semaphore,
-    /// Guards the connections that nobody uses; held for some instructions, never across an `await`.
+    /// Guards the connections that nobody uses; held for some instructions, never across an
+    /// `await`.
     idle: Mutex<Vec<C::Line>>,
 }
 
@@ -82,7 +84,8 @@ impl<C: Connect> Pool<C> {
     ) -> Result<R::Answer, BackendError> {
         let result = self.gate.pass(self.ask_in_turn(request)).await;
         if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
-            // Perhaps the other side is gone without a word, or not who it was: all connections lead nowhere.
+            // Perhaps the other side is gone without a word, or not who it was: all connections
+            // lead nowhere.
             self.forget_idle();
         }
         result
@@ -105,7 +108,8 @@ impl<C: Connect> Pool<C> {
         self.ask_over(line, request).await
     }
 
-    /// The connection is kept unless it broke. If nobody waits for the answer any more, it is closed.
+    /// The connection is kept unless it broke. If nobody waits for the answer any more, it is
+    /// closed.
     async fn ask_over<R: Request<C::Line>>(
         &self,
         mut line: C::Line,

@@ -35,7 +35,8 @@ impl Record {
         }
     }
 
-    /// Whether the client shows the right password. A user name that a certificate vouches for needs none.
+    /// Whether the client shows the right password. A user name that a certificate vouches for
+    /// needs none.
     ///
     /// # Errors
     /// The hash cannot be used, or too many hashes wait to be computed.
@@ -110,7 +111,8 @@ impl Decoy {
     }
 }
 
-/// Words with commas or spaces between; brackets, braces and quotes of JSON and of arrays in SQL mean nothing.
+/// Words with commas or spaces between; brackets, braces and quotes of JSON and of arrays in SQL
+/// mean nothing.
 fn words(text: &str) -> Vec<Box<str>> {
     text.split([',', ' '])
         .map(|word| word.trim_matches(['[', ']', '{', '}', '"']))

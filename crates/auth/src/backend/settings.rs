@@ -1,4 +1,5 @@
-//! What the settings of all networked backends share: durations, URLs that may hold a password, files with secrets.
+//! What the settings of all networked backends share: durations, URLs that may hold a password,
+//! files with secrets.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,8 @@ pub(super) fn refresh_secs(refresh: Duration) -> Option<u32> {
     (seconds > 0).then_some(seconds)
 }
 
-/// Reads a file that holds nothing but a secret; a line end behind it is not part of it. None without a path.
+/// Reads a file that holds nothing but a secret; a line end behind it is not part of it. None
+/// without a path.
 pub(super) fn secret_of(key: &'static str, path: &Path) -> Result<Option<Secret>, SetupError> {
     if path.as_os_str().is_empty() {
         return Ok(None);

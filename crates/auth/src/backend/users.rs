@@ -32,7 +32,8 @@ pub(crate) struct Loaded {
     hashes: Vec<PasswordHash>,
     /// Credentials of users that do not exist; none without any user with a credential.
     decoys: Option<Decoys>,
-    /// Rules of groups and roles that clients without rules of their own have in common. Guards the map only.
+    /// Rules of groups and roles that clients without rules of their own have in common. Guards the
+    /// map only.
     shared: Mutex<BTreeMap<Membership, Arc<Rules>>>,
     /// What the administrator may not have meant.
     pub(crate) warnings: Vec<String>,
@@ -43,7 +44,8 @@ type Membership = (Vec<Box<str>>, Vec<Box<str>>);
 
 /// Most hashes that are kept to choose a decoy from.
 const DECOYS_MAX: usize = 1024;
-/// Most combinations of roles and groups whose rules are shared; clients with others have a copy each.
+/// Most combinations of roles and groups whose rules are shared; clients with others have a copy
+/// each.
 const SHARED_MAX: usize = 4096;
 
 impl Loaded {

@@ -1,7 +1,8 @@
-//! Settings of authentication and authorization: plain data with defaults and the reason for each, no I/O.
+//! Settings of authentication and authorization: plain data with defaults and the reason for each,
+//! no I/O.
 //!
-//! Every doc comment of a field is the reference text of its key; it ends with its default and says why. No key holds
-//! a secret: secrets are in files that keys name.
+//! Every doc comment of a field is the reference text of its key; it ends with its default and says
+//! why. No key holds a secret: secrets are in files that keys name.
 
 mod acl;
 mod jwt;
@@ -36,47 +37,53 @@ pub const USERS_FILE: &str = "users.jsonl";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true` (everyone) or `false`
-    /// (nobody). What such a client may do is up to `acl`. Default `"loopback"`: works out of the box and is open to no
-    /// stranger.
+    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true`
+    /// (everyone) or `false` (nobody). What such a client may do is up to `acl`. Default
+    /// `"loopback"`: works out of the box and is open to no stranger.
     #[serde(with = "thrum_settings::anonymous")]
     #[schemars(with = "AnonymousSchema")]
     pub anonymous: Anonymous,
-    /// Who may take over a client identifier that has a session, connected or not: `"same_user"` (the user that the
-    /// session belongs to; another one is refused with 0x85, in 3.x with return code 2) or `"any_user"` (the session of
-    /// the user before ends, and what waited is given to nobody). What a client without user name left belongs to nobody.
-    /// Default `"same_user"`: nobody ends the session of another by knowing its name.
+    /// Who may take over a client identifier that has a session, connected or not: `"same_user"`
+    /// (the user that the session belongs to; another one is refused with 0x85, in 3.x with return
+    /// code 2) or `"any_user"` (the session of the user before ends, and what waited is given to
+    /// nobody). What a client without user name left belongs to nobody. Default `"same_user"`:
+    /// nobody ends the session of another by knowing its name.
     pub takeover: Takeover,
-    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; with `%u` it says nothing
-    /// about clients without user name. Others are refused with 0x85 (3.x: return code 2), but for identifiers that the
-    /// broker gives. Default `""`: any, and who comes first has it.
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters;
+    /// with `%u` it says nothing about clients without user name. Others are refused with 0x85
+    /// (3.x: return code 2), but for identifiers that the broker gives. Default `""`: any, and who
+    /// comes first has it.
     #[schemars(with = "ClientIdPatternSchema")]
     pub client_id: ClientIdPattern,
-    /// Backends that are asked, in this order, until one knows the client: `"users"` and the names of the tables below.
-    /// Default `[]`: `"users"`, then all tables in the order of their names.
+    /// Backends that are asked, in this order, until one knows the client: `"users"` and the names
+    /// of the tables below. Default `[]`: `"users"`, then all tables in the order of their names.
     #[schemars(with = "TextsSchema")]
     pub chain: Vec<String>,
-    /// File of the built-in user store, kept by `thrum users`; read again when it changes. Default `""`: `users.jsonl`
-    /// in `node.data_dir`, which is made with the first user; no store without data directory. A file that is named here
-    /// has to be there, unless other backends are asked as well.
+    /// File of the built-in user store, kept by `thrum users`; read again when it changes. Default
+    /// `""`: `users.jsonl` in `node.data_dir`, which is made with the first user; no store without
+    /// data directory. A file that is named here has to be there, unless other backends are asked
+    /// as well.
     #[schemars(with = "String")]
     pub users: PathBuf,
-    /// Passwords that are remembered as right, 0 to 10,000,000, at about 100 bytes each: a mass reconnect then costs a
-    /// look instead of 20 ms each. They are remembered together with the hash they fit, by a keyed hash of
-    /// both, so a changed password is never found. Default `100000`: more than most nodes have clients.
+    /// Passwords that are remembered as right, 0 to 10,000,000, at about 100 bytes each: a mass
+    /// reconnect then costs a look instead of 20 ms each. They are remembered together with the
+    /// hash they fit, by a keyed hash of both, so a changed password is never found. Default
+    /// `100000`: more than most nodes have clients.
     #[schemars(range(max = 10_000_000))]
     pub cache: u32,
-    /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored hash ends it anyway.
+    /// How long a password is remembered; 0 turns it off. Default `"1d"`: a change of the stored
+    /// hash ends it anyway.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema")]
     pub cache_ttl: Duration,
-    /// Time for all backends together to answer a login, 100 ms to 1 min; then the client is denied with
-    /// `server unavailable`. Default `"10s"`: longer than a backend needs, shorter than clients wait.
+    /// Time for all backends together to answer a login, 100 ms to 1 min; then the client is denied
+    /// with `server unavailable`. Default `"10s"`: longer than a backend needs, shorter than
+    /// clients wait.
     #[serde(with = "duration")]
     #[schemars(with = "DurationSchema", range(max = 60))]
     pub timeout: Duration,
-    /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with `server busy`. Default `10000`:
-    /// what bounds the memory of a flood of logins.
+    /// Logins that may wait for backends at once, 1 to 1,000,000; more are denied with
+    /// `server busy`. Default `10000`: what bounds the memory of a flood of logins.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub pending: u32,
     /// Password files of Mosquitto: a table for each, with a name of your choice.
@@ -89,7 +96,8 @@ pub struct AuthConfig {
     pub ldap: BTreeMap<String, LdapConfig>,
     /// Redis servers with users: a table for each, with a name of your choice.
     pub redis: BTreeMap<String, RedisConfig>,
-    /// Databases with users, PostgreSQL, MySQL, MariaDB or SQLite: a table for each, with a name of your choice.
+    /// Databases with users, PostgreSQL, MySQL, MariaDB or SQLite: a table for each, with a name of
+    /// your choice.
     pub sql: BTreeMap<String, SqlConfig>,
 }
 
@@ -137,7 +145,8 @@ impl AuthConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PasswordFileConfig {
-    /// The file, lines of `user:hash` as `mosquitto_passwd` writes them; read again when it changes. Has no default.
+    /// The file, lines of `user:hash` as `mosquitto_passwd` writes them; read again when it
+    /// changes. Has no default.
     #[schemars(with = "String")]
     pub path: PathBuf,
 }

@@ -92,7 +92,8 @@ impl Hasher {
         Ok(is_right)
     }
 
-    /// Takes the time of a wrong password. Whether it fits is neither looked up nor remembered: nobody asked.
+    /// Takes the time of a wrong password. Whether it fits is neither looked up nor remembered:
+    /// nobody asked.
     ///
     /// # Errors
     /// Too many wait already.
@@ -140,7 +141,8 @@ impl fmt::Debug for Pool {
 fn work(queue: &Queue) {
     panics::catch_on_this_thread();
     while let Some(job) = queue.pop() {
-        // A library that panics over a hash which another system gave has dropped what it was to answer with.
+        // A library that panics over a hash which another system gave has dropped what it was to
+        // answer with.
         catch_unwind(AssertUnwindSafe(job)).unwrap_or_default();
     }
 }

@@ -1,7 +1,8 @@
 //! Password hashes: those that thrum makes, and those that others made.
 //!
-//! A stored hash is one text that says how it was made. A database that keeps hash and salt in two columns has a
-//! [`Scheme`] in the configuration instead, and [`Scheme::stored`] makes one text of both.
+//! A stored hash is one text that says how it was made. A database that keeps hash and salt in two
+//! columns has a [`Scheme`] in the configuration instead, and [`Scheme::stored`] makes one text of
+//! both.
 
 mod argon;
 mod hasher;
@@ -43,7 +44,8 @@ pub enum HashError {
 
 /// Verifies a password against a stored hash.
 ///
-/// Takes as long as the hash was made to take, 20 ms or more: see [`Hasher`] for how to wait for it.
+/// Takes as long as the hash was made to take, 20 ms or more: see [`Hasher`] for how to wait for
+/// it.
 ///
 /// # Errors
 /// The hash is unknown, damaged or too costly.

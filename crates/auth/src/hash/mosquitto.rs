@@ -1,4 +1,5 @@
-//! The two schemes of `mosquitto_passwd`. They look like crypt(3)'s and are not: salt and hash are Base64.
+//! The two schemes of `mosquitto_passwd`. They look like crypt(3)'s and are not: salt and hash are
+//! Base64.
 
 use aws_lc_rs::digest::{Context, SHA512};
 use aws_lc_rs::pbkdf2::PBKDF2_HMAC_SHA512;

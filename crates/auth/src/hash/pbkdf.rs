@@ -1,4 +1,5 @@
-//! PBKDF2 in the form of PHC (`$pbkdf2-sha256$i=600000,l=32$salt$hash`) and of passlib (`$pbkdf2-sha256$29000$salt$hash`).
+//! PBKDF2 in the form of PHC (`$pbkdf2-sha256$i=600000,l=32$salt$hash`) and of passlib
+//! (`$pbkdf2-sha256$29000$salt$hash`).
 
 use std::num::NonZeroU32;
 

@@ -1,9 +1,9 @@
-//! Work that waits for the threads that hash, in two lines: for users who have logged in from where they are before, and
-//! for everybody else.
+//! Work that waits for the threads that hash, in two lines: for users who have logged in from where
+//! they are before, and for everybody else.
 //!
-//! A flood of logins from ever-new addresses fills the second line and leaves the first one free; each of the two gets
-//! every other turn while both have work. Which line a login stands in says nothing about who exists: nobody gets into
-//! the first one without a password that was right.
+//! A flood of logins from ever-new addresses fills the second line and leaves the first one free;
+//! each of the two gets every other turn while both have work. Which line a login stands in says
+//! nothing about who exists: nobody gets into the first one without a password that was right.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,8 +13,8 @@ use thrum_access::Login;
 
 /// Most work in one line: about 5 s of one thread, after which a client would have gone.
 pub(super) const LINE_MAX: usize = 256;
-/// From this length on a line takes no more of one user than a quarter of it: whoever guesses one password, or a user with
-/// many wrong devices, keeps nobody else out.
+/// From this length on a line takes no more of one user than a quarter of it: whoever guesses one
+/// password, or a user with many wrong devices, keeps nobody else out.
 const FAIR_FROM: usize = LINE_MAX / 2;
 const USER_MAX: usize = LINE_MAX / 4;
 

@@ -1,4 +1,5 @@
-//! Hashes whose parts stand in columns of a database: algorithm by configuration, hash and salt as texts.
+//! Hashes whose parts stand in columns of a database: algorithm by configuration, hash and salt as
+//! texts.
 
 use aws_lc_rs::digest::{self, Context, SHA256, SHA512};
 use base64::Engine as _;
@@ -12,12 +13,13 @@ use super::{HashError, is_same, pbkdf};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scheme {
-    /// Algorithm of the column with the hash: `"auto"` (the hash says it itself: `$argon2id$…`, `$2b$…`, `$pbkdf2-…`,
-    /// Mosquitto's `$6$` and `$7$`), `"plain"`, `"sha256"`, `"sha512"`, `"pbkdf2-sha1"`, `"pbkdf2-sha256"` or
-    /// `"pbkdf2-sha512"`; the last six in hexadecimal. Default `"auto"`: hashes that are worth their name say it.
+    /// Algorithm of the column with the hash: `"auto"` (the hash says it itself: `$argon2id$…`,
+    /// `$2b$…`, `$pbkdf2-…`, Mosquitto's `$6$` and `$7$`), `"plain"`, `"sha256"`, `"sha512"`,
+    /// `"pbkdf2-sha1"`, `"pbkdf2-sha256"` or `"pbkdf2-sha512"`; the last six in hexadecimal.
+    /// Default `"auto"`: hashes that are worth their name say it.
     pub algorithm: Algorithm,
-    /// Where the salt stands when password and salt are hashed as one text: `"prefix"`, `"suffix"` or `"none"`. Means
-    /// nothing for `"auto"` and PBKDF2. Default `"prefix"`, as EMQX.
+    /// Where the salt stands when password and salt are hashed as one text: `"prefix"`, `"suffix"`
+    /// or `"none"`. Means nothing for `"auto"` and PBKDF2. Default `"prefix"`, as EMQX.
     pub salt_position: SaltPosition,
     /// Iterations of PBKDF2, 1 to 10,000,000. Default `4096`, as EMQX before 6.0.
     #[schemars(range(min = 1, max = 10_000_000))]

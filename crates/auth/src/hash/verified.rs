@@ -1,4 +1,5 @@
-//! Passwords that were right a while ago, so that a mass reconnect does not hash each of them again.
+//! Passwords that were right a while ago, so that a mass reconnect does not hash each of them
+//! again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +9,11 @@ use std::time::Duration;
 use aws_lc_rs::hmac::{Context, HMAC_SHA256, Key};
 use aws_lc_rs::rand;
 
-/// Remembers pairs of stored hash and right password, by their HMAC under a key that only this process has.
+/// Remembers pairs of stored hash and right password, by their HMAC under a key that only this
+/// process has.
 ///
-/// The stored hash is part of a pair: a user that is removed or has a new password is never found here, so nothing
-/// has to be emptied when a store changes.
+/// The stored hash is part of a pair: a user that is removed or has a new password is never found
+/// here, so nothing has to be emptied when a store changes.
 pub(crate) struct Verified {
     key: Key,
     ttl: Duration,

@@ -13,7 +13,8 @@ use zeroize::Zeroizing;
 
 /// Bytes of a SHA-256.
 pub(super) const HASH_BYTES: usize = 32;
-/// Iterations of a new credential: four times what RFC 7677 asks for at least, still under a second on a small device.
+/// Iterations of a new credential: four times what RFC 7677 asks for at least, still under a second
+/// on a small device.
 const ITERATIONS: u32 = 16_384;
 /// Bytes of a new salt.
 const SALT_BYTES: usize = 16;
@@ -94,12 +95,13 @@ pub(super) fn hash(message: &[u8]) -> [u8; HASH_BYTES] {
     bytes
 }
 
-/// Credentials of users that do not exist: the same for a name each time, and nobody knows their password.
+/// Credentials of users that do not exist: the same for a name each time, and nobody knows their
+/// password.
 pub(crate) struct Decoys([u8; HASH_BYTES]);
 
 impl Decoys {
-    /// Derives them from a secret that lives as long as the store: the salts that a stranger sees for a name must not
-    /// change when the broker starts anew.
+    /// Derives them from a secret that lives as long as the store: the salts that a stranger sees
+    /// for a name must not change when the broker starts anew.
     pub(crate) fn new(secret: &[u8]) -> Self {
         Self(keyed(secret, b"thrum: salts of nobody"))
     }

@@ -97,7 +97,8 @@ fn attribute<'a>(part: Option<&'a str>, name: &str) -> Result<&'a str, Refused> 
     value.ok_or(Refused::Malformed("an attribute is missing"))
 }
 
-/// A name as it is meant: `=2C` is a comma and `=3D` an equals sign; then prepared as passwords are.
+/// A name as it is meant: `=2C` is a comma and `=3D` an equals sign; then prepared as passwords
+/// are.
 fn name(written: &str) -> Result<String, Refused> {
     let malformed = Refused::Malformed("user name");
     let mut plain = String::with_capacity(written.len());

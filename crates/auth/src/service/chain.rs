@@ -78,8 +78,8 @@ impl Chain {
         Err(unknown(login))
     }
 
-    /// A denial takes as long for who does not exist as for who gives a wrong password: every backend that verifies
-    /// passwords verifies one. `denying` has done so.
+    /// A denial takes as long for who does not exist as for who gives a wrong password: every
+    /// backend that verifies passwords verifies one. `denying` has done so.
     async fn waste(&self, login: &Login, denying: Option<usize>) -> Result<(), Denial> {
         let others = self.links.iter().enumerate();
         for (_, link) in others.filter(|(index, _)| Some(*index) != denying) {
@@ -104,8 +104,8 @@ impl Chain {
             }
     }
 
-    /// What the services of the chain say: the first with an opinion. None has an opinion if none has one; one that
-    /// cannot answer denies.
+    /// What the services of the chain say: the first with an opinion. None has an opinion if none
+    /// has one; one that cannot answer denies.
     pub(super) async fn authorize(&self, question: &Question) -> Option<bool> {
         for link in &self.links {
             if !link.backend.is_authorizer() {

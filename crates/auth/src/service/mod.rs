@@ -34,7 +34,8 @@ use reply::{Once, Pending};
 pub use settings::{ListenerSettings, Settings};
 use state::State;
 
-/// Threads of the runtime: what waits for other systems needs no core, and tokens are verified in some 50 µs.
+/// Threads of the runtime: what waits for other systems needs no core, and tokens are verified in
+/// some 50 µs.
 const THREADS: usize = 2;
 /// Time between two looks at files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -69,8 +70,8 @@ struct Shared {
     /// By the names of backends, kept over reloads.
     counters: Mutex<BTreeMap<String, Arc<Counters>>>,
     totals: Totals,
-    /// Guards the list; held while the policy is made anew and the members are called, so that the last change is the last
-    /// one that they hear of. They must not add to it.
+    /// Guards the list; held while the policy is made anew and the members are called, so that the
+    /// last change is the last one that they hear of. They must not add to it.
     on_change: Mutex<Vec<OnChange>>,
 }
 
@@ -171,15 +172,17 @@ impl AuthService {
         self.shared.state().has_users()
     }
 
-    /// What works, but not as it is probably meant: a user store that everybody may read. It is in the log as well.
+    /// What works, but not as it is probably meant: a user store that everybody may read. It is in
+    /// the log as well.
     pub fn warnings(&self) -> Vec<String> {
         let state = self.shared.state();
         let users = state.users.as_ref();
         users.map_or_else(Vec::new, |users| users.loaded().warnings.clone())
     }
 
-    /// Calls when users, files or settings have changed: the policy may be another one, and each client's
-    /// [`refresh`](Gatekeeper::refresh) may have another answer. Called on a thread of the service, or of who reloads.
+    /// Calls when users, files or settings have changed: the policy may be another one, and each
+    /// client's [`refresh`](Gatekeeper::refresh) may have another answer. Called on a thread of the
+    /// service, or of who reloads.
     pub fn on_change(&self, call: OnChange) {
         let calls = &self.shared.on_change;
         calls
@@ -206,7 +209,8 @@ impl AuthService {
         }
     }
 
-    /// Runs something on the threads of the service. What it does not end to do is dropped when the service ends.
+    /// Runs something on the threads of the service. What it does not end to do is dropped when the
+    /// service ends.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
@@ -391,7 +395,8 @@ async fn look_at_files(shared: Arc<Shared>) {
     }
 }
 
-/// Without any backend there is nobody to verify a name: a client is let in as an anonymous one, or not at all.
+/// Without any backend there is nobody to verify a name: a client is let in as an anonymous one, or
+/// not at all.
 fn decide_alone(state: &State, chain: &Chain, mut login: Login) -> Answer {
     if !login.is_username_verified {
         login.identity.username = None;
@@ -407,7 +412,8 @@ fn decide_alone(state: &State, chain: &Chain, mut login: Login) -> Answer {
     Answer::Admit(Box::new(state.admission(login, admitted)))
 }
 
-/// A client that no backend let in: it has nothing that could change, but the user of its certificate.
+/// A client that no backend let in: it has nothing that could change, but the user of its
+/// certificate.
 fn refresh_alone(state: &State, chain: &Chain, identity: &Identity) -> Answer {
     let has_store = chain.links.iter().any(|link| &*link.name == USERS);
     let username = identity.username.as_deref();

@@ -37,8 +37,8 @@ impl Settings {
         is_kept.then(|| self.data_dir.join(USERS_FILE))
     }
 
-    /// What is to be said of a store that is named and not there: a slip of the pen, mostly. That of a data directory comes
-    /// into being with its first user.
+    /// What is to be said of a store that is named and not there: a slip of the pen, mostly. That
+    /// of a data directory comes into being with its first user.
     pub fn missing_store(&self) -> Option<String> {
         let path = &self.auth.users;
         let is_missing = !path.as_os_str().is_empty() && !path.exists();

@@ -94,12 +94,13 @@ impl State {
     pub(super) fn has_users(&self) -> bool {
         let has_backends = self.links.iter().any(|link| &*link.name != USERS);
         let users = self.users.as_ref();
-        // A store that is there and empty was set up as well: who removes the last user does not open the door.
+        // A store that is there and empty was set up as well: who removes the last user does not
+        // open the door.
         has_backends || users.is_some_and(|users| users.is_set_up())
     }
 
-    /// The user store that was there `before` and is the same one, but gone: to go on without it would let in who needs no
-    /// credentials.
+    /// The user store that was there `before` and is the same one, but gone: to go on without it
+    /// would let in who needs no credentials.
     pub(super) fn store_that_is_gone(&self, before: &Self) -> Option<String> {
         let was_there = before.users.as_ref().is_some_and(|users| users.is_set_up());
         let is_there = self.users.as_ref().is_none_or(|users| users.is_set_up());

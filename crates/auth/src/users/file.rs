@@ -85,9 +85,9 @@ pub struct LockedStore {
 }
 
 impl LockedStore {
-    /// Waits for the lock and reads the file; one that is not there is empty. A link is followed
-    /// if whoever runs this has laid it in a directory of its own; apart from that neither the file nor its lock may be a
-    /// link, or belong to anybody but the owner of the directory.
+    /// Waits for the lock and reads the file; one that is not there is empty. A link is followed if
+    /// whoever runs this has laid it in a directory of its own; apart from that neither the file
+    /// nor its lock may be a link, or belong to anybody but the owner of the directory.
     ///
     /// # Errors
     /// The lock file beside it cannot be made, or the file cannot be read.

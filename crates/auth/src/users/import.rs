@@ -45,8 +45,8 @@ pub fn mosquitto(text: &str) -> Result<Vec<Imported>, String> {
     Ok(users.collect())
 }
 
-/// Reads the list of users that EMQX imports and exports as JSON: `user_id`, `password_hash` and `salt` (or `password`),
-/// `is_superuser`. How the hashes were made is not in it.
+/// Reads the list of users that EMQX imports and exports as JSON: `user_id`, `password_hash` and
+/// `salt` (or `password`), `is_superuser`. How the hashes were made is not in it.
 ///
 /// # Errors
 /// Which entry is wrong, and what.

@@ -6,7 +6,8 @@
 //! {"role":"ops","rules":["allow sub #"]}
 //! ```
 //!
-//! A file is replaced as a whole and never changed in place, so a reader sees the old one or the new one.
+//! A file is replaced as a whole and never changed in place, so a reader sees the old one or the
+//! new one.
 
 mod error;
 mod file;

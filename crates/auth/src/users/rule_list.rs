@@ -16,7 +16,8 @@ pub struct RuleList {
 }
 
 impl RuleList {
-    /// Reads rules; `"allow pubsub a/#"` is about whoever has it, and means `"allow all pubsub a/#"`.
+    /// Reads rules; `"allow pubsub a/#"` is about whoever has it, and means
+    /// `"allow all pubsub a/#"`.
     ///
     /// # Errors
     /// Which rule is wrong, and why.
@@ -82,7 +83,8 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
     })
 }
 
-/// A rule that names nobody and misspells its action looks like one that names somebody who is not known.
+/// A rule that names nobody and misspells its action looks like one that names somebody who is not
+/// known.
 fn misspelt_action(
     error: &RuleError,
     (verb, rest): (&str, &str),

@@ -26,7 +26,8 @@ pub(crate) enum ChannelError {
     Unreadable(#[from] serde_json::Error),
 }
 
-/// A message, if a letter completed one, and what to confirm: parcel and letters of it that have come.
+/// A message, if a letter completed one, and what to confirm: parcel and letters of it that have
+/// come.
 pub(super) type Taken<M> = (Option<M>, Option<(u32, u32)>);
 
 /// One partner.

@@ -28,7 +28,8 @@ const JOIN_NS_MAX: u64 = 60 * SECOND_NS;
 /// How long they may take to measure their clocks.
 const SYNC_NS_MAX: u64 = 30 * SECOND_NS;
 
-/// How long they may take to work the scenario out and to reach the brokers: minutes for millions of clients.
+/// How long they may take to work the scenario out and to reach the brokers: minutes for millions
+/// of clients.
 const PREPARE_NS_MAX: u64 = 180 * SECOND_NS;
 
 /// How often a run without all its agents is announced.
@@ -199,7 +200,8 @@ impl Company {
             .collect()
     }
 
-    /// The agent that watches the broker of a target, if there is one; a watch without a name is the first target's.
+    /// The agent that watches the broker of a target, if there is one; a watch without a name is
+    /// the first target's.
     pub(crate) fn watch(&self, number: usize, target: &Target) -> Option<BrokerWatch> {
         let mut hub = self.hub.borrow_mut();
         let is_of_target = |name: &String| *name == target.name || (number == 0 && name.is_empty());
@@ -224,7 +226,8 @@ impl Company {
         self.hub.borrow_mut().take_uses()
     }
 
-    /// What latencies between two machines are wrong by at most; 0 if nobody receives from another machine.
+    /// What latencies between two machines are wrong by at most; 0 if nobody receives from another
+    /// machine.
     pub(crate) fn clock_error_ns(&self, plan: &Plan) -> u64 {
         if !plan.crosses(&self.machines) {
             return 0;

@@ -22,7 +22,8 @@ use thrum_transport::Endpoint;
 /// Version that coordinator and agents must share.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Seconds of all threads of an agent that wait to be taken; the coordinator takes them fifty times a second.
+/// Seconds of all threads of an agent that wait to be taken; the coordinator takes them fifty times
+/// a second.
 const SLICES_WAITING_MAX: usize = 16_384;
 
 /// The agents of one run.
@@ -352,7 +353,8 @@ impl Drop for Hub {
     }
 }
 
-/// How long after the order a change takes effect: it must have reached every agent, also over a long line.
+/// How long after the order a change takes effect: it must have reached every agent, also over a
+/// long line.
 pub(crate) const ORDER_DELAY_NS: u64 = SECOND_NS;
 
 #[cfg(test)]

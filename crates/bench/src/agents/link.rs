@@ -1,7 +1,7 @@
 //! The control channel: one MQTT 5.0 connection in a thread of its own.
 //!
-//! The thread stamps letters as they come in and answers questions about the clock itself, so that neither waits for
-//! what the rest of the process is busy with.
+//! The thread stamps letters as they come in and answers questions about the clock itself, so that
+//! neither waits for what the rest of the process is busy with.
 
 use std::net::TcpStream as StdStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};

@@ -50,7 +50,8 @@ pub(super) enum LoadError {
 }
 
 impl Load {
-    /// Works the scenario out and reaches the brokers; says what the watched processes have before the run.
+    /// Works the scenario out and reaches the brokers; says what the watched processes have before
+    /// the run.
     pub(super) fn prepare(
         assignment: Assignment,
         watches: &[Watch],

@@ -1,4 +1,5 @@
-//! Where an agent waits for a run: the control broker may come later than the agent, and go between two runs.
+//! Where an agent waits for a run: the control broker may come later than the agent, and go between
+//! two runs.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

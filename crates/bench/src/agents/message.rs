@@ -1,4 +1,5 @@
-//! What coordinator and agents say to each other: JSON, so that a person can read along with any MQTT client.
+//! What coordinator and agents say to each other: JSON, so that a person can read along with any
+//! MQTT client.
 
 use std::collections::BTreeMap;
 

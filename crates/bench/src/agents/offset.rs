@@ -4,13 +4,13 @@
 //!   asked (here) --> received (there), answered (there) --> heard (here)
 //! ```
 //!
-//! The difference lies between `answered - heard` and `received - asked`, however the delays of the two ways differ:
-//! no way takes less than no time.
+//! The difference lies between `answered - heard` and `received - asked`, however the delays of the
+//! two ways differ: no way takes less than no time.
 
 use crate::units::SECOND_NS;
 
-/// Two clocks drift apart by at most so many parts per million: two crystals of ±100 each. One that is being set
-/// right drifts more, which the next exchange shows.
+/// Two clocks drift apart by at most so many parts per million: two crystals of ±100 each. One that
+/// is being set right drifts more, which the next exchange shows.
 const DRIFT_PPM: u64 = 200;
 
 /// Times of one exchange in nanoseconds, each of the clock of its machine.
@@ -40,7 +40,8 @@ struct Range {
 /// The offset that times are given with, and the greatest error that it had so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockEstimate {
-    /// The coordinator's clock minus this machine's. It never changes: time must not jump within a run.
+    /// The coordinator's clock minus this machine's. It never changes: time must not jump within a
+    /// run.
     offset_ns: i64,
     /// The best exchange known: what the offset is wrong by at most.
     error_ns: u64,

@@ -1,7 +1,8 @@
 //! Messages of any size in letters that every broker takes.
 //!
-//! A letter is a line `PARCEL NUMBER/TOTAL` and a piece of the message. Of a message with several letters only a few
-//! are on their way at a time: a broker that queues little for slow readers loses none of them.
+//! A letter is a line `PARCEL NUMBER/TOTAL` and a piece of the message. Of a message with several
+//! letters only a few are on their way at a time: a broker that queues little for slow readers
+//! loses none of them.
 
 use std::collections::VecDeque;
 

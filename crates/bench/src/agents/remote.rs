@@ -18,7 +18,8 @@ use crate::run::RunError;
 use crate::swarm::{Progress, Timeline};
 use crate::units::SECOND_NS;
 
-/// How long an agent may take from the order to stop to its report: it closes and writes down millions of clients.
+/// How long an agent may take from the order to stop to its report: it closes and writes down
+/// millions of clients.
 const REPORT_NS_MAX: u64 = 300 * SECOND_NS;
 
 /// How long to wait for letters at a time.

@@ -14,7 +14,8 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Enters it beside what is known of the second: the generators of all agents together are the generator.
+    /// Enters it beside what is known of the second: the generators of all agents together are the
+    /// generator.
     pub(crate) fn enter(&self, broker: &mut Option<Resources>, generator: &mut Option<Resources>) {
         *broker = self.broker.or(*broker);
         *generator = match (*generator, self.generator) {

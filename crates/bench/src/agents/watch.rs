@@ -28,7 +28,8 @@ impl Watch {
         })
     }
 
-    /// The process and its children; none if nobody listens on such a port and there is no such process.
+    /// The process and its children; none if nobody listens on such a port and there is no such
+    /// process.
     pub(super) fn tree(&self) -> Option<ProcessTree> {
         let port = u16::try_from(self.port_or_pid).ok();
         if let Some(port) = port.filter(|port| listening_process(*port).is_some()) {

@@ -12,8 +12,8 @@ use crate::swarm::{Progress, ThreadReport, Timeline};
 
 pub(crate) use local::{LocalCrew, Posts};
 
-/// A part of the generator: it has its own clients and does what the coordinator says. All times are of the
-/// coordinator's clock.
+/// A part of the generator: it has its own clients and does what the coordinator says. All times
+/// are of the coordinator's clock.
 pub(crate) trait Crew {
     /// What its threads report.
     fn progress(&self) -> Progress;

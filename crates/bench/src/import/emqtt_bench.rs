@@ -1,4 +1,5 @@
-//! `emqtt_bench conn|sub|pub …` as a scenario: groups of clients, and a note for whatever has no counterpart.
+//! `emqtt_bench conn|sub|pub …` as a scenario: groups of clients, and a note for whatever has no
+//! counterpart.
 
 use super::messages::{publish, topic};
 use super::notes::Notes;
@@ -245,7 +246,8 @@ fn identify(line: &Line, group: &mut toml::Group, notes: &mut Notes) {
     }
 }
 
-/// The client identifier that the options fix; without a prefix it holds the host and a random number.
+/// The client identifier that the options fix; without a prefix it holds the host and a random
+/// number.
 pub(super) fn client_id(line: &Line) -> Option<String> {
     let prefix = line.value("prefix").unwrap_or_default();
     let kind = match line.kind {

@@ -3,7 +3,8 @@
 /// Most characters of a text with command lines.
 pub(super) const TEXT_MAX: usize = 64 * 1_024;
 
-/// The commands of a text, each as its words. A command ends with its line, `;`, `&`, `&&`, `|` or `||`.
+/// The commands of a text, each as its words. A command ends with its line, `;`, `&`, `&&`, `|` or
+/// `||`.
 ///
 /// None if a quote is not closed.
 pub(super) fn commands(text: &str) -> Option<Vec<Vec<String>>> {

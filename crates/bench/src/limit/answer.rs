@@ -41,7 +41,8 @@ pub(super) fn accept(frame: Frame<'_>, out: &mut Vec<u8>) -> Option<Version> {
     Some(connect.version)
 }
 
-/// Answers a SUBSCRIBE: every filter is granted as asked, unless its number is too high for the table.
+/// Answers a SUBSCRIBE: every filter is granted as asked, unless its number is too high for the
+/// table.
 pub(super) fn grant(subscribe: &Subscribe<'_>, version: Version, out: &mut Vec<u8>) {
     let code = |request: SubscriptionRequest<'_>| match Route::of(request.filter) {
         Some(_) => request.options.qos.granted(),

@@ -43,8 +43,9 @@ impl Client {
         }
     }
 
-    /// A buffer that begins with what is there of a packet. A short start is copied into the thread's buffer; a long
-    /// one stays where it is and is read on there, so that no byte of a long packet is copied again and again.
+    /// A buffer that begins with what is there of a packet. A short start is copied into the
+    /// thread's buffer; a long one stays where it is and is read on there, so that no byte of a
+    /// long packet is copied again and again.
     #[inline]
     pub(super) fn begin_input(&mut self, shared: &mut Vec<u8>) -> Input {
         let is_own = self.partial.len() >= READ_BYTES;

@@ -1,4 +1,5 @@
-//! What the threads of a relay tell each other: only who has subscribed and who has left. Messages need no other thread.
+//! What the threads of a relay tell each other: only who has subscribed and who has left. Messages
+//! need no other thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -37,8 +38,8 @@ pub(super) struct Crew {
 
 #[derive(Debug)]
 struct Inbox {
-    /// Guards the news that the thread has not read; held only to add or to take them. Adding to an empty inbox wakes
-    /// the thread, so no more gather than come in while it is busy.
+    /// Guards the news that the thread has not read; held only to add or to take them. Adding to an
+    /// empty inbox wakes the thread, so no more gather than come in while it is busy.
     changes: Mutex<Vec<Change>>,
     /// There are some.
     has_changes: AtomicBool,

@@ -1,4 +1,5 @@
-//! The socket of a connection: read by its own thread, written by every thread that has something for it.
+//! The socket of a connection: read by its own thread, written by every thread that has something
+//! for it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +9,8 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-/// Output that waits for a socket: above it no messages are relayed to the connection. A whole second of a fan-out of
-/// 1 000 messages/s of 8 KiB.
+/// Output that waits for a socket: above it no messages are relayed to the connection. A whole
+/// second of a fan-out of 1 000 messages/s of 8 KiB.
 const UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Above it the connection is cut: it does not even read the answers that it asks for.
@@ -22,8 +23,8 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Link {
     socket: OwnedFd,
-    /// Guards what the socket did not take. It is held while the socket is written to, so that the output of threads
-    /// does not mix.
+    /// Guards what the socket did not take. It is held while the socket is written to, so that the
+    /// output of threads does not mix.
     unsent: Mutex<Unsent>,
     has_unsent: AtomicBool,
     is_full: AtomicBool,
@@ -63,7 +64,8 @@ impl Link {
     #[inline]
     pub(super) fn receive(&self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         loop {
-            // A plain system call: that of the C library is a point where threads may be cancelled, which costs.
+            // A plain system call: that of the C library is a point where threads may be cancelled,
+            // which costs.
             match rustix::net::recv(&self.socket, spare_capacity(buffer), RecvFlags::empty()) {
                 Ok((read, _)) => return Ok(read),
                 Err(Errno::INTR) => {}
@@ -72,8 +74,8 @@ impl Link {
         }
     }
 
-    /// One write of these bytes, or none if others wait before them; returns the writes. What the socket does not
-    /// take waits until it is writable.
+    /// One write of these bytes, or none if others wait before them; returns the writes. What the
+    /// socket does not take waits until it is writable.
     #[inline]
     pub(super) fn send(&self, bytes: &[u8]) -> u64 {
         self.send_locked(self.lock(), bytes)
@@ -102,8 +104,8 @@ impl Link {
             return 1;
         }
         unsent.bytes.extend_from_slice(&bytes[taken..]);
-        // The socket may have become writable since, and its thread may have looked here already. If it takes nothing
-        // now either, it becomes writable after this and that thread sees it.
+        // The socket may have become writable since, and its thread may have looked here already.
+        // If it takes nothing now either, it becomes writable after this and that thread sees it.
         self.has_unsent.store(true, Ordering::SeqCst);
         1 + self.drain(&mut unsent)
     }
@@ -118,7 +120,8 @@ impl Link {
         self.drain(&mut unsent)
     }
 
-    /// Ends the connection in both directions: the peer learns it at once, its thread when it reads.
+    /// Ends the connection in both directions: the peer learns it at once, its thread when it
+    /// reads.
     pub(super) fn shut(&self) {
         self.is_full.store(true, Ordering::Relaxed);
         // The peer may have ended it before.
@@ -135,8 +138,8 @@ impl Link {
         1
     }
 
-    /// Bytes that the socket takes. A connection that has failed takes all: nobody will read them, and its thread
-    /// learns the reason from the kernel.
+    /// Bytes that the socket takes. A connection that has failed takes all: nobody will read them,
+    /// and its thread learns the reason from the kernel.
     fn offer(&self, bytes: &[u8]) -> usize {
         loop {
             match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {

@@ -1,4 +1,5 @@
-//! Listening sockets: one per thread on the same address, among which the kernel spreads the connections.
+//! Listening sockets: one per thread on the same address, among which the kernel spreads the
+//! connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +14,8 @@ pub(super) fn bind(
     address: SocketAddr,
     threads: u16,
 ) -> io::Result<(Vec<TcpListener>, SocketAddr)> {
-    // Sockets that share their port would share it with another relay too, in silence: this one does not.
+    // Sockets that share their port would share it with another relay too, in silence: this one
+    // does not.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
     let address = probe.local_addr()?.as_socket().unwrap_or(address);

@@ -92,7 +92,8 @@ impl Forms {
         }
     }
 
-    /// The form that a receiver gets a message in: the bytes that came, if they fit. None if the message is malformed.
+    /// The form that a receiver gets a message in: the bytes that came, if they fit. None if the
+    /// message is malformed.
     #[inline]
     pub(super) fn of<'f>(&'f mut self, message: &Message<'f>, target: Target) -> Option<Form<'f>> {
         let qos = message.qos.min(target.qos);

@@ -1,8 +1,9 @@
 //! The physical limit: a relay that does the socket work of a broker and nothing else.
 //!
-//! It knows the borders of packets, a table of numbers instead of a routing index, packet identifiers and
-//! acknowledgements. It has no sessions, no queues, no windows, no retained messages and no keep alive: what a broker
-//! costs more than this relay is the price of being a broker.
+//! It knows the borders of packets, a table of numbers instead of a routing index, packet
+//! identifiers and acknowledgements. It has no sessions, no queues, no windows, no retained
+//! messages and no keep alive: what a broker costs more than this relay is the price of being a
+//! broker.
 //!
 //! ```text
 //!   wait --> read every ready socket once, handle all its packets --> one write per connection that has output
@@ -30,7 +31,8 @@ pub use totals::Totals;
 use crew::Crew;
 use worker::Worker;
 
-/// Most threads of a relay: the packet identifiers of a connection are dealt out to them, 4 095 to each of so many.
+/// Most threads of a relay: the packet identifiers of a connection are dealt out to them, 4 095 to
+/// each of so many.
 pub const THREADS_MAX: u16 = 16;
 
 /// A relay that runs in threads of its own until it is stopped or dropped.
@@ -45,7 +47,8 @@ impl Relay {
     /// Listens on an address, port 0 for a free one, with 1 to [`THREADS_MAX`] threads.
     ///
     /// # Errors
-    /// The address is taken or not of this machine, or the kernel gives no socket, event queue or thread.
+    /// The address is taken or not of this machine, or the kernel gives no socket, event queue or
+    /// thread.
     pub fn start(address: SocketAddr, threads: u16) -> io::Result<Self> {
         let threads = threads.clamp(1, THREADS_MAX);
         let (listeners, address) = listen::bind(address, threads)?;

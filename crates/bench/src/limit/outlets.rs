@@ -7,7 +7,8 @@ use super::message::Form;
 use super::totals::Totals;
 use crate::ledger::as_index;
 
-/// Output of all connections that is gathered before it is written: more would leave the processor's caches.
+/// Output of all connections that is gathered before it is written: more would leave the
+/// processor's caches.
 const GATHERED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Buffers that are kept for the next turn: one for each connection of a large fan-out.
@@ -109,7 +110,8 @@ impl Outlets {
     /// Writes everything, once for each connection.
     pub(super) fn flush(&mut self, totals: &mut Totals) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        // Another thread may be writing to the same connections: those that it has just now come last.
+        // Another thread may be writing to the same connections: those that it has just now come
+        // last.
         waiting.retain(|client| !self.write(*client, Link::try_send, totals));
         for client in waiting.drain(..) {
             self.write(client, |link, bytes| Some(link.send(bytes)), totals);

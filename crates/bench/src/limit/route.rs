@@ -4,8 +4,8 @@ use thrum_codec::{QoS, TopicFilter, Version};
 
 use crate::ledger::as_index;
 
-/// Numbers that the table has room for: 0 to one less. A table with all rows takes 56 MiB; rows above the highest number
-/// in use do not exist.
+/// Numbers that the table has room for: 0 to one less. A table with all rows takes 56 MiB; rows
+/// above the highest number in use do not exist.
 pub(super) const NUMBERS_MAX: u32 = 1 << 20;
 
 /// Where the messages for a filter come from; found once, when it is subscribed to.
@@ -132,7 +132,8 @@ impl Row {
     }
 }
 
-/// The decimal number at the end of a topic, as `17` in `test/17`; one that is too high for any table stays too high.
+/// The decimal number at the end of a topic, as `17` in `test/17`; one that is too high for any
+/// table stays too high.
 #[inline]
 pub(super) fn trailing_number(topic: &[u8]) -> Option<u32> {
     let (mut number, mut unit) = (0_u32, 1_u32);

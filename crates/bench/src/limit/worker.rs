@@ -219,8 +219,8 @@ impl Worker {
         }
     }
 
-    /// Takes over who has subscribed and who has left at the other threads. It comes before every packet is handled:
-    /// a subscription that was granted is seen by all publishers.
+    /// Takes over who has subscribed and who has left at the other threads. It comes before every
+    /// packet is handled: a subscription that was granted is seen by all publishers.
     #[inline]
     pub(super) fn see_changes(&mut self) {
         if self.crew.has_changes(self.number) {

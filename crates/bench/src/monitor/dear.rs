@@ -9,11 +9,12 @@ use crate::units::SECOND_NS;
 /// Shortest time between two readings.
 const REST_NS: u64 = 5 * SECOND_NS;
 
-/// Of its time a list of open files takes one part in so many: a million of them take seconds to list.
+/// Of its time a list of open files takes one part in so many: a million of them take seconds to
+/// list.
 const LIST_PART: u64 = 100;
 
-/// A walk of the page tables that takes more CPU time than this (about 1.5 GB resident) is not made in the load:
-/// the process cannot map memory meanwhile.
+/// A walk of the page tables that takes more CPU time than this (about 1.5 GB resident) is not made
+/// in the load: the process cannot map memory meanwhile.
 const WALK_NS_MAX: u64 = SECOND_NS / 50;
 
 /// Memory that changed by more than this part of it is read at once.
@@ -64,7 +65,8 @@ pub(super) struct OpenFiles {
 impl OpenFiles {
     /// How many there are, or were when they were last listed.
     ///
-    /// Since Linux 6.2 the size of the folder is their number; before, they have to be listed, 1 µs each.
+    /// Since Linux 6.2 the size of the folder is their number; before, they have to be listed, 1 µs
+    /// each.
     pub(super) fn count(&mut self, members: &[u32], at_ns: u64) -> u64 {
         let told: u64 = members.iter().map(|pid| size(&folder(*pid))).sum();
         if told > 0 {

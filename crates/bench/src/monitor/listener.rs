@@ -9,7 +9,8 @@ use crate::kernel_text;
 /// The kernel lists listening sockets first, 150 bytes each: this is room for 7 000 of them.
 const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The process that listens on a TCP port, or on a UDP port if none does; of a parent and its children the parent.
+/// The process that listens on a TCP port, or on a UDP port if none does; of a parent and its
+/// children the parent.
 ///
 /// Reads the open files of every process: tens of milliseconds on a machine with many connections.
 pub fn listening_process(port: u16) -> Option<u32> {

@@ -30,8 +30,8 @@ impl MachineSample {
         })
     }
 
-    /// Share of the CPU that was idle since an earlier sample; 1 minus it is what some reports call CPU. None if
-    /// no time has passed.
+    /// Share of the CPU that was idle since an earlier sample; 1 minus it is what some reports call
+    /// CPU. None if no time has passed.
     pub fn idle_since(&self, earlier: &Self) -> Option<f64> {
         let all = self.all_ticks.checked_sub(earlier.all_ticks)?;
         // The kernel's idle count may go back by a tick.

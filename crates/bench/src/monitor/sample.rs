@@ -5,8 +5,9 @@ use thrum_report::result::Memory;
 
 use super::machine::MachineSample;
 
-/// Accounts of a process and its children at one moment. What counts something counts from the first sample of
-/// its [`super::ProcessTree`] and never goes back, even if processes and threads end.
+/// Accounts of a process and its children at one moment. What counts something counts from the
+/// first sample of its [`super::ProcessTree`] and never goes back, even if processes and threads
+/// end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {

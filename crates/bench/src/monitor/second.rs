@@ -47,8 +47,8 @@ pub(super) fn moved(earlier: &Sample, later: &Sample, of: fn(&Sample) -> u64) ->
     fraction(of(later).saturating_sub(of(earlier)))
 }
 
-/// Part of the CPU time that was in user mode: the kernel's ticks give the split, the exact times the sum. Where no
-/// tick fell between the samples, that of all the time before.
+/// Part of the CPU time that was in user mode: the kernel's ticks give the split, the exact times
+/// the sum. Where no tick fell between the samples, that of all the time before.
 pub(super) fn user_share(earlier: &Sample, later: &Sample) -> f64 {
     let user_ns = later.user_ns.saturating_sub(earlier.user_ns);
     let system_ns = later.system_ns.saturating_sub(earlier.system_ns);

@@ -30,7 +30,8 @@ impl MemoryCurve {
         self.points.push((at_ns, rss_bytes));
     }
 
-    /// Seconds from the first point until memory stayed within 1 % of its last value; none if it still changed.
+    /// Seconds from the first point until memory stayed within 1 % of its last value; none if it
+    /// still changed.
     pub(super) fn stable_after(&self) -> Option<f64> {
         let (first_ns, _) = *self.points.first()?;
         let (last_ns, last_bytes) = *self.points.last()?;

@@ -7,8 +7,8 @@ use super::accounts::{SchedStat, Traffic};
 /// The kernel's CPU times of a process are rounded down to a tick, user mode and kernel each.
 const ROUNDED_TICKS: u64 = 2;
 
-/// Most processes that are remembered; beyond, those that are not there are forgotten. A process that could not be
-/// read for a while must not count from its birth again.
+/// Most processes that are remembered; beyond, those that are not there are forgotten. A process
+/// that could not be read for a while must not count from its birth again.
 const PROCESSES_MAX: usize = 4096;
 
 /// A process: its number and when it started.
@@ -49,7 +49,8 @@ pub(super) struct Sums {
 pub(super) struct Totals {
     tick_ns: u64,
     sums: Sums,
-    /// None before the first entry: what is there then counts from there, what comes later from its birth.
+    /// None before the first entry: what is there then counts from there, what comes later from its
+    /// birth.
     known: Option<BTreeMap<ProcessId, Known>>,
 }
 
@@ -96,7 +97,8 @@ impl Totals {
         self.known.is_none()
     }
 
-    /// Enters all processes that there are now; those that are missing have ended, or could not be read.
+    /// Enters all processes that there are now; those that are missing have ended, or could not be
+    /// read.
     pub(super) fn enter(&mut self, now: BTreeMap<ProcessId, ProcessCounters>) -> Sums {
         let Some(mut known) = self.known.take() else {
             let first = now.into_iter().map(|(id, counters)| {

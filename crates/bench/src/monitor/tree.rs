@@ -15,13 +15,16 @@ use super::totals::{ProcessCounters, ProcessId, ThreadCounters, Totals};
 use crate::units::SECOND_NS;
 use crate::{clock, kernel_text};
 
-/// Samples between two searches for new children: a search reads the status of every process of the machine.
+/// Samples between two searches for new children: a search reads the status of every process of the
+/// machine.
 const SEARCH_EVERY: u32 = 5;
 
-/// Most processes of a tree: a broker that has a process per connection is not to stop the clock of the run.
+/// Most processes of a tree: a broker that has a process per connection is not to stop the clock of
+/// the run.
 const PROCESSES_MAX: usize = 1024;
 
-/// Most threads of a process that are read one by one, 10 µs each; the others show in its CPU ticks only.
+/// Most threads of a process that are read one by one, 10 µs each; the others show in its CPU ticks
+/// only.
 const THREADS_MAX: usize = 2048;
 
 /// A process and all its descendants.
@@ -71,8 +74,8 @@ impl ProcessTree {
         }
     }
 
-    /// The tree under the process that listens on a port, and after its end under its successor; none if nobody
-    /// listens.
+    /// The tree under the process that listens on a port, and after its end under its successor;
+    /// none if nobody listens.
     pub fn listening_on(port: u16) -> Option<Self> {
         let mut tree = Self::new(listening_process(port)?);
         tree.port = Some(port);
@@ -116,7 +119,8 @@ impl ProcessTree {
         }
     }
 
-    /// Reads the accounts; none if the process is gone. The detail is the context switches by their reason.
+    /// Reads the accounts; none if the process is gone. The detail is the context switches by their
+    /// reason.
     pub fn sample(&mut self, at_ns: u64, in_detail: bool) -> Option<Sample> {
         self.samples_since_search += 1;
         if !self.is_alive() {
@@ -213,7 +217,8 @@ pub fn thread_time(thread: u64) -> Option<ThreadTime> {
     })
 }
 
-/// What a process says of itself, and how many threads it has; none if part of it could not be read.
+/// What a process says of itself, and how many threads it has; none if part of it could not be
+/// read.
 fn counters(pid: u32, in_detail: bool) -> Option<(ProcessId, ProcessCounters, u64)> {
     let stat = stat(pid).filter(|stat| !stat.is_dead)?;
     let mut counters = ProcessCounters {

@@ -266,7 +266,8 @@ mod tests {
         }
     }
 
-    /// A run with a ramp of two seconds, half a second of idleness and a hold of two and a half seconds.
+    /// A run with a ramp of two seconds, half a second of idleness and a hold of two and a half
+    /// seconds.
     fn run() -> Vec<Reading> {
         vec![
             reading(Moment::Start, sample(100, 10, 1_000)),

@@ -25,7 +25,8 @@ impl Monitor {
         Self::start(ProcessTree::alone(std::process::id()))
     }
 
-    /// Likewise the process that listens on a port; if it ends, goes on with the one that listens there then.
+    /// Likewise the process that listens on a port; if it ends, goes on with the one that listens
+    /// there then.
     pub fn follow(port: u16) -> Option<Self> {
         Self::start(ProcessTree::listening_on(port)?)
     }
@@ -50,8 +51,8 @@ impl Monitor {
         self.read(Moment::HoldStart);
     }
 
-    /// A second of any stage has passed: the use since the call before; none if the process is gone or less than
-    /// a tenth of a second has passed.
+    /// A second of any stage has passed: the use since the call before; none if the process is gone
+    /// or less than a tenth of a second has passed.
     pub fn sample(&mut self) -> Option<Resources> {
         self.read(Moment::Second)
     }
@@ -66,8 +67,8 @@ impl Monitor {
         self.latest.as_ref()
     }
 
-    /// The run is over: the sum of it all; none without a sample at both ends of the hold. Messages are those of
-    /// the hold.
+    /// The run is over: the sum of it all; none without a sample at both ends of the hold. Messages
+    /// are those of the hold.
     pub fn usage(
         &mut self,
         messages_received: u64,

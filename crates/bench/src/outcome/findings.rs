@@ -1,4 +1,5 @@
-//! What is known of a run while it lasts and after it: the same fields for the live view and the report.
+//! What is known of a run while it lasts and after it: the same fields for the live view and the
+//! report.
 
 use thrum_report::RunResult;
 use thrum_report::result::{
@@ -106,7 +107,8 @@ impl Findings<'_> {
         lag.limits = limits;
         result.verdict = Verdict::default();
         result.machine.cores = cores();
-        // Nothing is known of its use before the first second of the hold, which is not the same as none.
+        // Nothing is known of its use before the first second of the hold, which is not the same as
+        // none.
         let is_seen = hold.iter().any(|second| second.broker.is_some());
         if let Some(broker) = brokers.first_mut().filter(|_| is_seen) {
             broker.usage = usage_so_far(&hold);

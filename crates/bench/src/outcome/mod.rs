@@ -147,7 +147,8 @@ impl Outcome {
         outcome
     }
 
-    /// Limits of the generator that showed; none makes the run VALID. A closed loop has no schedule to keep.
+    /// Limits of the generator that showed; none makes the run VALID. A closed loop has no schedule
+    /// to keep.
     pub fn limits(&self) -> Vec<Limit> {
         self.health.limits()
     }
@@ -173,7 +174,8 @@ impl Outcome {
         ratio(self.clients.ready, ramp_ns) * 1e9
     }
 
-    /// Exit code of the command line: 130 interrupted, 7 INVALID, 1 promises not kept, 99 thresholds failed, else 0.
+    /// Exit code of the command line: 130 interrupted, 7 INVALID, 1 promises not kept, 99
+    /// thresholds failed, else 0.
     pub const fn exit_code(&self) -> u8 {
         self.result.exit_code
     }

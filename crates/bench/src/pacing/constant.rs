@@ -16,13 +16,15 @@ impl Constant {
         }
     }
 
-    /// Nanoseconds from the start of the load to a message of one publisher (counted from 0); saturates.
+    /// Nanoseconds from the start of the load to a message of one publisher (counted from 0);
+    /// saturates.
     pub const fn offset_ns(self, publisher: u32, sequence: u32) -> u64 {
         let rounds_ns = self.period_ns.saturating_mul(sequence as u64);
         rounds_ns.saturating_add(self.phase_ns(publisher))
     }
 
-    /// Messages of one publisher that are due within the first `span_ns` nanoseconds; at most `u32::MAX`.
+    /// Messages of one publisher that are due within the first `span_ns` nanoseconds; at most
+    /// `u32::MAX`.
     pub fn due_within(self, publisher: u32, span_ns: u64) -> u32 {
         let after_first = span_ns.saturating_sub(self.phase_ns(publisher));
         u32::try_from(after_first.div_ceil(self.period_ns)).unwrap_or(u32::MAX)

@@ -35,8 +35,8 @@ pub(super) fn parts(from: Rate, to: Rate, warm_up_ns: u64, hold_ns: u64) -> Vec<
 /// A count that grows from one rate to another.
 ///
 /// With the slow rate `a`, the fast rate `b` and the length `h` the count of a rising rate is
-/// `a t + (b - a) t (t / 2h)`, each product rounded down: it cannot fall. The count of a falling rate
-/// is the same one seen from its end.
+/// `a t + (b - a) t (t / 2h)`, each product rounded down: it cannot fall. The count of a falling
+/// rate is the same one seen from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slope {
     length_ns: u64,

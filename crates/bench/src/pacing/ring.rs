@@ -37,7 +37,8 @@ struct Member {
 impl Ring {
     /// A ring for a load that lasts `span_ns`.
     ///
-    /// `members` are pairs of a publisher's number in its group, ascending, and its slot in the thread.
+    /// `members` are pairs of a publisher's number in its group, ascending, and its slot in the
+    /// thread.
     pub fn new(
         pace: impl Into<Pace>,
         members: impl IntoIterator<Item = (u32, u32)>,

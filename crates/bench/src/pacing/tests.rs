@@ -130,7 +130,8 @@ fn a_day_at_a_million_messages_per_second_does_not_drift() {
     assert_eq!(pace.offset_ns(0, second_half), 12 * HOUR_NS);
     let at_ns = pace.offset_ns(0, second_half + 60_000_000);
     assert_eq!(at_ns, 12 * HOUR_NS + 60_000_000 * 666_667);
-    // From 0.5 to 1.5 million per second: 86.4e9 messages in all, half a microsecond from one to the next.
+    // From 0.5 to 1.5 million per second: 86.4e9 messages in all, half a microsecond from one to
+    // the next.
     let shape = ramp(SECOND_NS / 1_500);
     let pace = Pace::new(rate(2_000_000), &shape, publishers, 0, day_ns);
     let messages = fraction(due(&pace, publishers, day_ns));

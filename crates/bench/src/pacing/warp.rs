@@ -14,7 +14,8 @@ pub const WARP_FACTOR_MAX: f64 = 1_000.0;
 /// The factor of a load that runs as planned: parts per million.
 const UNIT_PPM: u64 = 1_000_000;
 
-/// How the time of the load runs against the real time, both in nanoseconds from the start of the load.
+/// How the time of the load runs against the real time, both in nanoseconds from the start of the
+/// load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warp {
     /// Ascending in both times.
@@ -74,10 +75,12 @@ impl Warp {
 
     /// From a point in time on, the load runs at `factor` times its planned rate, 0 being a pause.
     ///
-    /// Both sides must know of it before that time comes. A second change at the same time replaces the first.
+    /// Both sides must know of it before that time comes. A second change at the same time replaces
+    /// the first.
     ///
     /// # Errors
-    /// The factor is impossible, the time is before the last change, or there were too many changes.
+    /// The factor is impossible, the time is before the last change, or there were too many
+    /// changes.
     pub fn change(&mut self, at_real_ns: u64, factor: f64) -> Result<(), WarpError> {
         if !(0.0..=WARP_FACTOR_MAX).contains(&factor) {
             return Err(WarpError::Factor(factor));
@@ -137,14 +140,16 @@ impl Warp {
             .map_or(u64::MAX, |change| change.real_ns)
     }
 
-    /// How much of the load comes due before a real time: what is due within this span of the load's time.
+    /// How much of the load comes due before a real time: what is due within this span of the
+    /// load's time.
     pub fn virtual_span_ns(&self, real_ns: u64) -> u64 {
         real_ns
             .checked_sub(1)
             .map_or(0, |last_ns| self.virtual_ns(last_ns).saturating_add(1))
     }
 
-    /// The last change that fulfils a condition, which the first ones do; the start of the load if none does.
+    /// The last change that fulfils a condition, which the first ones do; the start of the load if
+    /// none does.
     fn last(&self, is_reached: impl Fn(&Change) -> bool) -> Change {
         let reached = self.changes.partition_point(is_reached);
         let last = reached

@@ -22,8 +22,9 @@
 //! | `{float:MIN:MAX}` | a random number with as many decimals as its limits show, at least two |
 //! | `{uuid}` | a random UUID, version 4 |
 //!
-//! Only one of these words directly after `{` makes a place; all other braces stand for themselves, so
-//! JSON is written as it is. A place in double braces is left as text: `{{seq}}` becomes `{seq}`.
+//! Only one of these words directly after `{` makes a place; all other braces stand for themselves,
+//! so JSON is written as it is. A place in double braces is left as text: `{{seq}}` becomes
+//! `{seq}`.
 
 mod filler;
 mod number;

@@ -6,7 +6,8 @@ use super::place::Place;
 /// Digits of one `{random:N}` at most.
 pub(super) const RANDOM_DIGITS_MAX: usize = 65_536;
 
-/// Bytes of a place's text at most: the end of one that was not closed is not looked for any further.
+/// Bytes of a place's text at most: the end of one that was not closed is not looked for any
+/// further.
 const PLACE_BYTES_MAX: usize = 64;
 
 /// Words that make a place by themselves.
@@ -104,7 +105,8 @@ fn candidate(after_brace: &str) -> Option<&str> {
     }
 }
 
-/// The end of a place in double braces with one brace on each side, given what follows the first one.
+/// The end of a place in double braces with one brace on each side, given what follows the first
+/// one.
 fn escaped_end(after_brace: &str) -> Option<usize> {
     let inner = candidate(after_brace.strip_prefix('{')?)?;
     let end = 1 + inner.len();

@@ -102,12 +102,13 @@ pub enum PayloadError {
 impl Template {
     /// Makes a payload ready; a file is read once.
     ///
-    /// A file is sent as it is: if it holds a JSON object, the mark becomes its first member; otherwise its
-    /// first 16 bytes are overwritten. Places are filled in only in texts of the scenario.
+    /// A file is sent as it is: if it holds a JSON object, the mark becomes its first member;
+    /// otherwise its first 16 bytes are overwritten. Places are filled in only in texts of the
+    /// scenario.
     ///
     /// # Errors
-    /// The payload has no room for the mark, is too long, cannot be read, or is a text with bad places or
-    /// a brace at its start that does not begin a JSON object.
+    /// The payload has no room for the mark, is too long, cannot be read, or is a text with bad
+    /// places or a brace at its start that does not begin a JSON object.
     pub fn new(spec: &PayloadSpec) -> Result<Self, PayloadError> {
         let body = match spec {
             PayloadSpec::Size(bytes) => fixed(vec![b'.'; length(*bytes)?])?,

@@ -9,8 +9,9 @@ use crate::ledger::as_index;
 
 use std::sync::Arc;
 
-/// Threads of all machines. The client with a number of its group is on the machine with that number in every group,
-/// so that one-to-one pairs share a machine; machines have clients in proportion to their threads.
+/// Threads of all machines. The client with a number of its group is on the machine with that
+/// number in every group, so that one-to-one pairs share a machine; machines have clients in
+/// proportion to their threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     threads: Arc<[u32]>,
@@ -38,7 +39,8 @@ struct Hand {
     share: Share,
 }
 
-/// The clients of a group that a machine has: in every round of `round` clients the `part` from `start` on.
+/// The clients of a group that a machine has: in every round of `round` clients the `part` from
+/// `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Share {
     start: u32,
@@ -190,7 +192,8 @@ impl Deal {
     }
 }
 
-/// Threads for those that only publish: as many as their part of all messages, at least one and not all.
+/// Threads for those that only publish: as many as their part of all messages, at least one and not
+/// all.
 fn publishing_threads(plan: &Plan, threads: u32) -> u32 {
     let is_pure = |publishes: bool| {
         let mut groups = plan.scenario.groups.iter();

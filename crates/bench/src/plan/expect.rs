@@ -10,7 +10,8 @@ use crate::ledger::as_index;
 use crate::scenario::{Group, fill};
 
 impl Plan {
-    /// Works out what every subscriber ought to get, and how often each message ought to be delivered.
+    /// Works out what every subscriber ought to get, and how often each message ought to be
+    /// delivered.
     pub(super) fn expect_deliveries(&mut self) -> Result<(), PlanError> {
         let mut expected = Expected {
             plan: self,

@@ -21,7 +21,8 @@ pub use clients::ClientPattern;
 pub use deal::{Deal, Machines};
 pub use routes::{Expectation, Sources};
 
-/// Publishers of a group that are asked how many of their messages are due, which stand for all of it.
+/// Publishers of a group that are asked how many of their messages are due, which stand for all of
+/// it.
 const PUBLISHERS_ASKED_MAX: u32 = 1_000;
 
 /// Everything the threads need to know, made once and shared.
@@ -168,7 +169,8 @@ impl Plan {
         }
     }
 
-    /// Identifier of a client: if the scenario gives no pattern, at most 23 characters, as every broker must accept.
+    /// Identifier of a client: if the scenario gives no pattern, at most 23 characters, as every
+    /// broker must accept.
     pub fn client_id(&self, client: u32) -> String {
         let part = self.part(client);
         let pattern = self.groups.get(part.group).map(|group| &group.pattern);
@@ -234,7 +236,8 @@ impl Plan {
         }))
     }
 
-    /// Messages of a publisher that are due within the first `span_ns` of the load; 0 in a closed loop.
+    /// Messages of a publisher that are due within the first `span_ns` of the load; 0 in a closed
+    /// loop.
     pub fn due_within(&self, publisher: u32, span_ns: u64) -> u32 {
         let planned = self.publishers.get(as_index(publisher));
         planned.map_or(0, |planned| {
@@ -243,7 +246,8 @@ impl Plan {
         })
     }
 
-    /// Messages of all publishers due within the first `span_ns` of the load, to a thousandth of the publishers.
+    /// Messages of all publishers due within the first `span_ns` of the load, to a thousandth of
+    /// the publishers.
     pub fn due_in_all(&self, span_ns: u64) -> u64 {
         let mut sum = 0;
         for (group, planned) in self.scenario.groups.iter().zip(&self.groups) {

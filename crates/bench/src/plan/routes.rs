@@ -128,7 +128,8 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// The publishers whose messages these filters fetch, where topics arrive with a prefix; none if one is no filter.
+    /// The publishers whose messages these filters fetch, where topics arrive with a prefix; none
+    /// if one is no filter.
     pub(super) fn sources(&mut self, filters: &[String], prefix: &str) -> Option<Sources> {
         if let Some((last, last_prefix, sources)) = &self.last
             && last == filters

@@ -55,8 +55,8 @@ pub enum PreflightError {
     },
 }
 
-/// Most clients that one process of this machine can have: its hard limit of open files, less those that are
-/// needed for other things.
+/// Most clients that one process of this machine can have: its hard limit of open files, less those
+/// that are needed for other things.
 pub fn clients_max() -> u32 {
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     u32::try_from(limit.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX)
@@ -99,9 +99,10 @@ pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), Prefli
     Ok(())
 }
 
-/// Makes the process's table of open files large enough at once: the kernel doubles it as files are opened, and each time
-/// lets the thread that opens one wait for tens of milliseconds, which would count as the broker's. Eight bytes a file of
-/// the kernel's memory; where it fails, the table grows as it would have.
+/// Makes the process's table of open files large enough at once: the kernel doubles it as files are
+/// opened, and each time lets the thread that opens one wait for tens of milliseconds, which would
+/// count as the broker's. Eight bytes a file of the kernel's memory; where it fails, the table
+/// grows as it would have.
 fn grow_table(files: u64) {
     let highest = i32::try_from(files - 1).unwrap_or(i32::MAX);
     if let Ok(any) = File::open("/dev/null") {
@@ -147,7 +148,8 @@ pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightErro
     }
 }
 
-/// Makes and ends one connection over QUIC, so that a wrong certificate or port is said once and before the run.
+/// Makes and ends one connection over QUIC, so that a wrong certificate or port is said once and
+/// before the run.
 ///
 /// # Errors
 /// Nobody answers, or it is not the broker that is meant.

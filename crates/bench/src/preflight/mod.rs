@@ -1,5 +1,5 @@
-//! What would stop the run later is found before it starts, and said with its remedy; what would only colour its
-//! figures is advice.
+//! What would stop the run later is found before it starts, and said with its remedy; what would
+//! only colour its figures is advice.
 
 mod advice;
 mod limits;

@@ -6,7 +6,8 @@ use super::limits::{PreflightError, check_broker_files, raise_open_files_to, rea
 use super::sources::source_addresses;
 use thrum_transport::Endpoint;
 
-/// Files that a connection over QUIC needs beyond the first: both ends of its pipe are in this process.
+/// Files that a connection over QUIC needs beyond the first: both ends of its pipe are in this
+/// process.
 const FILES_PER_PIPE: u64 = 1;
 
 /// Files that the proxy opens for one connection.
@@ -19,7 +20,8 @@ pub struct Needs<'a> {
     pub targets: Vec<TargetNeeds<'a>>,
     /// Connections opened per second.
     pub connect_rate: u32,
-    /// Source addresses that the clients are to have, all of this machine; empty leaves the choice to the check.
+    /// Source addresses that the clients are to have, all of this machine; empty leaves the choice
+    /// to the check.
     pub source_addresses: Vec<IpAddr>,
 }
 
@@ -72,8 +74,9 @@ impl TargetNeeds<'_> {
     }
 }
 
-/// Makes room for the clients and tries every broker over TCP; one over QUIC is tried with [`reach_quic`]. Returns for each of them the source addresses that its clients
-/// take turns with; empty if the kernel's choice will do.
+/// Makes room for the clients and tries every broker over TCP; one over QUIC is tried with
+/// [`reach_quic`]. Returns for each of them the source addresses that its clients take turns with;
+/// empty if the kernel's choice will do.
 ///
 /// # Errors
 /// What cannot be met first: open files here, ports, a broker that answers, its open files.

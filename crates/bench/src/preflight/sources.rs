@@ -13,9 +13,10 @@ use crate::units::count;
 /// are not free again yet.
 const PORTS_USED_PERCENT: u32 = 90;
 
-/// Ports of one source address that the kernel finds at once. It gives out those of one parity first, and looks at all
-/// of them again for each connection once they are gone: 14,116 connections to one address, then a pause of 100 ms
-/// that the generator would report as the broker's time to connect.
+/// Ports of one source address that the kernel finds at once. It gives out those of one parity
+/// first, and looks at all of them again for each connection once they are gone: 14,116 connections
+/// to one address, then a pause of 100 ms that the generator would report as the broker's time to
+/// connect.
 const PORTS_AT_ONCE_PERCENT: u32 = 45;
 
 /// Source addresses 127.0.0.1 to 127.0.0.254.
@@ -89,7 +90,8 @@ pub fn all_sources(ranges: &[AddressRange]) -> Result<Vec<IpAddr>, SourceError> 
     checked.collect()
 }
 
-/// Those of a scenario's source addresses that this machine has: the list is for all machines of the run.
+/// Those of a scenario's source addresses that this machine has: the list is for all machines of
+/// the run.
 ///
 /// # Errors
 /// It has none of them, or one cannot be tried.
@@ -114,8 +116,8 @@ pub(crate) fn own_sources(ranges: &[AddressRange]) -> Result<Vec<IpAddr>, Source
     Ok(own)
 }
 
-/// The source addresses that the clients of a broker take turns with, of those given or, without any, of the
-/// loopback; empty if the kernel's choice will do.
+/// The source addresses that the clients of a broker take turns with, of those given or, without
+/// any, of the loopback; empty if the kernel's choice will do.
 ///
 /// # Errors
 /// The clients need more ports than there are, or no address given is of the broker's family.

@@ -33,7 +33,8 @@ impl Chance {
             .saturating_sub(spread_ns)
     }
 
-    /// A time with this mean, exponentially distributed: an event as likely in any moment as in any other.
+    /// A time with this mean, exponentially distributed: an event as likely in any moment as in any
+    /// other.
     pub(super) fn lifetime(&mut self, mean_ns: u64) -> u64 {
         const STEPS: u64 = 1 << 53;
         // More than 0 and at most 1.

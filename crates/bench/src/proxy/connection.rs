@@ -242,8 +242,8 @@ impl Direction {
     }
 }
 
-/// Writes once what has arrived; true if something was taken. What comes back from a receiver that takes nothing
-/// any more is still delivered.
+/// Writes once what has arrived; true if something was taken. What comes back from a receiver that
+/// takes nothing any more is still delivered.
 fn deliver(
     [way, back]: [&mut Direction; 2],
     sink: &mut Socket,

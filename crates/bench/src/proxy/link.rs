@@ -7,8 +7,8 @@ use super::chance::Chance;
 use crate::scenario::Network;
 use crate::units::nanos;
 
-/// Most bytes on their way in one direction of a connection; then the sender is not read any more. With a delay of
-/// 100 ms this is 2.6 MB/s.
+/// Most bytes on their way in one direction of a connection; then the sender is not read any more.
+/// With a delay of 100 ms this is 2.6 MB/s.
 const BYTES_MAX: usize = 256 * 1024;
 
 /// Most portions with different times on their way.
@@ -101,7 +101,8 @@ impl Link {
         }
     }
 
-    /// The receiver takes nothing any more: nothing is on its way, nothing may enter, the direction is over.
+    /// The receiver takes nothing any more: nothing is on its way, nothing may enter, the direction
+    /// is over.
     pub(super) fn abandon(&mut self) {
         self.bytes = VecDeque::new();
         self.portions = VecDeque::new();
@@ -147,8 +148,8 @@ impl Link {
         (self.bytes.is_empty() && arrives_ns <= now_ns).then_some(ending)
     }
 
-    /// When there is something new to deliver; none if nothing is on its way, or what has arrived waits only for
-    /// the receiver.
+    /// When there is something new to deliver; none if nothing is on its way, or what has arrived
+    /// waits only for the receiver.
     pub(super) fn next_ns(&self, now_ns: u64) -> Option<u64> {
         if self.arrived > 0 {
             let at_ns = self.bucket?.next_ns(self.arrived);

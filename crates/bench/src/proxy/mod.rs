@@ -1,7 +1,8 @@
 //! A weak network in user space: a TCP proxy that delays, slows, cuts and silences connections.
 //!
-//! It needs no privileges. The handshake of TCP is the kernel's and is not delayed; bytes are never lost or
-//! reordered, because TCP would repair it: what a lossy network looks like to MQTT is delay and its variation.
+//! It needs no privileges. The handshake of TCP is the kernel's and is not delayed; bytes are never
+//! lost or reordered, because TCP would repair it: what a lossy network looks like to MQTT is delay
+//! and its variation.
 
 mod bucket;
 mod chance;
@@ -34,8 +35,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy to `upstream` on a free port of 127.0.0.1. The same seed draws the same jitter and the same
-    /// lifetimes, as far as connections come in the same order.
+    /// Starts a proxy to `upstream` on a free port of 127.0.0.1. The same seed draws the same
+    /// jitter and the same lifetimes, as far as connections come in the same order.
     ///
     /// # Errors
     /// The kernel gives no socket, event queue or thread.
@@ -59,8 +60,9 @@ impl Proxy {
         self.address
     }
 
-    /// Begins or ends an outage: in it nothing passes in either direction, nothing is closed, and new connections
-    /// get no answer. What was sent meanwhile arrives after it, as TCP would repeat it.
+    /// Begins or ends an outage: in it nothing passes in either direction, nothing is closed, and
+    /// new connections get no answer. What was sent meanwhile arrives after it, as TCP would repeat
+    /// it.
     pub fn set_outage(&self, is_out: bool) {
         self.shared.change(|controls| controls.is_out = is_out);
         self.wake();

@@ -19,7 +19,8 @@ use crate::clock;
 use crate::swarm::alarm::Alarm;
 use crate::units::{SECOND_NS, nanos};
 
-/// Most connections; more wait to be accepted. The ports of one source address suffice for half of them.
+/// Most connections; more wait to be accepted. The ports of one source address suffice for half of
+/// them.
 const CONNECTIONS_MAX: usize = 65_536;
 
 /// Connections that may wait to be accepted; the kernel may allow fewer.

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Entries of connections that are gone or have another time by now stay until they are due, unless there are
-/// more than this for each connection.
+/// Entries of connections that are gone or have another time by now stay until they are due, unless
+/// there are more than this for each connection.
 const ENTRIES_PER_CONNECTION: usize = 8;
 
 /// Fewer entries are not worth looking through.
 const ENTRIES_MIN: usize = 4096;
 
-/// Times and the connections that they concern. An entry is a hint: whoever takes it checks whether it still holds.
+/// Times and the connections that they concern. An entry is a hint: whoever takes it checks whether
+/// it still holds.
 #[derive(Debug, Default)]
 pub(super) struct Timetable {
     entries: BinaryHeap<Reverse<(u64, usize)>>,
@@ -42,7 +43,8 @@ impl Timetable {
         self.entries.len()
     }
 
-    /// Drops what does not hold any more or is there twice, if it has become much for so many connections.
+    /// Drops what does not hold any more or is there twice, if it has become much for so many
+    /// connections.
     pub(super) fn prune(&mut self, connections: usize, holds: impl Fn(u64, usize) -> bool) {
         if self.entries.len() > ENTRIES_MIN + connections * ENTRIES_PER_CONNECTION {
             let mut entries = std::mem::take(&mut self.entries).into_vec();

@@ -1,4 +1,5 @@
-//! Keeps the stages: looks at its crews fifty times a second, tells them what changes, collects their seconds.
+//! Keeps the stages: looks at its crews fifty times a second, tells them what changes, collects
+//! their seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,8 @@ use crate::units::{SECOND_NS, nanos};
 /// How often the coordinator looks at its crews.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Rest between the last connection and the load: the broker's memory and its idle CPU are read meanwhile.
+/// Rest between the last connection and the load: the broker's memory and its idle CPU are read
+/// meanwhile.
 const SETTLE_NS: u64 = SECOND_NS / 2;
 
 /// From the decision to start or change the load to its effect: every thread must have seen it.
@@ -276,7 +278,8 @@ impl<'a> Coordinator<'a> {
             planned_ns,
         };
         let echo_ns = ECHO_NS.min(planned_ns);
-        // What was sent until now shows in the gauges with the next turn of each thread, an agent's a little later.
+        // What was sent until now shows in the gauges with the next turn of each thread, an agent's
+        // a little later.
         let news_ns = match self.company {
             None => echo_ns,
             Some(_) => self.order_delay_ns.min(planned_ns),

@@ -1,4 +1,5 @@
-//! One run from the first connection to the figures: starts the threads, keeps the stages, collects.
+//! One run from the first connection to the figures: starts the threads, keeps the stages,
+//! collects.
 
 mod commands;
 mod coordinator;

@@ -14,7 +14,8 @@ pub const THREADS_MAX: u32 = 256;
 /// How to run a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The brokers. One without a name is that of every target of the scenario without an address of its own.
+    /// The brokers. One without a name is that of every target of the scenario without an address
+    /// of its own.
     pub targets: Vec<Target>,
     /// Threads of the generator; by default half of the cores, at least 1.
     pub threads: Option<u32>,

@@ -1,4 +1,5 @@
-//! What is settled before the first connection: the plan, the way to the brokers, the limits of this machine.
+//! What is settled before the first connection: the plan, the way to the brokers, the limits of
+//! this machine.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +24,8 @@ use crate::units::whole;
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
 const FAN_OUT_PART_MAX: f64 = 0.1;
 
-/// What one thread handles when it is about half busy: past two thirds a burst of the broker's makes it the limit.
+/// What one thread handles when it is about half busy: past two thirds a burst of the broker's
+/// makes it the limit.
 const THREAD_MESSAGES_PER_SECOND: f64 = 150_000.0;
 
 /// A run that can start.
@@ -157,7 +159,8 @@ fn broker_pid(process: BrokerProcess, address: SocketAddr) -> Option<u32> {
     }
 }
 
-/// The way to the brokers for so many clients of this machine, with its source addresses if it is to use some.
+/// The way to the brokers for so many clients of this machine, with its source addresses if it is
+/// to use some.
 ///
 /// # Errors
 /// This machine cannot do it, or a broker cannot be reached.
@@ -219,14 +222,15 @@ fn quic(
     Ok(Some(wiring))
 }
 
-/// Threads that carry QUIC beside those that make the load: half of the cores, the other half is the broker's.
+/// Threads that carry QUIC beside those that make the load: half of the cores, the other half is
+/// the broker's.
 fn quic_threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (cores / 2).max(1)
 }
 
-/// Brokers are watched by an agent on their host, or by this machine if they are on it: the coordinator need not
-/// reach them.
+/// Brokers are watched by an agent on their host, or by this machine if they are on it: the
+/// coordinator need not reach them.
 fn distant_monitors(
     company: &Company,
     targets: &[Target],
@@ -257,7 +261,8 @@ fn check_hooks(scenario: &Scenario, options: &RunOptions) -> Result<(), RunError
     }
 }
 
-/// The brokers in the order of the scenario: as given by name, as given for all, or as the scenario says.
+/// The brokers in the order of the scenario: as given by name, as given for all, or as the scenario
+/// says.
 fn targets(scenario: &Scenario, options: &RunOptions) -> Result<Vec<Target>, RunError> {
     let mut targets = Vec::with_capacity(scenario.targets.len());
     for spec in &scenario.targets {
@@ -335,15 +340,16 @@ fn add_networks(
 }
 
 /// Default number of threads: half of the cores, the other half is the broker's. More if the load
-/// would keep those busy all the time; a fan-out has one more even then: its publishers do so little
-/// that they cost nothing, and are punctual for it.
+/// would keep those busy all the time; a fan-out has one more even then: its publishers do so
+/// little that they cost nothing, and are punctual for it.
 fn default_threads(plan: &Plan) -> u32 {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let half = u32::try_from(cores / 2).unwrap_or(1).clamp(1, THREADS_MAX);
     let (sent, delivered) = plan.messages_per_second();
     let for_load = ((sent + delivered) / THREAD_MESSAGES_PER_SECOND).ceil();
     let for_load = u32::try_from(whole(for_load)).unwrap_or(THREADS_MAX);
-    // A core is the broker's, if it is on this machine: more threads than the rest would only take turns with it.
+    // A core is the broker's, if it is on this machine: more threads than the rest would only take
+    // turns with it.
     let at_most = u32::try_from(cores.saturating_sub(1))
         .unwrap_or(THREADS_MAX)
         .max(1);
@@ -355,7 +361,8 @@ fn default_threads(plan: &Plan) -> u32 {
     }
 }
 
-/// Short text that differs from run to run, on whatever machines they are: their clients and topics are their own.
+/// Short text that differs from run to run, on whatever machines they are: their clients and topics
+/// are their own.
 fn run_tag(started_unix: u64) -> String {
     let random = RandomState::new().hash_one((started_unix, std::process::id()));
     format!("{:06x}", random % 0x100_0000)

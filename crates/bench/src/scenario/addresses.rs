@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Most source addresses of a scenario: ten million clients need 400, on machines with the usual range of ports.
+/// Most source addresses of a scenario: ten million clients need 400, on machines with the usual
+/// range of ports.
 pub const SOURCE_ADDRESSES_MAX: u32 = 4_096;
 
 /// Addresses that follow each other, written `10.0.0.7` or `127.0.0.2-127.0.0.33`.

@@ -96,8 +96,8 @@ pub fn catalogue() -> Vec<Entry> {
     FILES.iter().filter_map(entry).collect()
 }
 
-/// Finds a single scenario: by its full name or its alias, in any case, by the name of a step of a sweep
-/// (`docs-fanin/10K`), or by a name that says all its numbers (`p2p-200-200-400-400`).
+/// Finds a single scenario: by its full name or its alias, in any case, by the name of a step of a
+/// sweep (`docs-fanin/10K`), or by a name that says all its numbers (`p2p-200-200-400-400`).
 ///
 /// # Errors
 /// No such name, numbers that do not fit together, or a sweep; the error proposes the closest name.

@@ -1,4 +1,5 @@
-//! What the command line changed of a scenario, said in its summary, which tells of the unchanged file.
+//! What the command line changed of a scenario, said in its summary, which tells of the unchanged
+//! file.
 
 use toml_edit::Value;
 

@@ -24,7 +24,8 @@ pub(super) enum Named {
     },
 }
 
-/// Takes a name apart; none if it is not made like these, an explanation if its numbers do not fit together.
+/// Takes a name apart; none if it is not made like these, an explanation if its numbers do not fit
+/// together.
 pub(super) fn parse(name: &str) -> Option<Result<Named, String>> {
     const TOPOLOGY: &str = "singlenode-";
     const FAMILIES: [(&str, Family); 5] = [

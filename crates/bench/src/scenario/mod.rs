@@ -1,4 +1,5 @@
-//! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no behaviour.
+//! What a run does: groups of clients, what they publish and subscribe, and the stages. Data, no
+//! behaviour.
 
 mod addresses;
 mod catalogue;
@@ -53,8 +54,8 @@ impl Rate {
         }
     }
 
-    /// Reads messages per second, minute or hour: `50`, `50/s`, `0.5`, `6/m`; none if not positive or slower
-    /// than one a day.
+    /// Reads messages per second, minute or hour: `50`, `50/s`, `0.5`, `6/m`; none if not positive
+    /// or slower than one a day.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, per_ns) = match text.split_once('/') {
             None | Some((_, "s")) => (text.split('/').next()?, SECOND_NS),

@@ -1,4 +1,5 @@
-//! What a run does: groups of clients, what they publish and subscribe, the stages, the faults. Data only.
+//! What a run does: groups of clients, what they publish and subscribe, the stages, the faults.
+//! Data only.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,8 +26,8 @@ pub struct Scenario {
     pub version: Version,
     /// Connections opened per second.
     pub connect_rate: u32,
-    /// Addresses that the clients connect from in turn, of all machines that make the load; the machine's choice if
-    /// none.
+    /// Addresses that the clients connect from in turn, of all machines that make the load; the
+    /// machine's choice if none.
     pub source_addresses: Vec<AddressRange>,
     /// Keep alive in seconds of clients that have none of their own; 0 turns it off.
     pub keep_alive: u16,
@@ -41,7 +42,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// Part of the full scenario that this is, where it was scaled; 1 is all of it.
     pub scale: f64,
-    /// The scenario as a file, changes of the command line included: what a person repeats and edits.
+    /// The scenario as a file, changes of the command line included: what a person repeats and
+    /// edits.
     pub toml: String,
 }
 
@@ -82,8 +84,8 @@ pub struct Group {
     pub subscribe: Option<SubscribeSpec>,
 }
 
-/// How a client connects. Its texts are patterns of [`super::fill`], with `{run}` a short text that differs from
-/// run to run.
+/// How a client connects. Its texts are patterns of [`super::fill`], with `{run}` a short text that
+/// differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientSpec {
     /// Protocol version; the scenario's if none.
@@ -93,8 +95,8 @@ pub struct ClientSpec {
     pub keep_alive: Option<u16>,
     /// Client identifier; a unique one of at most 23 characters if none.
     pub id: Option<String>,
-    /// Keeps the session over a reconnect: clean start is off after the first connection and the session
-    /// expires after this time (5.0; before that the flag alone counts).
+    /// Keeps the session over a reconnect: clean start is off after the first connection and the
+    /// session expires after this time (5.0; before that the flag alone counts).
     pub session_expiry: Option<Duration>,
     /// User name.
     pub username: Option<String>,
@@ -159,7 +161,8 @@ pub struct PublishSpec {
     pub rate: Rate,
     /// How the rate changes during the load.
     pub shape: Shape,
-    /// Closed loop: most messages without acknowledgement; the rate then plays no part. Open loop if none.
+    /// Closed loop: most messages without acknowledgement; the rate then plays no part. Open loop
+    /// if none.
     pub window: Option<u16>,
     /// Quality of service.
     #[serde(with = "wire::qos")]
@@ -172,7 +175,8 @@ pub struct PublishSpec {
     pub user_properties: Vec<(String, String)>,
     /// Message expiry in seconds (5.0).
     pub expiry: Option<u32>,
-    /// Each message is a request: the topic that its answer comes to; the client subscribes to it itself.
+    /// Each message is a request: the topic that its answer comes to; the client subscribes to it
+    /// itself.
     pub response: Option<String>,
 }
 
@@ -187,7 +191,8 @@ pub enum Shape {
         /// The rate at the end.
         to: Rate,
     },
-    /// Each of these rates in turn for an equal part of the hold; the first one also in the warm-up.
+    /// Each of these rates in turn for an equal part of the hold; the first one also in the
+    /// warm-up.
     Steps {
         /// At least one.
         rates: Vec<Rate>,
@@ -217,7 +222,8 @@ pub struct SubscribeSpec {
     pub qos: QoS,
     /// Answers each request at its response topic with the request's own payload.
     pub respond: bool,
-    /// A bridge puts this before the topic on the way: what arrives as `PREFIX` + topic was published as topic.
+    /// A bridge puts this before the topic on the way: what arrives as `PREFIX` + topic was
+    /// published as topic.
     pub strip_prefix: Option<String>,
 }
 
@@ -252,8 +258,8 @@ pub enum FaultKind {
         /// Who.
         whom: Victims,
     },
-    /// Runs a command in a shell, for example one that kills and restarts the broker; if empty the one of
-    /// `--on-fault`.
+    /// Runs a command in a shell, for example one that kills and restarts the broker; if empty the
+    /// one of `--on-fault`.
     Hook {
         /// The command.
         command: String,

@@ -25,7 +25,8 @@ pub struct Overrides {
     pub warm_up: Option<Duration>,
     pub hold: Option<Duration>,
     pub drain: Option<Duration>,
-    /// Factor for the clients of every group and the connect rate, applied before the other changes.
+    /// Factor for the clients of every group and the connect rate, applied before the other
+    /// changes.
     pub scale: Option<f64>,
 }
 
@@ -115,8 +116,8 @@ impl Scenario {
         Ok(self)
     }
 
-    /// Every group by the same factor; the rate of each client stays. Subscribers of `{i%N}` stay N at least, or
-    /// nobody would hear some of the topics.
+    /// Every group by the same factor; the rate of each client stays. Subscribers of `{i%N}` stay N
+    /// at least, or nobody would hear some of the topics.
     fn scale_by(&mut self, factor: f64) -> Result<(), OverrideError> {
         if !(factor.is_finite() && factor > 0.0) {
             return Err(OverrideError::Scale {
@@ -161,7 +162,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Deals clients to the groups that are meant, in proportion to what they had; each keeps at least one.
+    /// Deals clients to the groups that are meant, in proportion to what they had; each keeps at
+    /// least one.
     fn resize(
         &mut self,
         kind: &'static str,

@@ -2,8 +2,8 @@
 
 /// Fills in the places of a pattern for client number `number` of its group, counted from 1.
 ///
-/// `{i}` is the number, `{i%20}` the number counted round from 1 to 20, `{run}` the text `run`. Everything else
-/// stays as it is, also `{p}`, which stands for many texts.
+/// `{i}` is the number, `{i%20}` the number counted round from 1 to 20, `{run}` the text `run`.
+/// Everything else stays as it is, also `{p}`, which stands for many texts.
 pub fn fill(pattern: &str, number: u32, run: &str) -> String {
     let mut filled = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
@@ -39,7 +39,8 @@ pub(super) fn unknown_place<'a>(pattern: &'a str, known: &[&str]) -> Option<&'a 
     None
 }
 
-/// The largest number that a pattern counts round to: the texts that it needs to take all its forms.
+/// The largest number that a pattern counts round to: the texts that it needs to take all its
+/// forms.
 pub(super) fn forms(pattern: &str) -> u32 {
     let places = pattern.split_inclusive('}');
     let places = places.filter_map(|text| modulus(&text[text.find('{')?..]));

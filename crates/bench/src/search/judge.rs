@@ -6,7 +6,8 @@ use thrum_report::RunResult;
 
 use crate::units::{latency, percent};
 
-/// Part of the offered messages that must have been sent: less means that the broker held the publishers back.
+/// Part of the offered messages that must have been sent: less means that the broker held the
+/// publishers back.
 const SENT_PART_MIN: f64 = 0.99;
 
 /// How the verdict begins a fault that the goal judges instead.
@@ -91,7 +92,8 @@ impl Trial {
         }
     }
 
-    /// A run that could not even start for a reason of the broker's: nobody accepted, connections refused.
+    /// A run that could not even start for a reason of the broker's: nobody accepted, connections
+    /// refused.
     pub fn refused(load: f64, reason: String) -> Self {
         Self {
             load,

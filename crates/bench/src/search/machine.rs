@@ -1,6 +1,8 @@
-//! The search itself: upwards in strides until a load is not held, then halving, then repeats on both sides.
+//! The search itself: upwards in strides until a load is not held, then halving, then repeats on
+//! both sides.
 //!
-//! Loads stand on a ladder whose rungs are one resolution apart, so the same load can be tried again.
+//! Loads stand on a ladder whose rungs are one resolution apart, so the same load can be tried
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +10,8 @@ use serde::Serialize;
 
 use super::{Grade, Trial};
 
-/// Times that a trial which the generator limited is tried again before the load counts as beyond its reach.
+/// Times that a trial which the generator limited is tried again before the load counts as beyond
+/// its reach.
 const LIMITED_MAX: u32 = 2;
 
 /// Below the first load the search goes down to this part of it.
@@ -99,7 +102,8 @@ pub enum Answer {
         low: f64,
         /// What stopped it.
         ceiling: Ceiling,
-        /// The lowest load above it that the generator could not offer in any trial, if that stopped it.
+        /// The lowest load above it that the generator could not offer in any trial, if that
+        /// stopped it.
         limited: Option<f64>,
     },
     /// The broker held not even the lowest load that was tried.
@@ -109,7 +113,8 @@ pub enum Answer {
     },
     /// The generator could not offer even the lowest load.
     NoTrial,
-    /// The most trials were made before both ends were sure; `low` held and `high` failed at least once.
+    /// The most trials were made before both ends were sure; `low` held and `high` failed at least
+    /// once.
     Unsure {
         /// Highest load that was held and never failed.
         low: Option<f64>,
@@ -329,7 +334,8 @@ impl Search {
                 },
             });
         }
-        // A load that is held only sometimes is above the lower end, and one that failed bounds it from above.
+        // A load that is held only sometimes is above the lower end, and one that failed bounds it
+        // from above.
         let above = match above {
             Above::Asked | Above::Limited(_) if tally.failed > 0 => Above::Failed(low),
             Above::Asked => Above::Limited(low),
@@ -349,8 +355,8 @@ impl Search {
         }
     }
 
-    /// The generator is the limit when no trial there told of the broker. One that did goes by what it told: the
-    /// search goes on above a load that was held, and below one that was not.
+    /// The generator is the limit when no trial there told of the broker. One that did goes by what
+    /// it told: the search goes on above a load that was held, and below one that was not.
     fn after_reach(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
         if tally.failed > 0 {
             Phase::High { low, high }
@@ -396,7 +402,8 @@ impl Search {
         }
     }
 
-    /// Trials that must agree: the one that found the end is not one of them, for it was chosen by its outcome.
+    /// Trials that must agree: the one that found the end is not one of them, for it was chosen by
+    /// its outcome.
     fn needed(&self) -> u32 {
         self.limits.repeats + 1
     }

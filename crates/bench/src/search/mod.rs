@@ -1,4 +1,5 @@
-//! The search for the highest load that a broker holds: what to try next, how a trial is judged, what follows.
+//! The search for the highest load that a broker holds: what to try next, how a trial is judged,
+//! what follows.
 //!
 //! Nothing here connects to anything: [`Search`] says what to try and is told how it went.
 

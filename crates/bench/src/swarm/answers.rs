@@ -1,4 +1,5 @@
-//! Answers to requests: a responder sends each request's payload back to the topic that its sender waits at.
+//! Answers to requests: a responder sends each request's payload back to the topic that its sender
+//! waits at.
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;

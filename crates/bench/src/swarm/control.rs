@@ -1,6 +1,7 @@
 //! What the coordinator tells the threads and the threads tell the coordinator.
 //!
-//! A thread takes the lock only after the coordinator changed something; it looks for that without one.
+//! A thread takes the lock only after the coordinator changed something; it looks for that without
+//! one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

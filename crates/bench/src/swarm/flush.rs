@@ -69,8 +69,8 @@ impl Swarm {
         match self.peers[slot(peer)].write(bytes) {
             Ok(written) => self.tally.count_bytes_out(written),
             Err(reason) => {
-                // What the broker said last may still be there, and says more than a broken pipe does. Within a read
-                // the buffer is in use, and the reading goes on by itself.
+                // What the broker said last may still be there, and says more than a broken pipe
+                // does. Within a read the buffer is in use, and the reading goes on by itself.
                 if !self.read_buffer.is_empty() {
                     self.handle_readable(peer, true);
                 }

@@ -56,7 +56,8 @@ pub(super) enum Step {
     Lost,
 }
 
-/// State of clients with TLS, WebSocket or QUIC, of clients that come back, and of those that suffer.
+/// State of clients with TLS, WebSocket or QUIC, of clients that come back, and of those that
+/// suffer.
 #[derive(Default)]
 pub(super) struct Extra {
     /// What lies between MQTT and the socket.
@@ -146,7 +147,8 @@ pub(crate) enum SubscriberState {
 }
 
 impl Extra {
-    /// An answer to SUBSCRIBE has come; returns whether any of them granted less, and whether it is the last.
+    /// An answer to SUBSCRIBE has come; returns whether any of them granted less, and whether it is
+    /// the last.
     pub(super) fn note_suback(&mut self, grants_less: bool) -> (bool, bool) {
         self.is_downgraded |= grants_less;
         let is_last = self.subacks_further == 0;

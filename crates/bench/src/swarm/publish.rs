@@ -1,5 +1,5 @@
-//! Messages leave when they are due, whatever happened to earlier ones (open loop); in a closed loop
-//! each leaves as soon as the window allows.
+//! Messages leave when they are due, whatever happened to earlier ones (open loop); in a closed
+//! loop each leaves as soon as the window allows.
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};

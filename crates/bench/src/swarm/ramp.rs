@@ -100,8 +100,8 @@ impl Swarm {
         }
     }
 
-    /// The client is connected and its subscriptions are not there (any more). Brokers limit the filters of a packet, so
-    /// many of them take several packets.
+    /// The client is connected and its subscriptions are not there (any more). Brokers limit the
+    /// filters of a packet, so many of them take several packets.
     pub(super) fn subscribe(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Subscribing;
@@ -167,8 +167,8 @@ impl Swarm {
     }
 }
 
-/// Quality of service that a group's clients subscribe with; those that send requests take answers with that of
-/// the requests.
+/// Quality of service that a group's clients subscribe with; those that send requests take answers
+/// with that of the requests.
 fn subscription_qos(group: &Group) -> QoS {
     let requests = group
         .publish
@@ -179,7 +179,8 @@ fn subscription_qos(group: &Group) -> QoS {
         .unwrap_or(QoS::AtMostOnce)
 }
 
-/// What a failed system call means, in words without addresses, so that equal causes count together.
+/// What a failed system call means, in words without addresses, so that equal causes count
+/// together.
 pub(super) fn reason_of(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "refused (nobody listens)".to_owned(),

@@ -298,8 +298,8 @@ impl Swarm {
     }
 }
 
-/// One read; `Err(None)` when there is nothing to read. A plain system call: the C library's is a point where
-/// threads may be cancelled, which costs a few percent of a fan-out.
+/// One read; `Err(None)` when there is nothing to read. A plain system call: the C library's is a
+/// point where threads may be cancelled, which costs a few percent of a fan-out.
 fn read_some(stream: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Option<String>> {
     loop {
         match rustix::net::recv(stream, &mut *buffer, RecvFlags::empty()) {

@@ -54,7 +54,8 @@ pub(crate) enum Role {
     /// They are the answers to its requests.
     Requester,
 }
-/// A client that was lost this shortly before the end, its longest wait left out, is still on its way back.
+/// A client that was lost this shortly before the end, its longest wait left out, is still on its
+/// way back.
 const COME_BACK_NS: u64 = 2 * SECOND_NS;
 
 impl Swarm {

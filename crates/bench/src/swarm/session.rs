@@ -64,7 +64,8 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         let policy = self.groups[slot(state.group)].reconnect;
         let was_ready = was_up || state.away_since_ns() != 0;
-        // A network that breaks by itself breaks connections under way too: that is not the broker's refusal.
+        // A network that breaks by itself breaks connections under way too: that is not the
+        // broker's refusal.
         let tries_again = was_ready || self.groups[slot(state.group)].breaks;
         match policy {
             Some(policy) if tries_again && !self.control.is_stopped() => {
@@ -96,8 +97,8 @@ impl Swarm {
         }
     }
 
-    /// Nobody can deliver to a client that the scenario takes away for good. Of a shared subscription the others
-    /// are to get the rest, as soon as the broker has seen it.
+    /// Nobody can deliver to a client that the scenario takes away for good. Of a shared
+    /// subscription the others are to get the rest, as soon as the broker has seen it.
     fn note_farewell(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         let subscriber = self.tally.subscribers.get(slot(state.subscriber));

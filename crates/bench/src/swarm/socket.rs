@@ -14,7 +14,8 @@ use super::outbox::slot;
 use super::ramp::reason_of;
 use crate::source;
 
-/// Receive buffer of a slow reader: with the kernel's usual one it would be slow only after megabytes.
+/// Receive buffer of a slow reader: with the kernel's usual one it would be slow only after
+/// megabytes.
 const SLOW_RECEIVE_BUFFER_BYTES: usize = 8 * 1024;
 
 impl Swarm {

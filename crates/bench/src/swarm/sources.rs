@@ -9,7 +9,8 @@ use super::wiring::Wiring;
 pub(super) struct Sources(Vec<usize>);
 
 impl Sources {
-    /// Threads begin with different addresses: those that have few clients use others than their neighbours.
+    /// Threads begin with different addresses: those that have few clients use others than their
+    /// neighbours.
     pub(super) fn new(wiring: &Wiring) -> Self {
         let first = usize::try_from(wiring.thread).unwrap_or(0);
         Self(vec![first; wiring.targets.len()])

@@ -19,7 +19,8 @@ pub(crate) struct Outlet {
     pub(crate) spares: Receiver<Box<Slice>>,
 }
 
-/// A subscriber and whether its latencies count: a responder's do not, the requester's include them.
+/// A subscriber and whether its latencies count: a responder's do not, the requester's include
+/// them.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriber {
     pub(super) state: SubscriberState,
@@ -134,7 +135,8 @@ impl Tally {
         timeline.start_ns.saturating_add(change_ns)
     }
 
-    /// Hands over the second under way when it is over. If nobody takes it, it goes on being filled.
+    /// Hands over the second under way when it is over. If nobody takes it, it goes on being
+    /// filled.
     pub(super) fn turn_the_page(&mut self, now_ns: u64) {
         if now_ns < self.slice_end_ns {
             return;
@@ -294,8 +296,8 @@ impl Tally {
         }
     }
 
-    /// Whether a message that was due then counts in the slice under way: those of the hold do, and those of the
-    /// warm-up as long as it lasts.
+    /// Whether a message that was due then counts in the slice under way: those of the hold do, and
+    /// those of the warm-up as long as it lasts.
     const fn counts_now(&self, timeline: Timeline, due_ns: u64) -> bool {
         timeline.holds(due_ns)
             || (due_ns < timeline.hold_start_ns && self.slice.start_ns < timeline.hold_start_ns)
@@ -309,7 +311,8 @@ impl Tally {
             Due::At(offset_ns) => self.real_ns(timeline, offset_ns),
             Due::WhenAllowed => mark.sent_ns,
         };
-        // No message of this run leaves before it is due, nor (clocks of machines apart) after it arrives.
+        // No message of this run leaves before it is due, nor (clocks of machines apart) after it
+        // arrives.
         let is_ours = intended_ns <= mark.sent_ns && timeline.start_ns <= mark.sent_ns;
         let has_left = mark.sent_ns <= now_ns + CLOCK_ERROR_NS_MAX;
         (is_ours && has_left).then_some((timeline, mark, intended_ns))
@@ -326,8 +329,9 @@ impl Timeline {
     }
 }
 
-/// Beginning and end of the page that a time is on: seconds since the first connection until the load starts,
-/// then seconds counted from the start of the hold, cut where a stage begins. All threads find the same.
+/// Beginning and end of the page that a time is on: seconds since the first connection until the
+/// load starts, then seconds counted from the start of the hold, cut where a stage begins. All
+/// threads find the same.
 pub(crate) fn page(ramp_start_ns: u64, timeline: Option<Timeline>, now_ns: u64) -> (u64, u64) {
     let second_of = |origin_ns: u64| {
         if now_ns >= origin_ns {

@@ -1,4 +1,5 @@
-//! One broker as a process: started in a group, a folder and on a port of its own, stopped with everything it started.
+//! One broker as a process: started in a group, a folder and on a port of its own, stopped with
+//! everything it started.
 
 use std::fs::{self, File};
 use std::io;
@@ -126,7 +127,8 @@ impl Running {
         format!("mqtt://127.0.0.1:{}", self.port)
     }
 
-    /// How it was started: the command line with the environment of its own, and the configuration file.
+    /// How it was started: the command line with the environment of its own, and the configuration
+    /// file.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
@@ -141,7 +143,8 @@ impl Running {
         Some(format!("{status}; its log ends: {log}"))
     }
 
-    /// Asks it to stop, waits, and kills what is left of its group; returns its exit status in words.
+    /// Asks it to stop, waits, and kills what is left of its group; returns its exit status in
+    /// words.
     pub fn stop(&mut self) -> String {
         if self.has_ended {
             return "ended".to_owned();
@@ -194,7 +197,8 @@ impl Running {
             .is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_))))
     }
 
-    /// Kills what is left of the group, then reaps its leader: until then the group's number is taken.
+    /// Kills what is left of the group, then reaps its leader: until then the group's number is
+    /// taken.
     fn reap(&mut self) -> String {
         self.signal(Signal::KILL);
         self.has_ended = true;

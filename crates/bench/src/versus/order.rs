@@ -1,6 +1,8 @@
-//! Who runs when: interleaved, so that a machine that gets slower does not slow only the last broker.
+//! Who runs when: interleaved, so that a machine that gets slower does not slow only the last
+//! broker.
 
-/// The order of all runs as indices of brokers, one list for each round. Every round begins with another broker.
+/// The order of all runs as indices of brokers, one list for each round. Every round begins with
+/// another broker.
 pub fn rounds(brokers: usize, rounds: u32) -> Vec<Vec<usize>> {
     (0..rounds)
         .map(|round| {

@@ -180,7 +180,8 @@ impl Broker {
         }
     }
 
-    /// Its program in the folders of `path` (the variable `PATH`); `own` is the program that runs now.
+    /// Its program in the folders of `path` (the variable `PATH`); `own` is the program that runs
+    /// now.
     pub fn find(&self, path: &str, own: &Path) -> Option<PathBuf> {
         let find = |name: &String| {
             if name == OWN_PROGRAM {

@@ -1,4 +1,5 @@
-//! What many runs of many brokers add up to: medians with the lowest and the highest, broker by broker.
+//! What many runs of many brokers add up to: medians with the lowest and the highest, broker by
+//! broker.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,8 @@ pub struct Standing {
     pub crashed: u32,
     /// Runs without figures for another reason.
     pub failed: u32,
-    /// By the names of the metrics; runs that the generator limited are left out if there are others.
+    /// By the names of the metrics; runs that the generator limited are left out if there are
+    /// others.
     pub figures: BTreeMap<String, Spread>,
 }
 

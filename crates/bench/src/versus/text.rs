@@ -1,4 +1,5 @@
-//! The comparison as tables for the terminal, in the form of the published results: rate, latency, CPU, memory.
+//! The comparison as tables for the terminal, in the form of the published results: rate, latency,
+//! CPU, memory.
 
 use std::fmt::Write as _;
 

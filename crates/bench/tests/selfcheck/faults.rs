@@ -1,4 +1,5 @@
-//! What a scenario does to its clients on purpose: exact counts of what was promised and what was not.
+//! What a scenario does to its clients on purpose: exact counts of what was promised and what was
+//! not.
 
 use thrum_bench::mark::Mark;
 use thrum_bench::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
@@ -196,8 +197,8 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
         }
     }
     let outcome = run_against(broker.address, scenario);
-    // A write may find the connection gone before the DISCONNECT is read. A new connection that begins with what
-    // was meant for an old one would be an error of its own.
+    // A write may find the connection gone before the DISCONNECT is read. A new connection that
+    // begins with what was meant for an old one would be an error of its own.
     let errors = &outcome.result.errors;
     let ended = errors.iter().map(|error| error.count).sum::<u64>();
     assert_eq!(ended, 20, "{errors:?}");
@@ -269,7 +270,8 @@ fn a_slow_reader_reads_at_its_rate_and_everything() {
     broker.stop();
     assert_flawless(&outcome);
     assert_eq!(outcome.delivery.expected, 250);
-    // 50 messages of more than 100 bytes each take a second and more, half a second of which is the hold.
+    // 50 messages of more than 100 bytes each take a second and more, half a second of which is the
+    // hold.
     assert!(outcome.latencies.response.max() >= 500_000_000);
     assert_eq!(count_from(&outcome.latencies.publish_ack, ms(400)), 0);
 }
@@ -300,7 +302,8 @@ fn frozen_clients_go_on_where_they_were() {
     assert!(count_from(&outcome.latencies.response, ms(200)) >= 140);
 }
 
-/// The broker ends the connection of a client that is silent for one and a half times its keep alive.
+/// The broker ends the connection of a client that is silent for one and a half times its keep
+/// alive.
 #[test]
 fn a_frozen_client_that_the_broker_gave_up_comes_back_when_it_thaws() {
     at_once(&VERSIONS, |version| {

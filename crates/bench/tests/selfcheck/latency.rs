@@ -144,7 +144,8 @@ fn a_closed_loop_hides_a_stall_but_for_the_messages_of_its_window() {
     });
 }
 
-/// The tenth message waits for its acknowledgement as long as its connection lives; the broker ends it at once.
+/// The tenth message waits for its acknowledgement as long as its connection lives; the broker ends
+/// it at once.
 fn the_tenth_disconnects(mark: Mark) -> Fate {
     match mark.sequence {
         10 => Fate::Disconnect,
@@ -168,7 +169,8 @@ fn messages_held_back_count_from_when_they_were_due() {
     let held_back = outcome.counts.held_back;
     assert!((145..=225).contains(&held_back), "{held_back}");
     assert!(outcome.latencies.response.max() >= 570_000_000);
-    // The first quarter of them waited for three quarters of the time, though the broker was quick each time.
+    // The first quarter of them waited for three quarters of the time, though the broker was quick
+    // each time.
     assert!(count_from(&outcome.latencies.response, ms(450)) >= 30);
     assert!(outcome.latencies.service.max() < 400_000_000);
     // The broker ended connections: that is a fault, lost messages that it did not take are none.

@@ -23,7 +23,8 @@ fn relayed(threads: u16, scenario: Scenario) -> (Outcome, Totals) {
     (outcome, relay.stop().unwrap())
 }
 
-/// Publishers and subscribers of a scenario of the catalogue, 20 messages of each publisher within a second.
+/// Publishers and subscribers of a scenario of the catalogue, 20 messages of each publisher within
+/// a second.
 fn short(name: &str, publishers: u32, subscribers: u32) -> Scenario {
     let overrides = Overrides {
         publishers: Some(publishers),

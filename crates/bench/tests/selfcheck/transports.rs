@@ -1,4 +1,5 @@
-//! The same load over TLS and over WebSocket: servers that take these layers off, with a broker behind them.
+//! The same load over TLS and over WebSocket: servers that take these layers off, with a broker
+//! behind them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -74,7 +74,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Everybody may do everything, now and as long as this holds, and nobody needs to know who did it.
+    /// Everybody may do everything, now and as long as this holds, and nobody needs to know who did
+    /// it.
     pub(crate) fn is_open(&self) -> bool {
         self.access.gatekeeper.is_none()
             && self.access.policy.rules.is_empty()
@@ -131,7 +132,8 @@ impl ClientAccess {
         }
     }
 
-    /// May do just what the other one may, so that what was granted and kept by it needs no second look.
+    /// May do just what the other one may, so that what was granted and kept by it needs no second
+    /// look.
     pub(crate) fn allows_the_same(&self, other: &Self) -> bool {
         self.mount == other.mount && self.front == other.front && self.behind == other.behind
     }
@@ -144,7 +146,8 @@ impl ClientAccess {
         }
     }
 
-    /// Other rules of its own, or another identity; false if all that was granted is granted as before.
+    /// Other rules of its own, or another identity; false if all that was granted is granted as
+    /// before.
     pub(crate) fn renew(&mut self, admission: Admission, shared: &Shared) -> bool {
         let had_rules = self.own.is_some();
         if *self.identity != admission.identity || had_rules != admission.rules.is_some() {
@@ -155,7 +158,8 @@ impl ClientAccess {
         self.resolve_anew(shared)
     }
 
-    /// What the client of an earlier connection has left and asked for holds until the one that waits is in.
+    /// What the client of an earlier connection has left and asked for holds until the one that
+    /// waits is in.
     pub(crate) fn wait_behind(&mut self, before: &Self) {
         self.is_will_allowed = before.is_will_allowed;
         (self.refresh_secs, self.refresh_at) = (before.refresh_secs, before.refresh_at);
@@ -281,7 +285,8 @@ impl ClientAccess {
         by_others.unwrap_or_else(|| self.is_allowed_behind(topic, (qos, retain)))
     }
 
-    /// May its will be published now? The gatekeeper is not asked a second time: what it allowed then holds.
+    /// May its will be published now? The gatekeeper is not asked a second time: what it allowed
+    /// then holds.
     pub(crate) fn may_publish_will(&self, topic: &str, wanted: (QoS, bool)) -> bool {
         self.may_leave_will(topic, wanted, self.is_will_allowed.then_some(true))
     }
@@ -363,7 +368,8 @@ impl ClientAccess {
         let or_allowed = match said {
             Opinion::Allow => true,
             Opinion::Deny => false,
-            // What is asked behind would have to be checked for each message as well if it allows a part.
+            // What is asked behind would have to be checked for each message as well if it allows a
+            // part.
             Opinion::Nothing => behind.subscribe(filter, qos) == Coverage::Allowed,
         };
         grant(self.front.subscribe_or(filter, qos, or_allowed), or_allowed)
@@ -391,7 +397,8 @@ impl ClientAccess {
         self.remembered.may_ask()
     }
 
-    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is handled.
+    /// How the first filters of the SUBSCRIBE at hand are granted; they are looked up before it is
+    /// handled.
     pub(crate) fn grants(&mut self) -> &mut Vec<Grant> {
         self.remembered.grants()
     }

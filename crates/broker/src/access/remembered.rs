@@ -1,14 +1,17 @@
-//! What the gatekeeper has said about topics of one client, for a while, and what is known of the packet at hand.
+//! What the gatekeeper has said about topics of one client, for a while, and what is known of the
+//! packet at hand.
 //!
-//! All that it said about the packet at hand is kept until that is handled, however many filters it has and however long
-//! the answers took: else the first would be asked for again behind the last, and so on for ever.
+//! All that it said about the packet at hand is kept until that is handled, however many filters it
+//! has and however long the answers took: else the first would be asked for again behind the last,
+//! and so on for ever.
 
 use thrum_codec::QoS;
 use thrum_protocol::Time;
 
 use super::Grant;
 
-/// Most questions about one packet: a SUBSCRIBE with more filters that need one gets the others refused.
+/// Most questions about one packet: a SUBSCRIBE with more filters that need one gets the others
+/// refused.
 const QUESTIONS_MAX: usize = 256;
 
 /// A question to the gatekeeper.
@@ -103,7 +106,8 @@ impl Remembered {
         self.needed < QUESTIONS_MAX
     }
 
-    /// How the first filters of the packet at hand are granted; in the end of all that are within the limit.
+    /// How the first filters of the packet at hand are granted; in the end of all that are within
+    /// the limit.
     pub(super) fn grants(&mut self) -> &mut Vec<Grant> {
         &mut self.grants
     }

@@ -13,8 +13,8 @@ pub(crate) enum OwnRules<'a> {
     Unknown,
 }
 
-/// The rules about a client in their order, up to where somebody else would have to be asked: what they leave open is
-/// not decided.
+/// The rules about a client in their order, up to where somebody else would have to be asked: what
+/// they leave open is not decided.
 pub(crate) fn publish_rights(identity: &Identity, own: OwnRules<'_>, shared: &Shared) -> Resolved {
     if identity.is_superuser {
         return Resolved::everything();
@@ -54,7 +54,8 @@ mod tests {
         Rules::parse(text, "test").unwrap()
     }
 
-    /// Whether `a` may be published: by the rules for everybody and the client's own, in this order.
+    /// Whether `a` may be published: by the rules for everybody and the client's own, in this
+    /// order.
     fn decided(order: [RuleSource; 2], everybody: &str, own: OwnRules<'_>) -> Option<bool> {
         let policy = Policy {
             rules: Arc::new(rules(everybody)),

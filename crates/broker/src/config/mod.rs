@@ -1,6 +1,7 @@
 //! Settings of one node: plain data with defaults and the reason for each, no I/O.
 //!
-//! Every doc comment of a field is the reference text of its key; it ends with its default and says why.
+//! Every doc comment of a field is the reference text of its key; it ends with its default and says
+//! why.
 
 mod limits;
 mod listener;
@@ -45,9 +46,9 @@ const MQTT_PORT: u16 = 1883;
 pub struct Config {
     /// This node itself.
     pub node: NodeConfig,
-    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
-    /// With any table here, only the listeners that have one are open. Without one, it is `mqtt` on port 1883 of every
-    /// address.
+    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`,
+    /// `_`, `-`). With any table here, only the listeners that have one are open. Without one, it
+    /// is `mqtt` on port 1883 of every address.
     pub listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub tls: TlsFilesConfig,
@@ -95,19 +96,22 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeConfig {
-    /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no other name.
+    /// Name of this node, in its start-up message and log. Default `"thrum"`: one node needs no
+    /// other name.
     pub name: String,
-    /// Folder for what must survive a restart: sessions with an expiry above 0, their subscriptions and messages, wills, and
-    /// retained messages. One broker at a time uses it. Default `""`: nothing is kept on disk.
+    /// Folder for what must survive a restart: sessions with an expiry above 0, their subscriptions
+    /// and messages, wills, and retained messages. One broker at a time uses it. Default `""`:
+    /// nothing is kept on disk.
     #[schemars(with = "String")]
     pub data_dir: PathBuf,
-    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use, but one alone on a machine of two
-    /// cores. Each owns its connections and sessions. Default `"auto"`: more threads than cores only add switches.
+    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use, but one alone
+    /// on a machine of two cores. Each owns its connections and sessions. Default `"auto"`: more
+    /// threads than cores only add switches.
     #[serde(with = "units::workers")]
     #[schemars(with = "units::WorkersSchema")]
     pub workers: Workers,
-    /// How long a worker with nothing to do goes on looking for work before it sleeps. It takes a core for itself and
-    /// saves the time to wake up. Default `0`: sleep at once.
+    /// How long a worker with nothing to do goes on looking for work before it sleeps. It takes a
+    /// core for itself and saves the time to wake up. Default `0`: sleep at once.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 1))]
     pub busy_poll: Duration,
@@ -138,19 +142,22 @@ pub enum Workers {
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true` (everyone) or `false`
-    /// (nobody). Default `"loopback"`: works out of the box and is open to no stranger.
+    /// Who may connect without credentials: `"loopback"` (clients of this machine), `true`
+    /// (everyone) or `false` (nobody). Default `"loopback"`: works out of the box and is open to no
+    /// stranger.
     #[serde(with = "units::anonymous")]
     #[schemars(with = "units::AnonymousSchema")]
     pub anonymous: Anonymous,
-    /// Who may take over a client identifier that has a session, connected or not: `"same_user"` (the user that the
-    /// session belongs to; another one is refused with 0x85, in 3.x with return code 2) or `"any_user"` (the session of
-    /// the user before ends, and what waited is given to nobody). What a client without user name left belongs to nobody.
-    /// Default `"same_user"`: nobody ends the session of another by knowing its name.
+    /// Who may take over a client identifier that has a session, connected or not: `"same_user"`
+    /// (the user that the session belongs to; another one is refused with 0x85, in 3.x with return
+    /// code 2) or `"any_user"` (the session of the user before ends, and what waited is given to
+    /// nobody). What a client without user name left belongs to nobody. Default `"same_user"`:
+    /// nobody ends the session of another by knowing its name.
     pub takeover: Takeover,
-    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters; with `%u` it says nothing
-    /// about clients without user name. Others are refused with 0x85 (3.x: return code 2), but for identifiers that the
-    /// broker gives. Default `""`: any, and who comes first has it.
+    /// Form of client identifiers, such as `"%u-*"`: `%u` is the user name, `*` any characters;
+    /// with `%u` it says nothing about clients without user name. Others are refused with 0x85
+    /// (3.x: return code 2), but for identifiers that the broker gives. Default `""`: any, and who
+    /// comes first has it.
     #[schemars(with = "ClientIdPatternSchema")]
     pub client_id: ClientIdPattern,
 }
@@ -159,9 +166,10 @@ pub struct AuthConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SharedConfig {
-    /// Which member of a group gets a message: `"round_robin"`, `"random"`, `"sticky"` (the same one until it leaves),
-    /// `"hash_client_id"` (the same one for all messages of a publisher), `"hash_topic"` (the same one for all messages
-    /// of a topic) or `"local"` (one of this node if there is one). Default `"round_robin"`: spreads work evenly.
+    /// Which member of a group gets a message: `"round_robin"`, `"random"`, `"sticky"` (the same
+    /// one until it leaves), `"hash_client_id"` (the same one for all messages of a publisher),
+    /// `"hash_topic"` (the same one for all messages of a topic) or `"local"` (one of this node if
+    /// there is one). Default `"round_robin"`: spreads work evenly.
     #[serde(with = "units::strategy")]
     #[schemars(with = "units::StrategySchema")]
     pub strategy: Strategy,
@@ -171,7 +179,8 @@ pub struct SharedConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SysConfig {
-    /// Time between two updates of the `$SYS/broker/…` topics; 0 turns them off. Default `"10s"`, as Mosquitto.
+    /// Time between two updates of the `$SYS/broker/…` topics; 0 turns them off. Default `"10s"`,
+    /// as Mosquitto.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationSchema", range(max = 86_400))]
     pub interval: Duration,
@@ -189,14 +198,15 @@ impl Default for SysConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part: `"info,thrum_broker=debug"`. The
-    /// variable `RUST_LOG` sets it too. Default `"info"`: changes of state, nothing per message.
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part:
+    /// `"info,thrum_broker=debug"`. The variable `RUST_LOG` sets it too. Default `"info"`: changes
+    /// of state, nothing per message.
     pub level: String,
     /// Form of a line: `"text"` for people or `"json"` for machines. Default `"text"`.
     pub format: LogFormat,
-    /// Lines a second, at the level `info`, that tell of clients: one when a client comes, and one when it goes, with the
-    /// reason. What is left out is counted. 0 is none. Default `100`: everybody of a quiet day, and no full disk when all
-    /// come back at once.
+    /// Lines a second, at the level `info`, that tell of clients: one when a client comes, and one
+    /// when it goes, with the reason. What is left out is counted. 0 is none. Default `100`:
+    /// everybody of a quiet day, and no full disk when all come back at once.
     pub clients: u32,
 }
 

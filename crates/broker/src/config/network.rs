@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bits of an IPv6 address that one site has to itself: who has one such address has all 2^64 of them.
+/// Bits of an IPv6 address that one site has to itself: who has one such address has all 2^64 of
+/// them.
 const SITE_BITS: u8 = 64;
 
 /// Addresses that begin with the same bits.
@@ -18,8 +19,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// The network of that many bits that the address is in; an IPv4 address in the form of an IPv6 one counts as IPv4.
-    /// None if the address has fewer bits.
+    /// The network of that many bits that the address is in; an IPv4 address in the form of an IPv6
+    /// one counts as IPv4. None if the address has fewer bits.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let canonical = address.to_canonical();
         let mapped = address.is_ipv6() && canonical.is_ipv4();
@@ -37,8 +38,8 @@ impl Network {
         Self::cut(address, bits(address))
     }
 
-    /// What counts as one address where clients are counted by address: one IPv4 address, or an IPv6 network of 64
-    /// bits.
+    /// What counts as one address where clients are counted by address: one IPv4 address, or an
+    /// IPv6 network of 64 bits.
     pub fn of_client(address: IpAddr) -> Self {
         let address = address.to_canonical();
         Self::cut(address, bits(address).min(SITE_BITS))

@@ -38,8 +38,8 @@ impl Rate {
         burst: 0,
     };
 
-    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount of 0 is no limit, a
-    /// burst of 0 is the amount.
+    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount
+    /// of 0 is no limit, a burst of 0 is the amount.
     pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
         if amount == 0 {
             return (burst == 0).then_some(Self::NONE);
@@ -79,7 +79,8 @@ impl Rate {
         }
     }
 
-    /// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the amounts.
+    /// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the
+    /// amounts.
     fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Self> {
         let (rate, burst) = match text.split_once("burst") {
             Some((rate, burst)) => (rate, number(burst.trim()).filter(|burst| *burst > 0)?),

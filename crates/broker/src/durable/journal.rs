@@ -86,7 +86,8 @@ impl Journal {
         self.batch.push(change);
     }
 
-    /// Hands everything in; the ticket of it and all before, or none if the storage thread has no room.
+    /// Hands everything in; the ticket of it and all before, or none if the storage thread has no
+    /// room.
     pub(crate) fn submit(&mut self) -> Option<Ticket> {
         let ticket = self.submitter.submit(&mut self.batch);
         self.stuck = ticket.is_none();
@@ -285,7 +286,8 @@ impl Journal {
         self.place(lane, message, "")
     }
 
-    /// A place for a message of a shared group that another worker is about to get for one of its members.
+    /// A place for a message of a shared group that another worker is about to get for one of its
+    /// members.
     pub(crate) fn place_shared(&mut self, message: &Message, group: &str) -> Origin {
         self.shared.last += 1;
         let lane = self.shared;
@@ -335,7 +337,8 @@ impl Journal {
     }
 }
 
-/// A `QoS` 2 PUBLISH, a PUBREL, a PUBREC and a PUBCOMP say something about the session that the client relies on.
+/// A `QoS` 2 PUBLISH, a PUBREL, a PUBREC and a PUBCOMP say something about the session that the
+/// client relies on.
 fn must_precede_output(step: &Step) -> bool {
     match step {
         Step::Sent { awaiting, .. } => *awaiting != server::Awaiting::PubAck,

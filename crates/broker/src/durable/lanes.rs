@@ -1,5 +1,6 @@
-//! Places for what is on its way from one worker to another: written by the one that has it, cleared by the other in the
-//! unit that gives it its next place. So a crash finds it in exactly one of them.
+//! Places for what is on its way from one worker to another: written by the one that has it,
+//! cleared by the other in the unit that gives it its next place. So a crash finds it in exactly
+//! one of them.
 
 use crate::workers::WorkerId;
 

@@ -1,4 +1,5 @@
-//! What keeps the node's word across a crash: changes on their way to the storage thread, and answers that wait for it.
+//! What keeps the node's word across a crash: changes on their way to the storage thread, and
+//! answers that wait for it.
 //!
 //! ```text
 //!   session steps -> Journal (a worker's batch of the turn) -> storage thread -> disk
@@ -6,8 +7,8 @@
 //!   start: storage -> Recovered -> recover.rs: each worker's part -> worker/restore.rs
 //! ```
 //!
-//! Invariants: an answer leaves only when every change it rests on is durable; what is on its way to another worker is
-//! durable before it is acknowledged ([`lanes`]).
+//! Invariants: an answer leaves only when every change it rests on is durable; what is on its way
+//! to another worker is durable before it is acknowledged ([`lanes`]).
 
 mod held;
 mod journal;
@@ -22,8 +23,8 @@ pub(crate) use journal::Journal;
 pub(crate) use recover::{Part, Passed, Restored, divide};
 pub(crate) use turns::Turns;
 
-/// Where a message of a shared group stood before it was given to another member: the place is cleared when the
-/// message has a new one.
+/// Where a message of a shared group stood before it was given to another member: the place is
+/// cleared when the message has a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) session: u64,

@@ -31,7 +31,8 @@ pub(crate) struct Restored {
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) sessions: Vec<Restored>,
-    /// Messages that were on their way to a worker when the node ended, for all who have sessions of that worker now.
+    /// Messages that were on their way to a worker when the node ended, for all who have sessions
+    /// of that worker now.
     pub(crate) passed: Arc<Vec<Passed>>,
     /// Messages of shared groups that were on their way to a member.
     pub(crate) shared: Vec<Restored>,

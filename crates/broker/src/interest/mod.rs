@@ -1,13 +1,13 @@
 //! Level 1 of routing: which workers and which shared groups of this node want a topic.
 //!
-//! A worker enters a filter when its first session subscribes to it and takes it out after the last; a
-//! node with one worker knows that without a table, and keeps its groups alone. Publishers remember
-//! their topics' routes with their version, so steady traffic takes no lock and writes nothing that
-//! another worker reads.
+//! A worker enters a filter when its first session subscribes to it and takes it out after the
+//! last; a node with one worker knows that without a table, and keeps its groups alone. Publishers
+//! remember their topics' routes with their version, so steady traffic takes no lock and writes
+//! nothing that another worker reads.
 //!
-//! The table is cut into shards, so that workers change it and look topics up at the same time. A topic
-//! concerns three of them at most: the exact filters of its hash, the wildcards that begin with its two
-//! first levels, and the wildcards that begin with fewer.
+//! The table is cut into shards, so that workers change it and look topics up at the same time. A
+//! topic concerns three of them at most: the exact filters of its hash, the wildcards that begin
+//! with its two first levels, and the wildcards that begin with fewer.
 
 #[cfg(test)]
 mod tests;
@@ -32,10 +32,12 @@ use crate::ids::Slot;
 use crate::queue_room::QueueRoom;
 use crate::workers::{WorkerId, WorkerSet};
 
-/// Shards for each kind of filter on a node with several workers; with one nobody else wants the lock.
+/// Shards for each kind of filter on a node with several workers; with one nobody else wants the
+/// lock.
 const SHARDS: usize = 64;
 
-/// A session anywhere on the node: its worker, its slot there, and its number against reuse of the slot.
+/// A session anywhere on the node: its worker, its slot there, and its number against reuse of the
+/// slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionRef {
     pub(crate) worker: WorkerId,
@@ -127,11 +129,11 @@ pub(crate) struct Joined {
 pub(crate) struct Interest {
     changes: Changes,
     hasher: DefaultHashBuilder,
-    /// Filters without wildcards by their hash; as many wildcards by that of their two first levels; and
-    /// the wildcards that begin with fewer.
+    /// Filters without wildcards by their hash; as many wildcards by that of their two first
+    /// levels; and the wildcards that begin with fewer.
     shards: Box<[CachePadded<Shard>]>,
-    /// Guards the groups: read for a look-up of a topic that a group wants, written when a member comes,
-    /// goes or changes state.
+    /// Guards the groups: read for a look-up of a topic that a group wants, written when a member
+    /// comes, goes or changes state.
     groups: ShardedLock<Groups>,
     strategy: Strategy,
     /// Only then others must be told which worker wants a filter.
@@ -141,8 +143,8 @@ pub(crate) struct Interest {
 /// A part of the filters.
 #[derive(Debug)]
 struct Shard {
-    /// Guards the part: read for one match of a topic that a worker does not remember, written when a
-    /// filter comes or goes. Readers on different cores write different cache lines.
+    /// Guards the part: read for one match of a topic that a worker does not remember, written when
+    /// a filter comes or goes. Readers on different cores write different cache lines.
     index: ShardedLock<Index<Interested>>,
     /// Filters in the part, so that nobody locks an empty one.
     filters: AtomicUsize,
@@ -196,7 +198,8 @@ impl Interest {
         self.remove(filter, InterestKey::Durable(worker));
     }
 
-    /// The queue of a session that subscribes is nearly full. To be called before the session can be found.
+    /// The queue of a session that subscribes is nearly full. To be called before the session can
+    /// be found.
     pub(crate) fn add_nearly_full(&self, filter: &str, room: &Arc<QueueRoom>) {
         self.put(filter, Interested::NearlyFull(Arc::clone(room)));
     }

@@ -68,8 +68,9 @@ impl CertificateWatch {
         self.warn_of_ends(standing, now);
     }
 
-    /// Reads the files of each listener again of which one has changed: all of them, or none. A listener whose files
-    /// cannot be used keeps what it has; the log says why, once, and it is tried again at the next look.
+    /// Reads the files of each listener again of which one has changed: all of them, or none. A
+    /// listener whose files cannot be used keeps what it has; the log says why, once, and it is
+    /// tried again at the next look.
     pub(crate) fn look(&mut self, config: &Config, standing: &Standing, now: Time) {
         for (name, found) in Self::files_of(config) {
             let known = self.listeners.entry(name.clone()).or_default();

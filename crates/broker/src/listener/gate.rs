@@ -13,14 +13,16 @@ use crate::config::{
 use crate::peer::Peer;
 use crate::protection::{Account, Paces};
 
-/// One listener as its connections see it. A reload makes another one of the same name, and connections keep theirs.
+/// One listener as its connections see it. A reload makes another one of the same name, and
+/// connections keep theirs.
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Name in the configuration.
     pub(crate) name: Arc<str>,
     /// Shared with the gates of the same name before and after this one.
     open: Arc<AtomicU32>,
-    /// Connections that came through this very one, and those on their way to a worker: it is needed until they have gone.
+    /// Connections that came through this very one, and those on their way to a worker: it is
+    /// needed until they have gone.
     own: AtomicU32,
     /// 0 is no limit.
     connections_max: u32,
@@ -32,8 +34,8 @@ pub(crate) struct Gate {
     pub(crate) anonymous: Option<Anonymous>,
     /// The same as it is now, shared as `open`: who came in without credentials may have to go.
     anonymous_now: Arc<AtomicU8>,
-    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each, written when certificates are
-    /// read again.
+    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each, written
+    /// when certificates are read again.
     acceptor: RwLock<Acceptor>,
     /// TLS of its connections ends before they come here.
     pub(crate) is_quic: bool,
@@ -141,7 +143,8 @@ impl Gate {
             .store(code(self.anonymous), Ordering::Relaxed);
     }
 
-    /// Who needs no credentials at the gate of this name that is in force now; none if the node's setting holds.
+    /// Who needs no credentials at the gate of this name that is in force now; none if the node's
+    /// setting holds.
     pub(crate) fn anonymous_now(&self) -> Option<Anonymous> {
         let code_now = self.anonymous_now.load(Ordering::Relaxed);
         let all = [Anonymous::Loopback, Anonymous::Everyone, Anonymous::Nobody];

@@ -1,5 +1,5 @@
-//! Gates by number: a connection names its own in two bytes, so a number is used again only when nobody means the old gate
-//! by it.
+//! Gates by number: a connection names its own in two bytes, so a number is used again only when
+//! nobody means the old gate by it.
 //!
 //! ```text
 //!   in use --nobody lets connections in through it--> retired --all workers know, and its last connection has gone-->
@@ -17,7 +17,8 @@ use super::Gate;
 /// All gates there are.
 #[derive(Debug)]
 pub(crate) struct Gates {
-    /// Guards the numbers: read when a worker meets a number that it does not know, written at reloads.
+    /// Guards the numbers: read when a worker meets a number that it does not know, written at
+    /// reloads.
     numbers: RwLock<Vec<Number>>,
     /// Changes of listeners that were sent to all workers.
     sent: AtomicU64,
@@ -46,8 +47,8 @@ impl Number {
         }
     }
 
-    /// Goes on as far as the changes that all workers have carried out allow; true if the next change that is sent has to
-    /// tell them to let it go.
+    /// Goes on as far as the changes that all workers have carried out allow; true if the next
+    /// change that is sent has to tell them to let it go.
     fn advance(&mut self, sent: u64, carried_out: u64) -> bool {
         match self {
             Self::Free | Self::InUse(_) => false,
@@ -69,7 +70,8 @@ impl Number {
     }
 }
 
-/// A gate with its number, for as long as connections may come in through it. Its end retires the number.
+/// A gate with its number, for as long as connections may come in through it. Its end retires the
+/// number.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     pub(crate) number: u16,
@@ -142,8 +144,8 @@ impl Gates {
         self.carried_out[worker.index()].fetch_add(1, Ordering::Release);
     }
 
-    /// The numbers that all workers have to let go, with the next change that is sent to them. Called by the thread alone
-    /// that changes listeners, when all that was retired has been sent.
+    /// The numbers that all workers have to let go, with the next change that is sent to them.
+    /// Called by the thread alone that changes listeners, when all that was retired has been sent.
     pub(crate) fn sweep(&self) -> Vec<u16> {
         let carried_out = self.carried_out.iter();
         let carried_out = carried_out.map(|count| count.load(Ordering::Acquire));

@@ -1,4 +1,5 @@
-//! From the configured listeners to the sockets there are: what stays, what opens, what closes. All of it or nothing.
+//! From the configured listeners to the sockets there are: what stays, what opens, what closes. All
+//! of it or nothing.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub(crate) struct Standing {
     /// The gate of each listener.
     gates: Vec<(String, Arc<Numbered>)>,
     quic: Vec<QuicPlace>,
-    /// Threads that give QUIC addresses up: they take nobody new, and the last who came through them are told.
+    /// Threads that give QUIC addresses up: they take nobody new, and the last who came through
+    /// them are told.
     ending_quic: Vec<JoinHandle<()>>,
     configs: Vec<(String, ListenerConfig)>,
     numbers: u32,
@@ -109,7 +111,8 @@ impl Standing {
         Some(gate)
     }
 
-    /// The gate of a listener: the one it has, if nothing has changed but the files of TLS, which are read again.
+    /// The gate of a listener: the one it has, if nothing has changed but the files of TLS, which
+    /// are read again.
     fn gate_for(
         &self,
         config: &Config,

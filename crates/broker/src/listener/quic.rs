@@ -21,15 +21,16 @@ use crate::peer::Peer;
 use crate::protection::{Pace, SharedBucket};
 use crate::workers::WorkerId;
 
-/// How long the clients of an address that is given up have to receive their last words, the DISCONNECT with its
-/// reason, and to close.
+/// How long the clients of an address that is given up have to receive their last words, the
+/// DISCONNECT with its reason, and to close.
 ///
-/// Over a slow path, of a round trip of 300 ms, a packet that was lost is sent again after half a second and
-/// acknowledged by the end of the first second; those who then do not close are waited for half a second or more.
+/// Over a slow path, of a round trip of 300 ms, a packet that was lost is sent again after half a
+/// second and acknowledged by the end of the first second; those who then do not close are waited
+/// for half a second or more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// While every worker has too much to do, or a connect rate is used up, new connections are asked about again after
-/// this at the latest.
+/// While every worker has too much to do, or a connect rate is used up, new connections are asked
+/// about again after this at the latest.
 const DEFERRAL_MAX: Duration = Duration::from_millis(100);
 
 /// An address of a QUIC listener.
@@ -43,10 +44,11 @@ pub(crate) struct QuicPlace {
     listener: QuicListener,
     /// The listener's gate, which the last of these was made after.
     listener_gate: Arc<Gate>,
-    /// The gates that its connections came through, the last one for the next; no other address has them.
+    /// The gates that its connections came through, the last one for the next; no other address has
+    /// them.
     gates: Vec<Arc<Numbered>>,
-    /// The last of the gates. Guards the moment between the look at it and the count of a connection: a gate that nobody
-    /// has counted is given up.
+    /// The last of the gates. Guards the moment between the look at it and the count of a
+    /// connection: a gate that nobody has counted is given up.
     gate: Arc<Mutex<Arc<Numbered>>>,
     /// What bounds the new connections through it.
     rates: Arc<Rates>,
@@ -123,8 +125,8 @@ impl QuicPlace {
         Ok(())
     }
 
-    /// Nobody new comes in, those who are here have a moment to be told, and then the port is free. Their own gates
-    /// tell the workers who they are.
+    /// Nobody new comes in, those who are here have a moment to be told, and then the port is free.
+    /// Their own gates tell the workers who they are.
     pub(super) fn give_up(self) -> (Vec<u16>, Option<JoinHandle<()>>) {
         self.listener.close();
         let listener = self.listener;
@@ -218,8 +220,9 @@ impl Rates {
             (Arc::clone(&renewal.gate.gate), renewal.connect_rate);
     }
 
-    /// Takes one connection of each rate, or tells how long to wait. A client takes of the last half only when it has
-    /// proved its address: who sends from addresses that are not his must not use the rate up for the others.
+    /// Takes one connection of each rate, or tells how long to wait. A client takes of the last
+    /// half only when it has proved its address: who sends from addresses that are not his must not
+    /// use the rate up for the others.
     fn take(&self, node: &Node, is_proven: bool) -> Admission {
         let now = node.clock.now();
         let in_force = self.in_force.read();

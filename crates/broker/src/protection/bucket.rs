@@ -1,9 +1,10 @@
-//! Token buckets of eight bytes: what was taken is kept as the moment until which the bucket is busy.
+//! Token buckets of eight bytes: what was taken is kept as the moment until which the bucket is
+//! busy.
 //!
-//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more, so that one large
-//! message never starves; who comes next waits until the debt is paid. So single units are never more than
-//! `rate × time + burst`, and larger takes exceed that by the last of them at most. Rounding may add a sixteenth of one
-//! unit, and takes a nanosecond from each take.
+//! A bucket that has one unit left gives all that is asked for and goes into debt if that is more,
+//! so that one large message never starves; who comes next waits until the debt is paid. So single
+//! units are never more than `rate × time + burst`, and larger takes exceed that by the last of
+//! them at most. Rounding may add a sixteenth of one unit, and takes a nanosecond from each take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -126,8 +127,8 @@ impl Bucket {
     }
 }
 
-/// A bucket that all workers take from: exact however the connections are spread over them. A take is one exchange on
-/// one cache line, so it is paid by those alone for whom a limit is set.
+/// A bucket that all workers take from: exact however the connections are spread over them. A take
+/// is one exchange on one cache line, so it is paid by those alone for whom a limit is set.
 #[derive(Debug, Default)]
 pub struct SharedBucket {
     /// As in [`Bucket`]. Orders nothing else.

@@ -1,5 +1,5 @@
-//! Who may come in: bans, connect rates, flapping and failed logins, asked at three moments of a connection: when it is
-//! accepted, when it wants to log in, and when it may enter.
+//! Who may come in: bans, connect rates, flapping and failed logins, asked at three moments of a
+//! connection: when it is accepted, when it wants to log in, and when it may enter.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -20,16 +20,17 @@ use crate::config::Network;
 pub struct Who<'a> {
     /// Client identifier.
     pub client_id: &'a str,
-    /// User name: for a login the one that the client claims, from [`Protection::may_enter`] on the one that was
-    /// verified.
+    /// User name: for a login the one that the client claims, from [`Protection::may_enter`] on the
+    /// one that was verified.
     pub username: Option<&'a str>,
-    /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix socket.
+    /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix
+    /// socket.
     pub address: Option<IpAddr>,
 }
 
 impl<'a> Who<'a> {
-    /// This one client: other users may have clients with the same identifier, and so may clients without user name
-    /// that come from elsewhere.
+    /// This one client: other users may have clients with the same identifier, and so may clients
+    /// without user name that come from elsewhere.
     pub fn client(&self) -> SubjectRef<'a> {
         let client_id = self.client_id;
         if let Some(username) = self.username {
@@ -151,8 +152,8 @@ impl Protection {
         &self.logins
     }
 
-    /// A connection was accepted, or the header of a trusted proxy has said where it comes from: before its TLS
-    /// handshake.
+    /// A connection was accepted, or the header of a trusted proxy has said where it comes from:
+    /// before its TLS handshake.
     ///
     /// # Errors
     /// The connection is to be closed without a word.
@@ -177,8 +178,8 @@ impl Protection {
         self.flapped(SubjectRef::Network(site), settings, now)
     }
 
-    /// A CONNECT came in: before anybody looks at its password. What is banned by user name is refused after the login
-    /// only, so that strangers do not learn which users there are.
+    /// A CONNECT came in: before anybody looks at its password. What is banned by user name is
+    /// refused after the login only, so that strangers do not learn which users there are.
     ///
     /// # Errors
     /// It is to be refused.
@@ -198,8 +199,8 @@ impl Protection {
         Ok(())
     }
 
-    /// A login failed because of what the client showed (not because a backend could not be asked). True if the
-    /// address, or the user there, has to wait from now on.
+    /// A login failed because of what the client showed (not because a backend could not be asked).
+    /// True if the address, or the user there, has to wait from now on.
     pub fn login_failed(&self, who: &Who<'_>, settings: &ProtectionSettings, now: Time) -> bool {
         let attempt = who.attempt();
         attempt.is_some_and(|attempt| self.logins.failed(&attempt, &settings.logins, now))
@@ -219,7 +220,8 @@ impl Protection {
             .is_none_or(|attempt| attempt.address.is_loopback() || self.logins.is_known(&attempt))
     }
 
-    /// A client may come in by its login, or needs none: before its session begins, with the verified user name.
+    /// A client may come in by its login, or needs none: before its session begins, with the
+    /// verified user name.
     ///
     /// # Errors
     /// It is to be refused all the same.
@@ -245,8 +247,8 @@ impl Protection {
         self.flapped(who.client(), settings, now)
     }
 
-    /// A client that may enter begins its session: bans are asked again, as it may have waited for its login meanwhile,
-    /// or on its way to another worker.
+    /// A client that may enter begins its session: bans are asked again, as it may have waited for
+    /// its login meanwhile, or on its way to another worker.
     ///
     /// # Errors
     /// It is banned by now.
@@ -266,8 +268,8 @@ impl Protection {
         Ok(())
     }
 
-    /// What the client may send; none if nothing is limited. To be asked when a connection has its session, and again
-    /// at its next input after a reload.
+    /// What the client may send; none if nothing is limited. To be asked when a connection has its
+    /// session, and again at its next input after a reload.
     pub fn meter(&self, who: &Who<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
         if scopes.are_free() {
             return None;
@@ -285,8 +287,8 @@ impl Protection {
         )))
     }
 
-    /// Forgets what is over; to be called about once a second, by one worker. Accounts that were forgotten for want of
-    /// room.
+    /// Forgets what is over; to be called about once a second, by one worker. Accounts that were
+    /// forgotten for want of room.
     pub fn sweep(&self, settings: &ProtectionSettings, now: Time) -> u64 {
         self.flapping.sweep(&settings.flapping, now);
         self.logins.sweep(&settings.logins, now);

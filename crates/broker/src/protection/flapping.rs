@@ -1,5 +1,5 @@
-//! Clients that come back all the time: counted by client identifier together with its user, by user and by address, and
-//! banned for a time.
+//! Clients that come back all the time: counted by client identifier together with its user, by
+//! user and by address, and banned for a time.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, PoisonError};

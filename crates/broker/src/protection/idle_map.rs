@@ -1,8 +1,8 @@
 //! A map of bounded size that forgets what nobody asked for longest.
 //!
-//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is full, or after some
-//! time, it becomes the older one and what is left in the older one is forgotten. Each call takes constant time, and an
-//! entry has no links to others.
+//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is
+//! full, or after some time, it becomes the older one and what is left in the older one is
+//! forgotten. Each call takes constant time, and an entry has no links to others.
 
 use std::hash::Hash;
 
@@ -63,8 +63,8 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         self.recent.keys().chain(self.older.keys())
     }
 
-    /// The entry of a key, made if there is none. If room is needed, entries that are in use stay as far as they take
-    /// half of it.
+    /// The entry of a key, made if there is none. If room is needed, entries that are in use stay
+    /// as far as they take half of it.
     pub fn entry<Q>(
         &mut self,
         key: &Q,
@@ -97,7 +97,8 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         (before - self.recent.len()) as u64
     }
 
-    /// Forgets what nobody asked for since that time or longer, in a moment no later than twice as long.
+    /// Forgets what nobody asked for since that time or longer, in a moment no later than twice as
+    /// long.
     pub fn forget_idle(
         &mut self,
         idle: std::time::Duration,

@@ -1,4 +1,5 @@
-//! Who is known where, kept over restarts: a mass reconnect after one is not the moment to take everybody for a stranger.
+//! Who is known where, kept over restarts: a mass reconnect after one is not the moment to take
+//! everybody for a stranger.
 //!
 //! The file holds no name, no address and no secret but a key: each entry is a hash under it.
 
@@ -32,8 +33,8 @@ pub struct LoginKeeper {
 }
 
 impl LoginKeeper {
-    /// Reads what the last broker on the data directory has left, and starts to write. What cannot be read is left out:
-    /// nobody is kept out for that.
+    /// Reads what the last broker on the data directory has left, and starts to write. What cannot
+    /// be read is left out: nobody is kept out for that.
     ///
     /// # Errors
     /// The system gives no thread, or there is no such directory.

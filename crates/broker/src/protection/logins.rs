@@ -1,10 +1,13 @@
-//! Failed logins: they are slowed by the address they come from, without locking out who is known there.
+//! Failed logins: they are slowed by the address they come from, without locking out who is known
+//! there.
 //!
-//! A user who has logged in from an address before is counted apart from it (as a browser that a site knows by a
-//! cookie): strangers who guess from the same address do not lock the user out, and the user's own wrong password locks
-//! out nobody else. So is each client of the user, by its identifier: strangers who guess the user's own password from the
-//! same address (a house, a company, a mobile network share one) make the user's new clients wait there, and not those
-//! that have been in. A right password is never tried while its client waits, or waiting would keep nobody from guessing.
+//! A user who has logged in from an address before is counted apart from it (as a browser that a
+//! site knows by a cookie): strangers who guess from the same address do not lock the user out, and
+//! the user's own wrong password locks out nobody else. So is each client of the user, by its
+//! identifier: strangers who guess the user's own password from the same address (a house, a
+//! company, a mobile network share one) make the user's new clients wait there, and not those that
+//! have been in. A right password is never tried while its client waits, or waiting would keep
+//! nobody from guessing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +30,8 @@ const KNOWN_FOR: Duration = Duration::from_hours(24);
 /// Counts failed logins.
 #[derive(Debug)]
 pub struct LoginGuard {
-    /// Random, so that nobody outside can choose names that are taken for known ones. Kept with what is remembered.
+    /// Random, so that nobody outside can choose names that are taken for known ones. Kept with
+    /// what is remembered.
     key: OnceLock<[u64; 2]>,
     /// Users and clients that have become known.
     changes: AtomicU64,
@@ -121,7 +125,8 @@ impl LoginGuard {
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
-    /// A login failed; true if the address, the user there, or this client of the user has to wait from now on.
+    /// A login failed; true if the address, the user there, or this client of the user has to wait
+    /// from now on.
     pub fn failed(&self, attempt: &Attempt<'_>, settings: &LoginsConfig, now: Time) -> bool {
         let address = attempt.address;
         if !is_counted(address, settings) {
@@ -141,8 +146,9 @@ impl LoginGuard {
         failures.count(settings, now)
     }
 
-    /// A login with a password, a token or a key succeeded: the user is known there, and so is the client. The failures of
-    /// others who named the user stay counted while clients that are known already come and go.
+    /// A login with a password, a token or a key succeeded: the user is known there, and so is the
+    /// client. The failures of others who named the user stay counted while clients that are known
+    /// already come and go.
     pub fn succeeded(&self, attempt: &Attempt<'_>, settings: &LoginsConfig) {
         if !is_counted(attempt.address, settings) {
             return;
@@ -187,7 +193,8 @@ impl LoginGuard {
         }
     }
 
-    /// Who was known where when this was written. To be called before anybody logs in: the key cannot change later.
+    /// Who was known where when this was written. To be called before anybody logs in: the key
+    /// cannot change later.
     pub fn restore(&self, remembered: &Remembered) {
         if self.key.set(remembered.key).is_err() {
             return;
@@ -239,8 +246,8 @@ fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
     counts.entry(&key, |_| false, || (key, Failures::default()))
 }
 
-/// Clients of this machine are not counted: behind a proxy that does not name its clients all of them come from here,
-/// and who is on the machine has better ways than guessing.
+/// Clients of this machine are not counted: behind a proxy that does not name its clients all of
+/// them come from here, and who is on the machine has better ways than guessing.
 fn is_counted(address: Network, settings: &LoginsConfig) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }

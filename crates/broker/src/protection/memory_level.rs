@@ -1,4 +1,5 @@
-//! How short memory is: from the resident memory of the process and `limits.memory` to what that means for whom.
+//! How short memory is: from the resident memory of the process and `limits.memory` to what that
+//! means for whom.
 //!
 //! | level | from, in hundredths of the limit | what changes |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //! | [`MemoryLevel::Full`] | 100 | no queue takes more; clients with many filters get no more; what is retained may not grow |
 //! | [`MemoryLevel::Exhausted`] | 110 | only clients that have a session come in |
 //!
-//! What passes through to connected clients, and who comes to take what waits, is served at every level.
+//! What passes through to connected clients, and who comes to take what waits, is served at every
+//! level.
 
 /// How short memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +35,8 @@ const BEGINS: [(MemoryLevel, u64); 4] = [
     (MemoryLevel::Short, 90),
     (MemoryLevel::Low, 80),
 ];
-/// A level ends so many hundredths below where it began, so that it does not come and go with each message.
+/// A level ends so many hundredths below where it began, so that it does not come and go with each
+/// message.
 const CALM: u64 = 5;
 
 impl MemoryLevel {

@@ -1,7 +1,8 @@
 //! What one connection may send: its own buckets and those it shares with others.
 //!
-//! What came in has come in, so it is always charged; a connection whose buckets are in debt is then not read for as
-//! long as the debt takes to be paid. A low credit shortens the reads, so that the debt stays small.
+//! What came in has come in, so it is always charged; a connection whose buckets are in debt is
+//! then not read for as long as the debt takes to be paid. A low credit shortens the reads, so that
+//! the debt stays small.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! When new work waits so that old work does not suffer: from what a worker measures to what it puts off.
+//! When new work waits so that old work does not suffer: from what a worker measures to what it
+//! puts off.
 //!
 //! | cause | begins | ends | what waits |
 //! |---|---|---|---|
@@ -64,8 +65,8 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Takes in what a turn found; `changed` is told each cause that begins (true) or ends (false). To be called after
-    /// each turn: it costs some comparisons.
+    /// Takes in what a turn found; `changed` is told each cause that begins (true) or ends (false).
+    /// To be called after each turn: it costs some comparisons.
     pub fn observe(
         &mut self,
         measured: &Measured,
@@ -104,8 +105,8 @@ impl Overload {
         self.is_on[cause as usize]
     }
 
-    /// Whether new connections are to be left in the backlog. Nobody wakes a worker when it is over: it has to look
-    /// again after some time.
+    /// Whether new connections are to be left in the backlog. Nobody wakes a worker when it is
+    /// over: it has to look again after some time.
     pub fn defers_connections(&self) -> bool {
         self.has(Cause::Lag) || self.has(Cause::Handshakes)
     }

@@ -15,9 +15,11 @@ use crate::hashing::HashBuilder;
 
 /// Accounts of one table: what an attacker with many addresses can fill is some tens of MiB.
 pub const ACCOUNTS_MAX: usize = 1 << 18;
-/// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be cleared.
+/// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be
+/// cleared.
 const SHARDS: usize = 64;
-/// An account without a connection is kept at least that long, or as long as its buckets take to fill.
+/// An account without a connection is kept at least that long, or as long as its buckets take to
+/// fill.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// The rates of one scope (a client, a user, an address, a listener) in the form that buckets use.
@@ -70,13 +72,14 @@ pub struct Account {
     pub bytes: SharedBucket,
 }
 
-/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for longest are
-/// forgotten, those without a connection first; who is forgotten begins with full buckets.
+/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for
+/// longest are forgotten, those without a connection first; who is forgotten begins with full
+/// buckets.
 #[derive(Debug)]
 pub struct RateTable<K> {
     hasher: HashBuilder,
-    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come here: a connection
-    /// holds its account.
+    /// Each lock guards its shard, for one look-up when a client connects. Messages do not come
+    /// here: a connection holds its account.
     shards: Box<[CachePadded<Mutex<Shard<K>>>]>,
 }
 

@@ -1,7 +1,8 @@
 //! The node's retained messages: the last one of each topic, within limits.
 //!
-//! The store is cut into shards by topic, so that workers retain at the same time. Whatever looks at many
-//! topics does so in pages, and no page holds a lock for longer than it takes to visit [`PAGE_VISITS`] branches.
+//! The store is cut into shards by topic, so that workers retain at the same time. Whatever looks
+//! at many topics does so in pages, and no page holds a lock for longer than it takes to visit
+//! [`PAGE_VISITS`] branches.
 
 mod review;
 mod source;
@@ -27,7 +28,8 @@ const SHARDS_PER_WORKER: usize = 2;
 const SHARDS_MAX: usize = 64;
 /// Branches visited under one lock: about 0.1 ms.
 const PAGE_VISITS: usize = 1024;
-/// Memory that a message is counted with, besides its text: itself, its counts and what the allocator adds.
+/// Memory that a message is counted with, besides its text: itself, its counts and what the
+/// allocator adds.
 const MESSAGE_BYTES: usize = 96;
 /// What the node says about itself is no client's: no limit holds for it, and it is not counted.
 const NODE_TOPICS: &str = "$SYS/";
@@ -59,7 +61,8 @@ pub(crate) struct RetainedStore {
     /// Each lock guards its shard: written per retained publish, read per page of a replay.
     shards: Box<[CachePadded<RwLock<Shard>>]>,
     totals: CachePadded<Totals>,
-    /// Number of the last change; counted under the topic's lock, so that of two changes the later one has the higher.
+    /// Number of the last change; counted under the topic's lock, so that of two changes the later
+    /// one has the higher.
     changes: CachePadded<AtomicU64>,
     /// Where the next sweep begins; only the worker that keeps house takes the lock.
     sweep_from: Mutex<Place>,
@@ -90,8 +93,8 @@ struct Sourced {
     source: Arc<RetainedSource>,
 }
 
-/// Of all shards, without the topics of the node: written when a topic comes or goes, or its message has another size
-/// than the last.
+/// Of all shards, without the topics of the node: written when a topic comes or goes, or its
+/// message has another size than the last.
 #[derive(Debug, Default)]
 struct Totals {
     messages: AtomicUsize,
@@ -150,8 +153,9 @@ impl RetainedStore {
         }
     }
 
-    /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
-    /// Whatever its quality of service. [MQTT3-3.3.1-7] Not kept if the limits leave no room.
+    /// Keeps the message as its topic's last; an empty payload removes it ([MQTT-3.3.1-6],
+    /// [MQTT-3.3.1-7]). Whatever its quality of service. [MQTT3-3.3.1-7] Not kept if the limits
+    /// leave no room.
     #[must_use]
     pub(crate) fn store(
         &self,
@@ -253,8 +257,8 @@ impl RetainedStore {
         Some(self.next_change())
     }
 
-    /// The next messages that match, as many as are allowed; the cursor goes on where it stopped, none at
-    /// the end. What was taken and visited goes off the allowance.
+    /// The next messages that match, as many as are allowed; the cursor goes on where it stopped,
+    /// none at the end. What was taken and visited goes off the allowance.
     pub(crate) fn page(
         &self,
         filter: &str,
@@ -310,8 +314,8 @@ impl RetainedStore {
         bytes
     }
 
-    /// The place that was written down for a filter; none is the start, which is also where a replay goes on of a node with
-    /// another number of shards.
+    /// The place that was written down for a filter; none is the start, which is also where a
+    /// replay goes on of a node with another number of shards.
     pub(crate) fn read_place(&self, filter: &str, bytes: &[u8]) -> Option<ReplayCursor> {
         let (&[a, b, c, d, has_path], path) = bytes.split_first_chunk()?;
         let shards = usize::from(u16::from_le_bytes([a, b]));
@@ -350,7 +354,8 @@ impl RetainedStore {
         }
     }
 
-    /// A page of what has expired in a shard; one without expiring messages is at its end for nothing.
+    /// A page of what has expired in a shard; one without expiring messages is at its end for
+    /// nothing.
     fn expired(
         &self,
         shard: usize,
@@ -387,7 +392,8 @@ impl RetainedStore {
         }
     }
 
-    /// The next messages that have a source, from a place on; none is the first. The place to go on from, none at the end.
+    /// The next messages that have a source, from a place on; none is the first. The place to go on
+    /// from, none at the end.
     fn sourced_page(&self, from: Option<Place>, into: &mut VecDeque<Sourced>) -> Option<Place> {
         let Place { shard, after } = from.unwrap_or_default();
         let guard = self.read(shard);
@@ -403,7 +409,8 @@ impl RetainedStore {
         self.beyond(shard, end)
     }
 
-    /// Gives a message its source in another form, if it is still there and has the one that was found.
+    /// Gives a message its source in another form, if it is still there and has the one that was
+    /// found.
     fn remark(&self, found: &Sourced, source: Arc<RetainedSource>) {
         let topic = found.message.topic();
         let mut shard = self.write(self.slot(topic));
@@ -427,7 +434,8 @@ impl RetainedStore {
         self.looks_wanted.load(Ordering::Acquire)
     }
 
-    /// Messages that are not given to new subscribers, as their publishers may not publish them any more.
+    /// Messages that are not given to new subscribers, as their publishers may not publish them any
+    /// more.
     pub(crate) fn withheld(&self) -> usize {
         self.totals.withheld.load(Ordering::Relaxed)
     }
@@ -472,7 +480,8 @@ impl RetainedStore {
 }
 
 impl Shard {
-    /// Forgets the message of a topic, if there was one; with the memory that is free now, without that of its source.
+    /// Forgets the message of a topic, if there was one; with the memory that is free now, without
+    /// that of its source.
     fn remove(&mut self, topic: &str) -> Option<(Kept, usize)> {
         let before = self.messages.tree_bytes();
         let old = self.messages.remove(topic)?;
@@ -535,8 +544,8 @@ impl Totals {
         fits
     }
 
-    /// Gives a message another source. The memory of sources counts, though no limit keeps one out: the next message is kept
-    /// out instead.
+    /// Gives a message another source. The memory of sources counts, though no limit keeps one out:
+    /// the next message is kept out instead.
     fn change_source(&self, kept: &mut Kept, source: Option<Arc<RetainedSource>>) {
         let is_same = match (&kept.source, &source) {
             (None, None) => true,

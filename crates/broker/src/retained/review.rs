@@ -1,8 +1,9 @@
-//! A walk over the store that finds messages whose publishers may not publish them any more, and withholds them from new
-//! subscribers; or gives them again.
+//! A walk over the store that finds messages whose publishers may not publish them any more, and
+//! withholds them from new subscribers; or gives them again.
 //!
-//! A page of messages at a time: their sources are looked up, the gatekeeper is asked about those that have users, and
-//! when it has answered about all of them each message is judged. Nothing of it waits, so a worker does it in portions.
+//! A page of messages at a time: their sources are looked up, the gatekeeper is asked about those
+//! that have users, and when it has answered about all of them each message is judged. Nothing of
+//! it waits, so a worker does it in portions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,13 +19,15 @@ use super::{Place, RetainedStore, SOURCES_PAGE_VISITS, Sourced};
 use crate::access::{OwnRules, Shared, publish_rights};
 use crate::node::Node;
 
-/// Memory for what is known of sources: when it is used up, what is known is forgotten and asked again.
+/// Memory for what is known of sources: when it is used up, what is known is forgotten and asked
+/// again.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
 /// Units of work for a source whose rules are looked up, as of a session that is looked at again.
 const SOURCE_UNITS: u64 = 32;
 /// Messages of one walk that the log names one by one.
 const LOGGED_MAX: usize = 50;
-/// How long the ports stay closed for the gatekeeper's answers; what it has not answered by then is looked at later.
+/// How long the ports stay closed for the gatekeeper's answers; what it has not answered by then is
+/// looked at later.
 const START_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// One walk.
@@ -109,7 +112,8 @@ impl SourceReview {
         }
     }
 
-    /// Goes a step on. `ask` asks the gatekeeper, whose answer goes to [`SourceReview::answered`] with the number.
+    /// Goes a step on. `ask` asks the gatekeeper, whose answer goes to [`SourceReview::answered`]
+    /// with the number.
     pub(crate) fn step(
         &mut self,
         store: &RetainedStore,
@@ -324,8 +328,8 @@ impl Rights {
         }
     }
 
-    /// Whether the source may publish the message; none if it stays as it is. What would be asked of a service was asked when it
-    /// was published.
+    /// Whether the source may publish the message; none if it stays as it is. What would be asked
+    /// of a service was asked when it was published.
     fn allows(&self, message: &Message) -> Option<bool> {
         match self {
             Self::Free => Some(true),
@@ -359,7 +363,8 @@ fn is_of_gatekeeper(denial: &Denial) -> bool {
     )
 }
 
-/// Looks at what was restored before the ports open: rules and users may have changed while the broker did not run.
+/// Looks at what was restored before the ports open: rules and users may have changed while the
+/// broker did not run.
 pub(crate) fn review_at_start(node: &Node, shared: &Shared) {
     if !shared.access.policy.checks_retained_source {
         return;

@@ -1,4 +1,5 @@
-//! The client that a retained message came from, in the form in which the store and the disk keep it.
+//! The client that a retained message came from, in the form in which the store and the disk keep
+//! it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use thrum_access::{Certificate, Identity};
 use thrum_protocol::MountPoint;
 
-/// Of a client of which more would have to be kept nothing is: the claims of a token may be longer than the messages.
+/// Of a client of which more would have to be kept nothing is: the claims of a token may be longer
+/// than the messages.
 const BYTES_MAX: usize = 4096;
 /// Memory of a source besides its bytes, and what the allocator adds.
 const OVERHEAD_BYTES: usize = 96;

@@ -19,8 +19,8 @@ use crate::socket::Socket;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
-/// Connections accepted at each look while turns take long or memory is short: so many cost little, and nobody waits for
-/// the end of the overload.
+/// Connections accepted at each look while turns take long or memory is short: so many cost little,
+/// and nobody waits for the end of the overload.
 const ACCEPTS_OVERLOADED: usize = 16;
 /// Sockets beyond the limit of connected clients that may be in their handshake.
 const HANDSHAKES_SPARE: u64 = 1024;
@@ -88,7 +88,8 @@ impl Worker {
         }
     }
 
-    /// There is too much to do: whether some newcomers are let in all the same. The others wait in the backlog.
+    /// There is too much to do: whether some newcomers are let in all the same. The others wait in
+    /// the backlog.
     fn lets_some_in(&mut self) -> bool {
         self.local.row().add(Counter::OverloadDeferred, 1);
         self.defer_accept(OVERLOAD_PAUSE);
@@ -119,7 +120,8 @@ impl Worker {
         }
     }
 
-    /// Whether the listener's own rate has a connection left; else those that wait stay in the backlog.
+    /// Whether the listener's own rate has a connection left; else those that wait stay in the
+    /// backlog.
     fn may_accept_from(&mut self, gate: u16) -> bool {
         let now = self.local.now;
         let gate = self.local.gate(gate);
@@ -135,8 +137,8 @@ impl Worker {
         false
     }
 
-    /// A connection came out of the backlog. Workers that looked at the same moment may take one too many, which later
-    /// connections then wait for.
+    /// A connection came out of the backlog. Workers that looked at the same moment may take one
+    /// too many, which later connections then wait for.
     pub(super) fn charge_connect(&mut self, gate: u16) {
         let now = self.local.now;
         if let Some(pace) = &self.local.settings.connect_pace {
@@ -148,7 +150,8 @@ impl Worker {
         }
     }
 
-    /// Whether the node's connect rate has one left; when it is used up, the rest waits in the backlog.
+    /// Whether the node's connect rate has one left; when it is used up, the rest waits in the
+    /// backlog.
     pub(super) fn may_accept(&mut self) -> bool {
         let Some(pace) = &self.local.settings.connect_pace else {
             return true;

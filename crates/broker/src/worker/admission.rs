@@ -1,6 +1,8 @@
-//! Who may come in: at once where the broker knows it by itself, else when the gatekeeper has answered.
+//! Who may come in: at once where the broker knows it by itself, else when the gatekeeper has
+//! answered.
 //!
-//! Nothing of a client is read while its answer is awaited; what came behind its CONNECT waits in its connection.
+//! Nothing of a client is read while its answer is awaited; what came behind its CONNECT waits in
+//! its connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +24,8 @@ use crate::connection::{Connection, Phase};
 use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
 
-/// Longest time that a client waits to be let in. The gatekeeper answers within its own limits, which are shorter.
+/// Longest time that a client waits to be let in. The gatekeeper answers within its own limits,
+/// which are shorter.
 const WAIT_MAX: Duration = Duration::from_secs(75);
 
 /// A client that is not in yet.
@@ -64,8 +67,9 @@ impl Claim {
         self.username.as_deref()
     }
 
-    /// The client has shown that it is who it says. A token of one user proves nothing about another whose name was sent
-    /// with it; without a name in CONNECT there is no password to guess.
+    /// The client has shown that it is who it says. A token of one user proves nothing about
+    /// another whose name was sent with it; without a name in CONNECT there is no password to
+    /// guess.
     fn is_proved(&self, identity: &Identity) -> bool {
         self.has_secret && (self.username.is_none() || self.username == identity.username)
     }
@@ -81,7 +85,8 @@ pub(crate) struct Admitted {
     pub(crate) is_unverified: bool,
     /// The gatekeeper allowed its will.
     pub(crate) is_will_allowed: bool,
-    /// There was room for it before it had to wait for the review of its session, maybe that of its own connection before.
+    /// There was room for it before it had to wait for the review of its session, maybe that of its
+    /// own connection before.
     pub(crate) has_room: bool,
 }
 
@@ -269,7 +274,8 @@ impl Worker {
         pending.is_some_and(|pending| matches!(pending.awaited, Awaited::Review(_)))
     }
 
-    /// The session has been reviewed. Its client is looked at from the beginning: much may be otherwise by now.
+    /// The session has been reviewed. Its client is looked at from the beginning: much may be
+    /// otherwise by now.
     pub(super) fn go_in_after_review(&mut self, id: ConnectionId) {
         let Some(Pending {
             handshake,
@@ -314,7 +320,8 @@ impl Worker {
         connection.take_pending_if(is_it)
     }
 
-    /// Lets a client in that had to wait and is still there, and then handles what came behind its CONNECT.
+    /// Lets a client in that had to wait and is still there, and then handles what came behind its
+    /// CONNECT.
     pub(super) fn after_wait(
         &mut self,
         key: ConnectionKey,
@@ -333,7 +340,8 @@ impl Worker {
         }
     }
 
-    /// What is wrong with the client counts against its address, what is wrong with a backend does not.
+    /// What is wrong with the client counts against its address, what is wrong with a backend does
+    /// not.
     fn note_denial(
         &mut self,
         key: ConnectionKey,

@@ -29,7 +29,8 @@ pub(crate) enum AnswerTo {
         id: u64,
         connection: Option<ConnectionId>,
     },
-    /// The client that retained messages came from, by the walk that asks and the number of the question.
+    /// The client that retained messages came from, by the walk that asks and the number of the
+    /// question.
     Source { review: u64, question: u64 },
 }
 

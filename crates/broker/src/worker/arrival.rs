@@ -1,4 +1,5 @@
-//! From the bytes of a socket to those of MQTT: through the layers of the connection, if it has any.
+//! From the bytes of a socket to those of MQTT: through the layers of the connection, if it has
+//! any.
 
 use std::sync::Arc;
 
@@ -99,8 +100,9 @@ impl Worker {
         }
     }
 
-    /// Whether a client that waited to come in has gone, and has nothing to say behind its CONNECT: by now it may have
-    /// another connection, which is not to be ended for this one. What it did say before its end is taken in.
+    /// Whether a client that waited to come in has gone, and has nothing to say behind its CONNECT:
+    /// by now it may have another connection, which is not to be ended for this one. What it did
+    /// say before its end is taken in.
     pub(super) fn has_left(&mut self, key: ConnectionKey) -> bool {
         let connection = &self.local.connections[key];
         let mut is_over = connection.reading.is_over();

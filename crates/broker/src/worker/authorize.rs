@@ -1,8 +1,9 @@
 //! May a client publish this, subscribe to that, receive this?
 //!
-//! What the gatekeeper alone can decide is asked before the session sees the packet: the packet waits in the connection,
-//! which is not read until all its answers are there. The filters of a SUBSCRIBE are looked up then, too: there may be many of
-//! them, and many rules, so that it takes several turns.
+//! What the gatekeeper alone can decide is asked before the session sees the packet: the packet
+//! waits in the connection, which is not read until all its answers are there. The filters of a
+//! SUBSCRIBE are looked up then, too: there may be many of them, and many rules, so that it takes
+//! several turns.
 
 use std::sync::Arc;
 
@@ -111,8 +112,9 @@ impl Worker {
         true
     }
 
-    /// One filter after the other, as far as the portion goes: the packet is looked at again in the next turn, and after
-    /// each answer of the gatekeeper, and goes on where it was. What is beyond the limit is refused without a look.
+    /// One filter after the other, as far as the portion goes: the packet is looked at again in the
+    /// next turn, and after each answer of the gatekeeper, and goes on where it was. What is beyond
+    /// the limit is refused without a look.
     fn looks_filters_up(
         &mut self,
         key: ConnectionKey,
@@ -174,7 +176,8 @@ impl Worker {
         }
     }
 
-    /// The gatekeeper has decided: the packet that waits is looked at again, or the CONNECT with a will goes on.
+    /// The gatekeeper has decided: the packet that waits is looked at again, or the CONNECT with a
+    /// will goes on.
     pub(super) fn take_decision(&mut self, decided: &Decided) {
         let Decided {
             connection: asked,
@@ -276,7 +279,8 @@ impl Worker {
         );
     }
 
-    /// How a subscription is granted. The filter is as the client names it, without `$share/GROUP/`.
+    /// How a subscription is granted. The filter is as the client names it, without
+    /// `$share/GROUP/`.
     pub(crate) fn grant(&self, slot: Slot, filter: &str, (qos, is_shared): (QoS, bool)) -> Grant {
         let access = self.local.clients[slot].access.as_deref();
         let Some(access) = access.filter(|access| !access.is_everything()) else {

@@ -1,9 +1,10 @@
 //! How much of one thing a turn does, so that everybody else of the worker does not wait for it.
 //!
-//! What a turn does is counted in units: a packet, a delivery, a piece of mail or a timer is one, what costs more counts
-//! as many. A unit takes some hundred nanoseconds. Each connection has a portion of a turn, and so have the mail, the
-//! timers and what is done with every session in rounds; all connections together have a share of it. What is not done
-//! by then is done in the next turn, in the same order. As units differ in cost, the clock decides too; it is looked at
+//! What a turn does is counted in units: a packet, a delivery, a piece of mail or a timer is one,
+//! what costs more counts as many. A unit takes some hundred nanoseconds. Each connection has a
+//! portion of a turn, and so have the mail, the timers and what is done with every session in
+//! rounds; all connections together have a share of it. What is not done by then is done in the
+//! next turn, in the same order. As units differ in cost, the clock decides too; it is looked at
 //! after some units only, so that a turn with little to do never does.
 
 use std::time::Duration;
@@ -12,8 +13,9 @@ use super::Worker;
 
 /// Units after which the clock is looked at: about 50 µs.
 const LOOK_UNITS: u64 = 256;
-/// Longest time for one connection, the mail, the timers or the rounds in a turn. What a client sends waits for two turns
-/// at most, of which two parts are long at a time, so that it is answered within 20 ms.
+/// Longest time for one connection, the mail, the timers or the rounds in a turn. What a client
+/// sends waits for two turns at most, of which two parts are long at a time, so that it is answered
+/// within 20 ms.
 const PORTION_TIME: Duration = Duration::from_millis(3);
 /// Longest time in which a turn reads connections.
 const READING_TIME: Duration = Duration::from_millis(5);
@@ -29,7 +31,8 @@ pub(crate) const ROUTE_UNITS: u64 = 16;
 pub(super) const READ_UNITS: u64 = 4;
 /// Bytes that come in and cost a unit: what takes them out of TLS takes that long.
 pub(super) const UNIT_BYTES: u64 = 256;
-/// Bytes of payload that go out and cost a unit: what the system takes to send them when it has to make room.
+/// Bytes of payload that go out and cost a unit: what the system takes to send them when it has to
+/// make room.
 pub(super) const OUT_UNIT_BYTES: usize = 64;
 /// Units of a step of a handshake, of TLS for one: half a millisecond of cryptography.
 pub(super) const HANDSHAKE_UNITS: u64 = 4096;
@@ -39,11 +42,13 @@ pub(super) const CLOSING_UNITS: u64 = 64;
 /// The limits of a turn. Tests make them small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnLimits {
-    /// Units of one connection, the mail, the timers or the rounds. Default 32,768: by then the clock has mostly decided.
+    /// Units of one connection, the mail, the timers or the rounds. Default 32,768: by then the
+    /// clock has mostly decided.
     pub(super) portion_units: u64,
     /// Units of all connections. Default 65,536.
     pub(super) reading_units: u64,
-    /// Connections that are written. Default 1024, as sockets are looked at: the system takes some microseconds for each.
+    /// Connections that are written. Default 1024, as sockets are looked at: the system takes some
+    /// microseconds for each.
     pub(super) writes: usize,
     /// Bytes that are written, up to the end of the last connection's. Default [`WRITE_BYTES`].
     pub(super) write_bytes: usize,
@@ -129,7 +134,8 @@ impl Worker {
         self.budget.is_portion_read = true;
     }
 
-    /// Publishers that were held back go on; each has a portion of a connection, and all together one.
+    /// Publishers that were held back go on; each has a portion of a connection, and all together
+    /// one.
     pub(super) fn begin_going_on(&mut self) {
         let end = self.local.work + self.budget.limits.portion_units;
         self.budget.going_on = Share::until(end);

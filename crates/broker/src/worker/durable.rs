@@ -1,4 +1,5 @@
-//! The durable part of a turn: changes are handed in before mail and output leave, and what rests on them waits.
+//! The durable part of a turn: changes are handed in before mail and output leave, and what rests
+//! on them waits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::workers::WorkerId;
 
-/// How often the storage thread looks whether its folder was moved or removed: what is acknowledged meanwhile, the next start
-/// would not find.
+/// How often the storage thread looks whether its folder was moved or removed: what is acknowledged
+/// meanwhile, the next start would not find.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a worker keeps about its turns; idle on a node without storage.
@@ -41,8 +42,8 @@ pub(crate) struct DurableTurn {
 }
 
 impl Worker {
-    /// Hands in the changes of the turn and holds back the outputs that rest on them; false if the storage thread
-    /// has no room, and then nothing that rests on them may leave.
+    /// Hands in the changes of the turn and holds back the outputs that rest on them; false if the
+    /// storage thread has no room, and then nothing that rests on them may leave.
     pub(super) fn settle(&mut self) -> bool {
         let Some(journal) = &mut self.local.journal else {
             return true;
@@ -138,7 +139,8 @@ impl Worker {
         Some(journal.place_to(worker, message))
     }
 
-    /// A message that another worker has not written down gets a copy that can be: two workers never write the same one.
+    /// A message that another worker has not written down gets a copy that can be: two workers
+    /// never write the same one.
     pub(crate) fn own_copy(&self, message: &Arc<Message>) -> Arc<Message> {
         let qos = self.local.delivered_qos(message.qos(), QoS::ExactlyOnce);
         let is_written = message.stored_id() != 0;
@@ -212,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// A session that ends with its connection is written down if it has a will, which must be published also when the node
-    /// ends first. [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
+    /// A session that ends with its connection is written down if it has a will, which must be
+    /// published also when the node ends first. [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
     fn keep_will(&mut self, slot: Slot) {
         let client = &mut self.local.clients[slot];
         let Some(journal) = &mut self.local.journal else {
@@ -268,8 +270,8 @@ impl Worker {
         }
     }
 
-    /// The place that a message of a shared group leaves when another worker's member gets it. What has none, or one that
-    /// ends with its session, gets one if it must survive a crash.
+    /// The place that a message of a shared group leaves when another worker's member gets it. What
+    /// has none, or one that ends with its session, gets one if it must survive a crash.
     pub(crate) fn leaving(
         &mut self,
         from: Option<Origin>,
@@ -286,7 +288,8 @@ impl Worker {
         Some(journal.place_shared(outgoing.message(), &group))
     }
 
-    /// Writes down that the wall clock was set, also when nothing else happens. One worker does it for all.
+    /// Writes down that the wall clock was set, also when nothing else happens. One worker does it
+    /// for all.
     pub(super) fn watch_clock(&mut self) {
         if self.local.id == WorkerId::new(0)
             && let Some(journal) = &mut self.local.journal
@@ -296,7 +299,8 @@ impl Worker {
         }
     }
 
-    /// Writes down the time at which the node ends: the next start goes on from there, whatever its clock shows.
+    /// Writes down the time at which the node ends: the next start goes on from there, whatever its
+    /// clock shows.
     pub(super) fn note_end(&mut self) {
         if self.local.id == WorkerId::new(0)
             && let Some(journal) = &mut self.local.journal

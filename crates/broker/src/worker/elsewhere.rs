@@ -1,8 +1,8 @@
 //! What a publisher learns of its receivers on other workers while memory is low.
 //!
-//! From 80 % of the limit on, those workers say whether what it published last waits there: then it is read less. From 90 %
-//! on they are asked before a PUBLISH is handled, so that there is memory for what is acknowledged. It waits in its
-//! connection meanwhile.
+//! From 80 % of the limit on, those workers say whether what it published last waits there: then it
+//! is read less. From 90 % on they are asked before a PUBLISH is handled, so that there is memory
+//! for what is acknowledged. It waits in its connection meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ pub(crate) struct Inquiry {
 }
 
 impl Worker {
-    /// Whether other workers have to be asked before a packet is handled: it waits for their answers.
+    /// Whether other workers have to be asked before a packet is handled: it waits for their
+    /// answers.
     #[inline]
     pub(super) fn has_to_inquire(
         &mut self,

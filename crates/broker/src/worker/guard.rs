@@ -14,7 +14,8 @@ use crate::metrics::Counter;
 use crate::protection::{BanList, Changes, Refusal, Subject, SubjectRef, Who};
 use crate::workers::WorkerId;
 
-/// Client identifiers whose connections are looked up when they are banned; for more all connections are looked at.
+/// Client identifiers whose connections are looked up when they are banned; for more all
+/// connections are looked at.
 const BANS_AT_ONCE: usize = 256;
 
 impl Worker {
@@ -170,8 +171,8 @@ impl Worker {
         }
     }
 
-    /// Connections of client identifiers; none if there are many, or a user or a network is among them, which nobody can
-    /// look up.
+    /// Connections of client identifiers; none if there are many, or a user or a network is among
+    /// them, which nobody can look up.
     fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<ConnectionKey>> {
         if subjects.len() > BANS_AT_ONCE {
             return None;

@@ -62,7 +62,8 @@ impl Worker {
             self.refuse(key, connect, &violation);
             return Next::Stop;
         }
-        // Before anything is spent on the client. A takeover needs no room, which is known for sure when its session is.
+        // Before anything is spent on the client. A takeover needs no room, which is known for sure
+        // when its session is.
         if !self.may_take_over(connect.client_id)
             && let Err(violation) = self.has_room()
         {
@@ -149,9 +150,10 @@ impl Worker {
         self.node.registry.claim(client_id, self.local.id)
     }
 
-    /// Whether messages wait for us that are older than the session which begins now. Some may be of the client's
-    /// last session, on another worker, and what the client publishes must not overtake them: the connection goes
-    /// through our own mailbox and stands behind them. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+    /// Whether messages wait for us that are older than the session which begins now. Some may be
+    /// of the client's last session, on another worker, and what the client publishes must not
+    /// overtake them: the connection goes through our own mailbox and stands behind them.
+    /// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
     pub(super) fn has_older_mail(&self, client_id: &str) -> bool {
         // What has been opened counts as waiting until the end of its portion.
         self.node.workers() > 1
@@ -206,8 +208,8 @@ impl Worker {
         Ok(())
     }
 
-    /// The client identifier may have a connection already, whose place the new one takes. Sessions of other workers
-    /// count as connected.
+    /// The client identifier may have a connection already, whose place the new one takes. Sessions
+    /// of other workers count as connected.
     fn may_take_over(&self, client_id: &str) -> bool {
         if client_id.is_empty() {
             return false;

@@ -1,9 +1,11 @@
-//! Publishers that are held back: a PUBLISH with QoS 1 or 2 for a queue that is full waits in its connection, with all that
-//! stands behind it. So there is one for each connection, it is not answered, and nothing overtakes it but what cannot
-//! wait: acknowledgements of what the client gets, lest two that publish to each other wait for each other, and pings.
+//! Publishers that are held back: a PUBLISH with QoS 1 or 2 for a queue that is full waits in its
+//! connection, with all that stands behind it. So there is one for each connection, it is not
+//! answered, and nothing overtakes it but what cannot wait: acknowledgements of what the client
+//! gets, lest two that publish to each other wait for each other, and pings.
 //!
-//! Those who wait for the same queue go on in the order in which they came, as soon as the owner of the queue says that
-//! there is room. Whoever has waited for `limits.client.queue_hold` is let go without: it is refused then, if nobody takes it.
+//! Those who wait for the same queue go on in the order in which they came, as soon as the owner of
+//! the queue says that there is room. Whoever has waited for `limits.client.queue_hold` is let go
+//! without: it is refused then, if nobody takes it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,9 +28,11 @@ use crate::publish::{Clearance, Cleared, is_reserved};
 use crate::queue_room::{QueueRoom, Shortage};
 use crate::shared::MEMBERS_SEEN_MAX;
 
-/// How often it is looked whether somebody has waited for too long, or for a member that has come since.
+/// How often it is looked whether somebody has waited for too long, or for a member that has come
+/// since.
 const HOLD_CHECK: Duration = Duration::from_millis(100);
-/// How often the owner of a queue is told that somebody waits for it: messages expire by the second.
+/// How often the owner of a queue is told that somebody waits for it: messages expire by the
+/// second.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// A publisher that waits.
@@ -81,7 +85,8 @@ struct Missing {
 #[derive(Debug, Default)]
 pub(super) struct HeldPublishers {
     lines: BTreeMap<Shortage, Line>,
-    /// By connection. While there are some, the node counts them in `holding`, so that they are asked for.
+    /// By connection. While there are some, the node counts them in `holding`, so that they are
+    /// asked for.
     let_go: BTreeMap<ConnectionKey, LetGo>,
     /// There may be room for these, or somebody has waited for long enough.
     listed: VecDeque<Shortage>,
@@ -201,7 +206,8 @@ impl Worker {
         })
     }
 
-    /// A PUBLISH waits; one that has waited before, for this or another queue, has the rest of its time.
+    /// A PUBLISH waits; one that has waited before, for this or another queue, has the rest of its
+    /// time.
     fn hold_publisher(&mut self, connection: ConnectionId, missing: Missing, term: Option<Term>) {
         let now = self.local.now;
         let Missing {
@@ -290,7 +296,8 @@ impl Worker {
         }
     }
 
-    /// There is room that publishers of this worker have waited for: they go on at the end of the turn.
+    /// There is room that publishers of this worker have waited for: they go on at the end of the
+    /// turn.
     pub(super) fn note_room(&mut self, shortage: Shortage, room: &Arc<QueueRoom>) {
         if self.held.lines.contains_key(&shortage) {
             self.list_line(shortage);
@@ -312,8 +319,8 @@ impl Worker {
         self.local.room_news.told.extend(told);
     }
 
-    /// Publishers go on for whose messages there is room, or whose time is over: as far as their portion of the turn goes,
-    /// and one in any case.
+    /// Publishers go on for whose messages there is room, or whose time is over: as far as their
+    /// portion of the turn goes, and one in any case.
     pub(super) fn go_on_with_held(&mut self) {
         self.begin_going_on();
         for _ in 0..self.held.listed.len() {
@@ -413,7 +420,8 @@ impl Worker {
         }
     }
 
-    /// The client has said goodbye behind its PUBLISH: all of it is handled in its order, and waits no longer.
+    /// The client has said goodbye behind its PUBLISH: all of it is handled in its order, and waits
+    /// no longer.
     pub(super) fn let_leave(&mut self, key: ConnectionKey) {
         let now = self.local.now;
         let connection = &mut self.local.connections[key];
@@ -430,7 +438,8 @@ impl Worker {
         self.input(key, &[]);
     }
 
-    /// Looks after those who wait: for who has waited for long enough, and for queues whose owners do not know of them.
+    /// Looks after those who wait: for who has waited for long enough, and for queues whose owners
+    /// do not know of them.
     pub(super) fn held_due(&mut self) {
         self.held.is_timed = false;
         let shortages: Vec<Shortage> = self.held.lines.keys().copied().collect();

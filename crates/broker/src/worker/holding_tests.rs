@@ -1,4 +1,5 @@
-//! Publishers that wait for room: for how long, in which order, how many go on at once, and what is kept of them.
+//! Publishers that wait for room: for how long, in which order, how many go on at once, and what is
+//! kept of them.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use crate::metrics::Counter;
 use crate::protection::MemoryLevel;
 use crate::read_gate::PauseReason;
 
-/// The limit of the queues of a test that fills them by their bytes: one message of 500 bytes waits, two do not fit.
+/// The limit of the queues of a test that fills them by their bytes: one message of 500 bytes
+/// waits, two do not fit.
 const ROOM_FOR_ONE: u32 = 1400;
 
 /// Short queues for which publishers wait 3 seconds.

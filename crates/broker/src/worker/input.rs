@@ -16,8 +16,8 @@ use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
 use crate::workers::WorkerSet;
 
-/// A client with this many times the soft limit of output waiting is not read: what waits are answers that it
-/// does not take.
+/// A client with this many times the soft limit of output waiting is not read: what waits are
+/// answers that it does not take.
 const OUTPUT_HARD_FACTOR: usize = 2;
 /// First byte of a CONNECT.
 const CONNECT: u8 = 0x10;
@@ -30,12 +30,14 @@ pub(super) enum Next {
     Wait,
     /// What follows has to wait: in the same way, or for the next turn.
     Later,
-    /// The connection is closed, draining or with another worker, or the gatekeeper has been asked about it.
+    /// The connection is closed, draining or with another worker, or the gatekeeper has been asked
+    /// about it.
     Stop,
 }
 
 impl Worker {
-    /// Bytes of one connection behind those that were left: whole packets are handled, the rest is kept.
+    /// Bytes of one connection behind those that were left: whole packets are handled, the rest is
+    /// kept.
     pub(super) fn input(&mut self, key: ConnectionKey, bytes: &[u8]) {
         self.full_targets = WorkerSet::NONE;
         self.local.memory.has_queued = false;
@@ -121,7 +123,8 @@ impl Worker {
         (used, Next::Frame)
     }
 
-    /// The beginning of a packet: what cannot become a CONNECT need not be waited for. [MQTT-3.1.0-1]
+    /// The beginning of a packet: what cannot become a CONNECT need not be waited for.
+    /// [MQTT-3.1.0-1]
     fn partial_frame(&mut self, key: ConnectionKey, first: u8) -> Next {
         let waits_for_connect = self.local.connections[key].awaits_connect();
         if !waits_for_connect || first == CONNECT {
@@ -171,8 +174,8 @@ impl Worker {
         }
     }
 
-    /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged before the client sent
-    /// this, and reaches it as it would have on the publisher's worker.
+    /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged
+    /// before the client sent this, and reaches it as it would have on the publisher's worker.
     fn stands_behind_mail(&mut self, key: ConnectionKey, packet: &Packet<'_>) -> bool {
         if !matches!(packet, Packet::Unsubscribe(_)) || self.node.workers() == 1 {
             return false;
@@ -268,7 +271,8 @@ impl Worker {
             }
         }
         self.local.note(slot);
-        // A durable session's answers also wait for what it did before: a repeated packet is answered no sooner.
+        // A durable session's answers also wait for what it did before: a repeated packet is
+        // answered no sooner.
         if is_request
             && (self.local.mark() != before || self.local.clients[slot].session.is_durable())
         {

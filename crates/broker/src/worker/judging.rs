@@ -1,4 +1,5 @@
-//! How a client is to be judged: by what it shows, who there is to verify that, and who may come in without.
+//! How a client is to be judged: by what it shows, who there is to verify that, and who may come in
+//! without.
 
 use thrum_access::{Identity, Login};
 use thrum_codec::ReasonCode;

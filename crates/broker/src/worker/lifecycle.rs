@@ -14,15 +14,17 @@ use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
 
-/// How long a connection that ends has to take what was written for it and, if we ended it, is read, so that the peer sees
-/// our last packet and no reset.
+/// How long a connection that ends has to take what was written for it and, if we ended it, is
+/// read, so that the peer sees our last packet and no reset.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Longest time until a timer of a session looks whether its session is still there; then it is armed again. So what
-/// those leave behind that come and go at a rate stays below 20 MB for a thousand in a second.
+/// Longest time until a timer of a session looks whether its session is still there; then it is
+/// armed again. So what those leave behind that come and go at a rate stays below 20 MB for a
+/// thousand in a second.
 pub(super) const TIMER_MAX: Duration = Duration::from_mins(10);
 /// A paused client cannot show signs of life; its keep alive is looked at again after this.
 const PAUSED_GRACE: Duration = Duration::from_secs(1);
-/// A session whose client waits for its review does not end meanwhile; it is looked at again after this.
+/// A session whose client waits for its review does not end meanwhile; it is looked at again after
+/// this.
 const RETURN_GRACE: Duration = Duration::from_millis(100);
 /// A client that is not read until it takes our answers has this long to take some more.
 const MUTED_GRACE: Duration = Duration::from_secs(30);
@@ -90,8 +92,8 @@ impl Worker {
         self.lost_because(key, ending, what);
     }
 
-    /// DISCONNECT instead of what may not be written yet: the client sends again what we did not acknowledge. One whose
-    /// CONNACK may not be written yet is refused.
+    /// DISCONNECT instead of what may not be written yet: the client sends again what we did not
+    /// acknowledge. One whose CONNACK may not be written yet is refused.
     fn farewell(&mut self, key: ConnectionKey, slot: Slot, reason: ReasonCode, what: &str) {
         let was_welcomed = !self.local.connections[key].drop_held();
         let (client, out) = self.local.client_and_output(slot);
@@ -173,8 +175,9 @@ impl Worker {
         self.crowd_shrank();
     }
 
-    /// From here on another worker may begin a session for the clients whose session ended in this turn. Not
-    /// earlier: what the old session published must be in the mailboxes before a new one can publish.
+    /// From here on another worker may begin a session for the clients whose session ended in this
+    /// turn. Not earlier: what the old session published must be in the mailboxes before a new one
+    /// can publish.
     /// [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
     pub(super) fn release_ended(&mut self) {
         for client_id in std::mem::take(&mut self.ended) {
@@ -185,8 +188,8 @@ impl Worker {
         }
     }
 
-    /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full or it waits for the
-    /// disk. What the client still sends is thrown away.
+    /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full
+    /// or it waits for the disk. What the client still sends is thrown away.
     pub(super) fn drain(&mut self, key: ConnectionKey, closing: Closing) {
         let connection = &mut self.local.connections[key];
         // From here on a failing write ends nothing a second time.
@@ -367,7 +370,8 @@ impl Worker {
         );
     }
 
-    /// Second step: everyone is told and disconnected. What came before it in the same turn leaves first.
+    /// Second step: everyone is told and disconnected. What came before it in the same turn leaves
+    /// first.
     pub(super) fn stop(&mut self) {
         self.listeners.clear();
         self.hand_out();

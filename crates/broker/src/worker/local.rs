@@ -72,7 +72,8 @@ pub(crate) struct Rare {
     pub(crate) is_kept_for_will: bool,
     /// Whom the session is counted for.
     pub(crate) holder: Holder,
-    /// Of a session that was restored and has had no connection since: whose it is. What it may do is not known yet.
+    /// Of a session that was restored and has had no connection since: whose it is. What it may do
+    /// is not known yet.
     pub(crate) restored_owner: Option<Owner<Box<str>>>,
 }
 
@@ -133,7 +134,8 @@ impl Client {
         rare.is_some_and(|rare| rare.is_kept_for_will)
     }
 
-    /// What its client may do that is here again; what it might when its session was last looked at.
+    /// What its client may do that is here again; what it might when its session was last looked
+    /// at.
     pub(super) fn take_rights(
         &mut self,
         access: Option<Box<ClientAccess>>,
@@ -222,7 +224,8 @@ pub(crate) struct Local {
     pub(crate) dirty: Vec<ConnectionKey>,
     /// What must survive a crash, on a node with storage.
     pub(crate) journal: Option<Box<Journal>>,
-    /// The message at hand was on its way to that worker, of so many, before a crash: none but its sessions get it.
+    /// The message at hand was on its way to that worker, of so many, before a crash: none but its
+    /// sessions get it.
     pub(crate) only: Option<(usize, usize)>,
     /// Connections whose output of this turn rests on the journal, or on other workers.
     pub(crate) depending: Vec<ConnectionKey>,

@@ -1,4 +1,5 @@
-//! What a worker does when memory is short: it looks, refuses what would have to wait, and gives back what is free.
+//! What a worker does when memory is short: it looks, refuses what would have to wait, and gives
+//! back what is free.
 
 use std::sync::Arc;
 
@@ -106,7 +107,8 @@ impl Worker {
     }
 }
 
-/// Whether a message for that session would take memory that there is not, from [`MemoryLevel::Short`] on.
+/// Whether a message for that session would take memory that there is not, from
+/// [`MemoryLevel::Short`] on.
 fn lacks_memory(session: &Session, qos: QoS, level: MemoryLevel) -> bool {
     let (_, bytes, inflight) = session.backlog();
     let waits = session.would_queue(qos);

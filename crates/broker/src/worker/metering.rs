@@ -1,4 +1,5 @@
-//! Rates of what clients send: a connection that has used up one of them is not read for a while; nothing is dropped.
+//! Rates of what clients send: a connection that has used up one of them is not read for a while;
+//! nothing is dropped.
 
 use std::sync::Arc;
 
@@ -65,7 +66,8 @@ impl Worker {
             None => self.identity_of(slot),
         };
         self.measure(key, &identity);
-        // What it owes is forgotten with its old buckets: it is read again, unless others owe what it shares.
+        // What it owes is forgotten with its old buckets: it is read again, unless others owe what
+        // it shares.
         let connection = &self.local.connections[key];
         if connection.reading.has(PauseReason::Rate) {
             let again = Target::Pace(connection.id(key));
@@ -92,7 +94,8 @@ impl Worker {
         }
     }
 
-    /// Does something that handles input of a connection, and charges what came in; nothing if it has no meter.
+    /// Does something that handles input of a connection, and charges what came in; nothing if it
+    /// has no meter.
     pub(super) fn metered<R>(
         &mut self,
         key: ConnectionKey,
@@ -136,8 +139,8 @@ impl Worker {
         self.charge(key, Usage { messages, bytes });
     }
 
-    /// Charges bytes that came in before the connection had its meter; the messages among them are charged as they are
-    /// handled.
+    /// Charges bytes that came in before the connection had its meter; the messages among them are
+    /// charged as they are handled.
     pub(super) fn charge_bytes(&mut self, key: ConnectionKey, bytes: usize) {
         let (messages, bytes) = (0, bytes as u64);
         self.charge(key, Usage { messages, bytes });
@@ -169,7 +172,8 @@ impl Worker {
         self.timers.insert(self.local.now.plus(pause.wait), again);
     }
 
-    /// The pause of a connection is over, unless others have used up meanwhile what it shares with them.
+    /// The pause of a connection is over, unless others have used up meanwhile what it shares with
+    /// them.
     pub(super) fn pace_over(&mut self, id: ConnectionId) {
         let key = id.key;
         let connection = self.local.connection(id);

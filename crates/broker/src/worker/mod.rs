@@ -1,7 +1,8 @@
 //! One worker thread: it owns its connections and sessions, so they need no locks.
 //!
-//! A turn handles the ready sockets, the mail of the other workers and the timers that are due, each as far as its portion
-//! of the turn goes, then hands its own mail over and writes each connection that has output once.
+//! A turn handles the ready sockets, the mail of the other workers and the timers that are due,
+//! each as far as its portion of the turn goes, then hands its own mail over and writes each
+//! connection that has output once.
 
 mod accept;
 mod admission;
@@ -115,7 +116,8 @@ const EVENTS_PER_TURN: usize = 1024;
 const READ_BYTES: usize = 64 * 1024;
 /// While publishers wait for other threads, the worker looks this often whether they may go on.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
-/// How long a publisher is not read after each message while memory is over its limit, or turns take too long.
+/// How long a publisher is not read after each message while memory is over its limit, or turns
+/// take too long.
 const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 /// How often expired retained messages are removed and the memory is looked at.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -149,8 +151,8 @@ pub(crate) enum Target {
     Trim,
 }
 
-/// A session that a timer waits for: its slot, and as much of its number as tells it from an earlier one there. With all
-/// of the number each connection would have four bytes more.
+/// A session that a timer waits for: its slot, and as much of its number as tells it from an
+/// earlier one there. With all of the number each connection would have four bytes more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimedSession {
     slot: Slot,
@@ -453,14 +455,16 @@ impl Worker {
         }
     }
 
-    /// Hands the mail over, writes the connections that have output, and lets go of the sessions that ended.
+    /// Hands the mail over, writes the connections that have output, and lets go of the sessions
+    /// that ended.
     fn hand_out(&mut self) {
         // What others are told must not be on the disk before what it rests on.
         if self.settle() {
             self.send_mail();
         }
         self.write_dirty();
-        // A connection that could not be written may have left a will, or messages for others of its group.
+        // A connection that could not be written may have left a will, or messages for others of
+        // its group.
         if !self.is_unsettled() {
             self.send_mail();
             self.release_ended();
@@ -620,8 +624,8 @@ impl Worker {
     }
 }
 
-/// Whether the poll was not interrupted. A worker that hears no sockets would leave its clients hanging, and those that
-/// publish to them: it ends the program.
+/// Whether the poll was not interrupted. A worker that hears no sockets would leave its clients
+/// hanging, and those that publish to them: it ends the program.
 fn has_polled(outcome: io::Result<()>) -> bool {
     match outcome {
         Ok(()) => true,

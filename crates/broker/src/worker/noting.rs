@@ -64,7 +64,8 @@ impl Local {
         }
     }
 
-    /// Whether a session is one of those that a message was on its way to, and does not have it since an earlier start.
+    /// Whether a session is one of those that a message was on its way to, and does not have it
+    /// since an earlier start.
     #[cold]
     pub(crate) fn is_missing(
         &self,

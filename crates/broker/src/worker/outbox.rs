@@ -11,8 +11,8 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Puts a piece in; true if it fills the mailbox, or that was full. The mailbox is looked at for the first piece
-    /// alone: others write to what its room is read from.
+    /// Puts a piece in; true if it fills the mailbox, or that was full. The mailbox is looked at
+    /// for the first piece alone: others write to what its room is read from.
     pub(super) fn push(&mut self, mail: Mail, mailbox: &Mailbox) -> bool {
         if self.mail.is_empty() {
             self.room = mailbox.room();

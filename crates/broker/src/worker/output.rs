@@ -12,7 +12,8 @@ use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
 
-/// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the others.
+/// Rounds of write and refill in one turn; a queue that a fast reader empties must not starve the
+/// others.
 const ROUNDS_PER_TURN: usize = 4;
 
 /// Connections with output of earlier turns, which had no room for it.
@@ -24,7 +25,8 @@ pub(super) struct Unwritten {
 }
 
 impl Unwritten {
-    /// There was more than the bytes of a turn, and it is not all written yet: nothing more is produced until it is.
+    /// There was more than the bytes of a turn, and it is not all written yet: nothing more is
+    /// produced until it is.
     #[inline]
     pub(super) const fn is_long(&self) -> bool {
         self.is_long
@@ -63,8 +65,8 @@ impl Share {
 }
 
 impl Worker {
-    /// Writes what the turn produced, then what earlier ones left, which has half of the turn at least; a session that was
-    /// held up by its full output goes on with its queue.
+    /// Writes what the turn produced, then what earlier ones left, which has half of the turn at
+    /// least; a session that was held up by its full output goes on with its queue.
     pub(super) fn write_dirty(&mut self) {
         let TurnLimits {
             writes,
@@ -104,7 +106,8 @@ impl Worker {
         }
     }
 
-    /// Who has something since the last round; those for whom nothing is left of the share come behind the others.
+    /// Who has something since the last round; those for whom nothing is left of the share come
+    /// behind the others.
     fn write_fresh(&mut self, share: &mut Share, kept: Share) {
         let mut dirty = std::mem::take(&mut self.local.dirty);
         let mut written = 0;
@@ -150,8 +153,8 @@ impl Worker {
         !self.local.dirty.is_empty() || !self.unwritten.connections.is_empty()
     }
 
-    /// One write of what may leave, and the bytes that left; a connection that fails is lost. All output of all
-    /// connections goes through here.
+    /// One write of what may leave, and the bytes that left; a connection that fails is lost. All
+    /// output of all connections goes through here.
     pub(super) fn write(&mut self, key: ConnectionKey) -> usize {
         let connection = &mut self.local.connections[key];
         if !connection.may_write() {
@@ -179,7 +182,8 @@ impl Worker {
         0
     }
 
-    /// A connection that ends is closed, or shut for output, once everything is sent that was written for it.
+    /// A connection that ends is closed, or shut for output, once everything is sent that was
+    /// written for it.
     pub(super) fn close_when_written(&mut self, key: ConnectionKey) {
         let is_ready =
             |connection: &&mut Connection| connection.is_draining() && connection.is_written_out();
@@ -203,8 +207,9 @@ impl Worker {
         }
     }
 
-    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT discards the will. It is
-    /// read to its end from the next turn on, unless a packet waits for the gatekeeper, behind which nothing is handled.
+    /// The connection is broken, but what the client said last may be in the socket: a DISCONNECT
+    /// discards the will. It is read to its end from the next turn on, unless a packet waits for
+    /// the gatekeeper, behind which nothing is handled.
     fn read_to_the_end(&mut self, key: ConnectionKey) {
         let connection = &mut self.local.connections[key];
         if connection.reading.has(PauseReason::Decision) || connection.awaits_admission() {

@@ -350,7 +350,8 @@ fn a_queue_with_a_long_limit_refuses_past_it_on_another_worker_too() {
     assert!(outcomes[600..].iter().all(|one| *one == REFUSED));
 }
 
-/// A group with so many members that take nothing, each on its worker, and all that they have room for.
+/// A group with so many members that take nothing, each on its worker, and all that they have room
+/// for.
 pub(super) fn full_group(workers: &mut Workers, at: &[usize]) -> (Vec<Client>, Client) {
     let members = at.iter().enumerate().map(|(number, at)| {
         let mut member = workers.client(*at, &format!("m{number}"));
@@ -503,7 +504,8 @@ fn what_a_member_leaves_behind_asks_the_others_for_room_once() {
     workers.settle();
     assert_eq!(workers.count(Counter::SharedRedispatched), 3);
     let work = workers.workers[0].local.work - before;
-    // Sixteen members cost a unit, and all the turns some eighty; to ask them for each of the three would cost two hundred.
+    // Sixteen members cost a unit, and all the turns some eighty; to ask them for each of the three
+    // would cost two hundred.
     assert!(work < 150, "{work} units");
 }
 

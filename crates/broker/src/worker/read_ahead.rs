@@ -1,4 +1,5 @@
-//! What a client sends behind a PUBLISH that is held back: acknowledgements and pings go ahead of it, the rest stands behind.
+//! What a client sends behind a PUBLISH that is held back: acknowledgements and pings go ahead of
+//! it, the rest stands behind.
 
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
@@ -13,13 +14,15 @@ use crate::protection::MemoryLevel;
 use crate::publish::Cleared;
 use crate::read_gate::PauseReason;
 
-/// What may stand behind a held PUBLISH while memory is low: acknowledgements are read on, further messages are not.
+/// What may stand behind a held PUBLISH while memory is low: acknowledgements are read on, further
+/// messages are not.
 const BEHIND_BYTES_LOW: usize = 1024;
 /// Kind of a DISCONNECT, in the upper half of its first byte.
 const DISCONNECT: u8 = 14;
 
 impl Worker {
-    /// Input of a client whose PUBLISH is held back: what goes ahead of it is handled, the rest is kept behind it.
+    /// Input of a client whose PUBLISH is held back: what goes ahead of it is handled, the rest is
+    /// kept behind it.
     pub(super) fn read_ahead(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let connection = &mut self.local.connections[key];
         connection.reading.take_packets();
@@ -51,7 +54,8 @@ impl Worker {
         }
     }
 
-    /// Handles what goes ahead and takes it out, as far as the portion goes; none if the connection has ended.
+    /// Handles what goes ahead and takes it out, as far as the portion goes; none if the connection
+    /// has ended.
     fn look_ahead(&mut self, key: ConnectionKey, waiting: &mut Seen) -> Option<Outlook> {
         let connection = &self.local.connections[key];
         let (slot, version) = (connection.session()?, connection.version);

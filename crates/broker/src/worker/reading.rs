@@ -1,7 +1,9 @@
-//! Which connections are read when: one portion for each and turn, and none while there is a reason against it.
+//! Which connections are read when: one portion for each and turn, and none while there is a reason
+//! against it.
 //!
-//! A connection that is not read has its reasons in its gate. Whoever closes it for one calls [`Worker::pause`], and
-//! [`Worker::resume`] when that reason ends; the next turn then handles the packets that were left and reads on.
+//! A connection that is not read has its reasons in its gate. Whoever closes it for one calls
+//! [`Worker::pause`], and [`Worker::resume`] when that reason ends; the next turn then handles the
+//! packets that were left and reads on.
 
 use std::collections::VecDeque;
 use std::io;
@@ -91,7 +93,8 @@ impl Worker {
         }
     }
 
-    /// A connection has published: it is not read on while there is nowhere to go with what it publishes.
+    /// A connection has published: it is not read on while there is nowhere to go with what it
+    /// publishes.
     #[inline]
     pub(super) fn pause_publisher(&mut self, key: ConnectionKey) -> Next {
         let full = std::mem::take(&mut self.full_targets);
@@ -156,8 +159,8 @@ impl Worker {
         }
     }
 
-    /// Mailboxes that are at most half full take more again: not at the first free place, as each pause and resumption
-    /// costs something.
+    /// Mailboxes that are at most half full take more again: not at the first free place, as each
+    /// pause and resumption costs something.
     fn end_mailbox_pauses(&mut self) {
         let waits = self.readers.at_mailboxes.iter();
         let awaited = waits.fold(WorkerSet::NONE, |all, wait| all | wait.workers);
@@ -210,8 +213,9 @@ impl Worker {
         self.readers.listed.len()
     }
 
-    /// Connections that had more than one portion, and those that may be read again, first come first served. They come
-    /// after those that have just become ready, which mostly have little, and one at least has its portion.
+    /// Connections that had more than one portion, and those that may be read again, first come
+    /// first served. They come after those that have just become ready, which mostly have little,
+    /// and one at least has its portion.
     pub(super) fn read_listed(&mut self, count: usize) {
         for number in 0..count {
             if number > 0 && self.is_reading_over() {
@@ -228,8 +232,8 @@ impl Worker {
         }
     }
 
-    /// A connection's portion of a turn: the packets that were left, then what the socket has, up to one buffer. Of
-    /// one whose end is in sight that is the end too, if it is that near.
+    /// A connection's portion of a turn: the packets that were left, then what the socket has, up
+    /// to one buffer. Of one whose end is in sight that is the end too, if it is that near.
     pub(super) fn read(&mut self, key: ConnectionKey) {
         let Some(connection) = self.local.connections.get_mut(key) else {
             return;
@@ -280,7 +284,8 @@ impl Worker {
         self.take_read(key, buffer, outcome)
     }
 
-    /// The client sends nothing more. One that has said that it goes may still wait for our answers.
+    /// The client sends nothing more. One that has said that it goes may still wait for our
+    /// answers.
     fn input_ended(&mut self, key: ConnectionKey) {
         let connection = &mut self.local.connections[key];
         if connection.is_draining() {

@@ -61,8 +61,9 @@ impl Worker {
         gatekeeper.step(*exchange, data.to_vec(), self.reply(to));
     }
 
-    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is until then. The answer is
-    /// about the connection that asked: one that has come since was judged by what it showed itself.
+    /// The gatekeeper has judged a client that proves itself again. What it may do stays as it is
+    /// until then. The answer is about the connection that asked: one that has come since was
+    /// judged by what it showed itself.
     pub(super) fn proved_again(
         &mut self,
         slot: Slot,
@@ -121,7 +122,8 @@ impl Worker {
         }
     }
 
-    /// The gatekeeper has looked at a client again that was in: it is connected, or has left a will.
+    /// The gatekeeper has looked at a client again that was in: it is connected, or has left a
+    /// will.
     pub(super) fn refreshed(
         &mut self,
         (slot, id): (Slot, u64),

@@ -1,7 +1,9 @@
-//! Other rules, or other people who decide: what clients have is looked at again, some in each turn.
+//! Other rules, or other people who decide: what clients have is looked at again, some in each
+//! turn.
 //!
-//! Sessions whose review takes long wait for their turn, one after the other. A client that comes back to one of them waits for
-//! its CONNACK, so that it is sent nothing that it may not have any more.
+//! Sessions whose review takes long wait for their turn, one after the other. A client that comes
+//! back to one of them waits for its CONNACK, so that it is sent nothing that it may not have any
+//! more.
 
 use std::sync::Arc;
 
@@ -14,7 +16,8 @@ use crate::access::ClientAccess;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
 
-/// Sessions that are looked at in one turn: each costs some microseconds, and clients wait meanwhile.
+/// Sessions that are looked at in one turn: each costs some microseconds, and clients wait
+/// meanwhile.
 const SESSIONS_PER_TURN: usize = 256;
 /// A review that takes at most this part of a portion is done at once.
 const SHORT_PART: u64 = 4;
@@ -49,8 +52,8 @@ impl Default for Recheck {
     }
 }
 
-/// A round over all slots of sessions. Each change begins one where the last one is, so that changes without a pause leave
-/// nobody out.
+/// A round over all slots of sessions. Each change begins one where the last one is, so that
+/// changes without a pause leave nobody out.
 #[derive(Debug, Default)]
 struct Round {
     /// As many as there were when it began: who came since has come by what is in force.
@@ -76,7 +79,8 @@ impl Round {
 }
 
 impl Worker {
-    /// Rules or gatekeeper have changed. A review that is under way begins anew if they say something else about its client.
+    /// Rules or gatekeeper have changed. A review that is under way begins anew if they say
+    /// something else about its client.
     pub(super) fn access_changed(&mut self, reviews_all: bool) {
         let round = &mut self.recheck.round;
         round.reviews_all = reviews_all || round.reviews_all && round.left > 0;
@@ -203,8 +207,8 @@ impl Worker {
                 }
             }
             None if shared.is_open() => return,
-            // Of a restored session no more than the user is known, of one from an open node that it has none: it is
-            // looked at when its client comes.
+            // Of a restored session no more than the user is known, of one from an open node that
+            // it has none: it is looked at when its client comes.
             None if is_away => return,
             // It came in while everybody might do everything.
             None => {
@@ -221,13 +225,15 @@ impl Worker {
         }
         let id = self.local.clients[slot].session.id();
         self.review_soon(slot);
-        // It may have ended with its connection. Whether its user may still be here is asked before a long review.
+        // It may have ended with its connection. Whether its user may still be here is asked before
+        // a long review.
         if self.is_session(slot, id) {
             self.rechecked(slot);
         }
     }
 
-    /// What the session's client may do by the rules is known; who decides about the client itself is asked again.
+    /// What the session's client may do by the rules is known; who decides about the client itself
+    /// is asked again.
     fn rechecked(&mut self, slot: Slot) {
         let client = &self.local.clients[slot];
         let has_user = client
@@ -240,7 +246,8 @@ impl Worker {
         }
     }
 
-    /// Whether a client that nobody has verified would be let in again; who would not has to go. Its session stays.
+    /// Whether a client that nobody has verified would be let in again; who would not has to go.
+    /// Its session stays.
     fn keeps_its_place(&mut self, slot: Slot) -> bool {
         let client = &self.local.clients[slot];
         let key = client.connection;
@@ -284,8 +291,10 @@ impl Worker {
         self.review_soon(slot);
     }
 
-    /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten what it may do: it is sent
-    /// nothing of what it may not have any more. `before` is what it might do when its session was last looked at. False if that takes long: then the client has to wait, and goes in when it is done.
+    /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten
+    /// what it may do: it is sent nothing of what it may not have any more. `before` is what it
+    /// might do when its session was last looked at. False if that takes long: then the client has
+    /// to wait, and goes in when it is done.
     pub(super) fn withhold(
         &mut self,
         key: ConnectionKey,

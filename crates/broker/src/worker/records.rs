@@ -1,4 +1,5 @@
-//! Messages that become the retained ones of their topics, and what they and subscriptions leave on the disk.
+//! Messages that become the retained ones of their topics, and what they and subscriptions leave on
+//! the disk.
 
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ impl Worker {
         }
     }
 
-    /// What a durable session is still owed of the retained messages of a subscription; its output rests on that, or a
-    /// message that is sent might be sent again after a crash.
+    /// What a durable session is still owed of the retained messages of a subscription; its output
+    /// rests on that, or a message that is sent might be sent again after a crash.
     pub(crate) fn write_owed(&mut self, slot: Slot, filter: &str, owed: Option<&[u8]>) {
         let client = &self.local.clients[slot];
         let (session, connection) = (client.session.id(), client.connection);
@@ -146,9 +147,10 @@ impl Worker {
         self.retain(outgoing, source.as_ref(), publisher.can_be_told)
     }
 
-    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be delivered. Where nobody can
-    /// be told that it is refused, the topic has no retained message from then on: one that is shown must not be older
-    /// than what was delivered. [MQTT-3.3.1-5] [MQTT3-3.3.1-5]
+    /// Makes a message its topic's retained one, as far as the limits allow; true if it may be
+    /// delivered. Where nobody can be told that it is refused, the topic has no retained message
+    /// from then on: one that is shown must not be older than what was delivered. [MQTT-3.3.1-5]
+    /// [MQTT3-3.3.1-5]
     pub(crate) fn retain(
         &mut self,
         outgoing: &mut Outgoing<'_>,

@@ -37,7 +37,8 @@ impl Worker {
         self.end_what_is_over();
     }
 
-    /// What was due before the start happens before a client can come back: its will is not taken back by that.
+    /// What was due before the start happens before a client can come back: its will is not taken
+    /// back by that.
     fn end_what_is_over(&mut self) {
         let now = self.local.now;
         let is_over = |client: &Client| client.session.next_deadline().is_some_and(|at| at <= now);
@@ -52,8 +53,8 @@ impl Worker {
         }
     }
 
-    /// Takes its sessions over. Messages of shared groups that belong to no session are given out once all
-    /// workers have theirs, by [`Worker::begin`].
+    /// Takes its sessions over. Messages of shared groups that belong to no session are given out
+    /// once all workers have theirs, by [`Worker::begin`].
     pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
         let Some((journal, part)) = part else {
             return self;
@@ -179,7 +180,8 @@ impl Worker {
         }
     }
 
-    /// Delivers what was on its way to a worker, to those of its sessions that are here now and do not have it.
+    /// Delivers what was on its way to a worker, to those of its sessions that are here now and do
+    /// not have it.
     fn take_passed(&mut self, passed: &Passed) {
         self.local.only = Some(passed.to);
         for message in &passed.messages {
@@ -196,8 +198,8 @@ impl Worker {
         self.local.only = None;
     }
 
-    /// Once all workers have written down what was on its way to them, its lanes are empty; and what was for members of
-    /// shared groups is given out.
+    /// Once all workers have written down what was on its way to them, its lanes are empty; and
+    /// what was for members of shared groups is given out.
     pub(super) fn end_lanes(&mut self) {
         let is_taken_over = self.node.taken_over.load(Ordering::Acquire) == self.node.workers();
         if !self.durable.found.is_waiting() || !is_taken_over {

@@ -1,7 +1,8 @@
-//! The subscriptions of one session, and what waits for it, looked at by other rules, a portion in each turn.
+//! The subscriptions of one session, and what waits for it, looked at by other rules, a portion in
+//! each turn.
 //!
-//! Each filter is compared with each rule, and each message that waits with each filter: with thousands of them that takes
-//! longer than the others of the worker may wait.
+//! Each filter is compared with each rule, and each message that waits with each filter: with
+//! thousands of them that takes longer than the others of the worker may wait.
 
 use std::collections::{HashMap, HashSet};
 use std::vec;
@@ -107,10 +108,11 @@ impl Worker {
         }
     }
 
-    /// Goes on as far as the portion goes; true at the end. What the client has subscribed to and may not any more ends,
-    /// and so does its connection: 5.0 tells why, and a client that comes back finds the rest. What is allowed in part is
-    /// checked from now on, and what waits and is not allowed any more is dropped: later nobody could tell that it came
-    /// through a subscription that has ended.
+    /// Goes on as far as the portion goes; true at the end. What the client has subscribed to and
+    /// may not any more ends, and so does its connection: 5.0 tells why, and a client that comes
+    /// back finds the rest. What is allowed in part is checked from now on, and what waits and is
+    /// not allowed any more is dropped: later nobody could tell that it came through a subscription
+    /// that has ended.
     pub(super) fn go_on_with_review(&mut self, review: &mut Review) -> bool {
         self.review(review, Self::is_portion_over)
     }

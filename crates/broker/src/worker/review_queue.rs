@@ -1,6 +1,7 @@
 //! Sessions whose review takes long, in the order in which they are reviewed.
 //!
-//! Sessions that a client waits for are in one line, all others in another one, so that neither line waits for the other.
+//! Sessions that a client waits for are in one line, all others in another one, so that neither
+//! line waits for the other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -64,8 +65,8 @@ impl ReviewQueue {
         self.waiting.get(&slot).filter(|waiting| waiting.id == id)
     }
 
-    /// Puts a session behind all others of its line. A review that is under way begins anew, and who waits for it goes on
-    /// waiting.
+    /// Puts a session behind all others of its line. A review that is under way begins anew, and
+    /// who waits for it goes on waiting.
     pub(super) fn put(&mut self, slot: Slot, id: u64, returning: Option<ConnectionId>) {
         let before = self.waiting.remove(&slot).filter(|before| before.id == id);
         let returning = returning.or_else(|| before.as_ref()?.returning);
@@ -79,7 +80,8 @@ impl ReviewQueue {
         self.line_up(slot, waiting);
     }
 
-    /// A client has come back to a session that waits: its review goes on where it is, in the other line.
+    /// A client has come back to a session that waits: its review goes on where it is, in the other
+    /// line.
     pub(super) fn return_to(&mut self, slot: Slot, connection: ConnectionId) {
         let Some(mut waiting) = self.waiting.remove(&slot) else {
             return;

@@ -1,7 +1,8 @@
 //! What this worker tells the others of the queues of its sessions.
 //!
-//! The session at hand shows its queue whenever that changed; what others have to be told then is collected during the
-//! turn and passed on at its end: filters whose subscribers are nearly full, and room that somebody waited for.
+//! The session at hand shows its queue whenever that changed; what others have to be told then is
+//! collected during the turn and passed on at its end: filters whose subscribers are nearly full,
+//! and room that somebody waited for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,12 +43,13 @@ pub(crate) struct OwnRoom {
     pub(crate) room: Arc<QueueRoom>,
     /// The filters of the session say that it is nearly full.
     is_announced: bool,
-    /// Who knows of this generation of the table of interest knows so. What others sent is taken beyond the limits: they
-    /// were told that there is room.
+    /// Who knows of this generation of the table of interest knows so. What others sent is taken
+    /// beyond the limits: they were told that there is room.
     known_from: u64,
 }
 
-/// The quality of service of a subscription before and after a change; none where there was or is no subscription.
+/// The quality of service of a subscription before and after a change; none where there was or is
+/// no subscription.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SubscriptionChange {
     pub(crate) before: Option<QoS>,
@@ -184,7 +186,8 @@ impl Local {
         }
     }
 
-    /// Whether the publisher of a message that comes to a session was told that this session takes it.
+    /// Whether the publisher of a message that comes to a session was told that this session takes
+    /// it.
     pub(crate) fn is_acknowledged(&self, slot: Slot, qos: QoS, source: Source<'_>) -> bool {
         let Some(delivery) = source.delivery() else {
             return false;
@@ -221,8 +224,8 @@ impl Local {
 }
 
 impl Worker {
-    /// A session is about to have a subscription: whether others count it as nearly full there. They learn of it before
-    /// they can find the subscription.
+    /// A session is about to have a subscription: whether others count it as nearly full there.
+    /// They learn of it before they can find the subscription.
     pub(crate) fn announce_subscription(&mut self, slot: Slot, filter: &str, qos: QoS) {
         let client = &self.local.clients[slot];
         if qos == QoS::AtMostOnce {
@@ -420,7 +423,8 @@ impl Worker {
         found.sessions = change(found.sessions);
     }
 
-    /// Whether all subscribers of a filter are nearly full, so that it is not certain that one has room.
+    /// Whether all subscribers of a filter are nearly full, so that it is not certain that one has
+    /// room.
     fn review_nearly_full(&mut self, filter: FilterId, text: &str) {
         let Some(found) = self.nearly_full.get_mut(&filter) else {
             return;
@@ -438,8 +442,8 @@ impl Worker {
     }
 }
 
-/// The session queues what comes by a subscription with that quality of service. One with 0 does not say that there is
-/// room: another one of the session may match the same topic.
+/// The session queues what comes by a subscription with that quality of service. One with 0 does
+/// not say that there is room: another one of the session may match the same topic.
 fn is_kept(qos: Option<QoS>) -> bool {
     qos.is_some_and(|qos| qos != QoS::AtMostOnce)
 }

@@ -1,5 +1,5 @@
-//! What is done with every connection or session of a worker, a portion in each turn: bans, listeners that were removed,
-//! and the wills of a stop.
+//! What is done with every connection or session of a worker, a portion in each turn: bans,
+//! listeners that were removed, and the wills of a stop.
 
 use std::sync::mpsc::SyncSender;
 

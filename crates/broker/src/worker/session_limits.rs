@@ -20,7 +20,8 @@ impl Worker {
         self.node.session_counts.holder(user, address, limits)
     }
 
-    /// Whether the client may have a session that outlives its connection. One that has such a session keeps it.
+    /// Whether the client may have a session that outlives its connection. One that has such a
+    /// session keeps it.
     pub(super) fn may_begin_session(
         &self,
         handshake: &Handshake,
@@ -59,7 +60,8 @@ impl Worker {
         Err(Violation::new(ReasonCode::QuotaExceeded, what))
     }
 
-    /// While memory is short, nothing begins that outlives its connection; while it is exhausted, nothing at all.
+    /// While memory is short, nothing begins that outlives its connection; while it is exhausted,
+    /// nothing at all.
     fn has_memory_for(
         &self,
         handshake: &Handshake,

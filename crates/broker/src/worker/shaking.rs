@@ -1,5 +1,5 @@
-//! Handshakes of TLS and WebSocket, and headers of proxies: they have a time of their own, and CONNECT has its time
-//! behind them.
+//! Handshakes of TLS and WebSocket, and headers of proxies: they have a time of their own, and
+//! CONNECT has its time behind them.
 
 use super::{Target, Worker};
 use crate::connection::{Connection, Phase};

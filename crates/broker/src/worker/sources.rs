@@ -1,4 +1,5 @@
-//! Retained messages whose publishers may do less than before: one worker looks for them, some in each turn.
+//! Retained messages whose publishers may do less than before: one worker looks for them, some in
+//! each turn.
 
 use std::sync::Arc;
 use std::time::Duration;

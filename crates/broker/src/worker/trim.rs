@@ -20,8 +20,8 @@ pub(super) struct Crowd {
     watched: bool,
 }
 
-/// The allocator looks through all its free memory; workers that allocate nothing do not wait for it. False if it does
-/// not.
+/// The allocator looks through all its free memory; workers that allocate nothing do not wait for
+/// it. False if it does not.
 pub(super) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
     let trimmer = std::thread::Builder::new().name("trim".to_owned());
     let spawned = trimmer.spawn(how);

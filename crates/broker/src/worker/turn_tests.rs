@@ -178,8 +178,8 @@ fn v5(packet: &Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A client of that version, and the codes that answer its SUBSCRIBE and UNSUBSCRIBE for so many filters; none if its
-/// connection was closed.
+/// A client of that version, and the codes that answer its SUBSCRIBE and UNSUBSCRIBE for so many
+/// filters; none if its connection was closed.
 fn codes_for(version: Version, filters: usize) -> [Option<Vec<u8>>; 2] {
     let mut workers = two_workers();
     let mut client = workers[0].accepted();

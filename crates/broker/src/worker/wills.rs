@@ -1,4 +1,5 @@
-//! Wills: who may leave one, asked when it is left, and whether it may still be published, asked when it is due.
+//! Wills: who may leave one, asked when it is left, and whether it may still be published, asked
+//! when it is due.
 
 use std::sync::Arc;
 
@@ -73,7 +74,8 @@ impl Worker {
         });
     }
 
-    /// A will is checked when it is left, so that the client is told. What the gatekeeper decides has been asked by then.
+    /// A will is checked when it is left, so that the client is told. What the gatekeeper decides
+    /// has been asked by then.
     pub(super) fn may_leave_will(
         &self,
         handshake: &Handshake,
@@ -98,8 +100,8 @@ impl Worker {
         Violation::new(ReasonCode::NotAuthorized, what)
     }
 
-    /// A will is due: nothing of it is left if its client may not publish it any more. To be asked before the session
-    /// ends.
+    /// A will is due: nothing of it is left if its client may not publish it any more. To be asked
+    /// before the session ends.
     pub(super) fn permitted(&mut self, slot: Slot, mut will: Message) -> Option<DueWill> {
         let Some(why) = self.objection(slot, &will) else {
             will.set_publisher_hash(self.publisher_hash(&self.local.clients[slot]));
@@ -154,7 +156,8 @@ impl Worker {
             Some(access) => may(&access.made_anew(&shared)),
             None if shared.is_open() => true,
             None => {
-                // Of a client that has not come back since the start no more is known than its identifier and its user.
+                // Of a client that has not come back since the start no more is known than its
+                // identifier and its user.
                 let admission = Admission {
                     identity: self.identity_of(slot),
                     ..Admission::default()

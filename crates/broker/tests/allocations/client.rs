@@ -1,4 +1,5 @@
-//! A broker with one worker, and clients that send in bursts and know when the worker is done with them.
+//! A broker with one worker, and clients that send in bursts and know when the worker is done with
+//! them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -143,7 +144,8 @@ impl Client {
         }
     }
 
-    /// Returns once the worker has handled everything that this client sent; messages on their way are passed over.
+    /// Returns once the worker has handled everything that this client sent; messages on their way
+    /// are passed over.
     pub(crate) fn settle(&mut self) {
         self.send(&[Packet::PingReq]);
         while self.receive(|packet| packet != Packet::PingResp) {}

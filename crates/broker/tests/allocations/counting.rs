@@ -1,4 +1,5 @@
-//! An allocator that counts what the worker threads of the broker allocate, and nothing else in this process.
+//! An allocator that counts what the worker threads of the broker allocate, and nothing else in
+//! this process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -37,8 +38,8 @@ impl Counting {
     }
 }
 
-// SAFETY: every call is handed to the system's allocator as it came, and its answer back; counting touches no memory
-// that is handed out.
+// SAFETY: every call is handed to the system's allocator as it came, and its answer back; counting
+// touches no memory that is handed out.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count(1, 0, layout.size());

@@ -1,4 +1,5 @@
-//! What messages and connections cost a worker in memory: steady traffic allocates nothing, an idle client little.
+//! What messages and connections cost a worker in memory: steady traffic allocates nothing, an idle
+//! client little.
 
 mod client;
 #[expect(
@@ -20,7 +21,8 @@ const VERSIONS: [Version; 2] = [Version::V311, Version::V5];
 const BURST: u16 = 20;
 /// Bursts of one round: a thousand messages.
 const BURSTS: usize = 50;
-/// Rounds that may be needed until buffers have grown to their size and every burst was once free of housekeeping.
+/// Rounds that may be needed until buffers have grown to their size and every burst was once free
+/// of housekeeping.
 const ROUNDS_MAX: u32 = 20;
 
 /// The counters are one for the whole process, so one test at a time runs a broker.
@@ -49,9 +51,10 @@ impl Traffic {
         self.publisher.finish(self.qos, BURST);
     }
 
-    /// Allocations of a round: for each of its bursts the fewest that it took in any round, out of as many rounds as it
-    /// takes to get down to what is expected. What messages allocate is there in every round; what the housekeeping of
-    /// every second allocates, and the growth of buffers, is not.
+    /// Allocations of a round: for each of its bursts the fewest that it took in any round, out of
+    /// as many rounds as it takes to get down to what is expected. What messages allocate is there
+    /// in every round; what the housekeeping of every second allocates, and the growth of buffers,
+    /// is not.
     fn allocations(mut self, expected: u64) -> u64 {
         let mut fewest = [u64::MAX; BURSTS];
         for _ in 0..ROUNDS_MAX {
@@ -139,7 +142,8 @@ fn messages_that_nobody_wants_allocate_nothing() {
 #[test]
 fn messages_to_a_shared_group_allocate_only_the_copy_that_another_member_may_need() {
     let _alone = alone();
-    // If the member leaves before its PUBACK, the message goes to another: its text is kept, and a counter with it.
+    // If the member leaves before its PUBACK, the message goes to another: its text is kept, and a
+    // counter with it.
     let kept = 2 * u64::from(BURST) * BURSTS as u64;
     for version in VERSIONS {
         for (qos, expected) in [(QoS::AtMostOnce, 0), (QoS::AtLeastOnce, kept)] {
@@ -190,8 +194,9 @@ fn an_idle_client_and_one_with_a_subscription_cost_little_memory() {
     broker.stop();
 }
 
-/// Waits until the broker's own clock has passed what it allows for a CONNECT: until then a timer of each new
-/// connection is in memory. The watched figure changes with every message about it, so one comes in every interval.
+/// Waits until the broker's own clock has passed what it allows for a CONNECT: until then a timer
+/// of each new connection is in memory. The watched figure changes with every message about it, so
+/// one comes in every interval.
 fn wait_for_timers(watcher: &mut Client) {
     watcher.settle();
     for _ in 0..CONNECT_TIMEOUT.as_millis() / SYS_INTERVAL.as_millis() + 3 {

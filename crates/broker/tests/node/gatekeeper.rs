@@ -15,7 +15,8 @@ use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version};
 
 use crate::peer::{Peer, connect_packet, start_with, will};
 
-/// Admits who has the password `right`, with rules by user name; keeps what it was asked about topics.
+/// Admits who has the password `right`, with rules by user name; keeps what it was asked about
+/// topics.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     rules: Mutex<Option<Arc<Rules>>>,

@@ -1,4 +1,5 @@
-//! Large payloads, which subscribers share: every byte arrives, whoever else gets them and however slowly they read.
+//! Large payloads, which subscribers share: every byte arrives, whoever else gets them and however
+//! slowly they read.
 
 use std::net::SocketAddr;
 
@@ -188,7 +189,8 @@ fn large_retained_messages_are_replayed_byte_for_byte() {
     broker.stop();
 }
 
-/// Reads `payloads` on topic `queued`, the first `sent_before` of them sent again, and completes each exchange.
+/// Reads `payloads` on topic `queued`, the first `sent_before` of them sent again, and completes
+/// each exchange.
 fn take_queued(peer: &mut Peer, payloads: &[Vec<u8>], sent_before: usize, of: (Version, QoS)) {
     let (version, qos) = of;
     let (mut arrived, mut completed) = (0, 0);

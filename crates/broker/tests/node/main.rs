@@ -1,4 +1,5 @@
-//! A node over real sockets, with one and with several workers: what needs workers to work together.
+//! A node over real sockets, with one and with several workers: what needs workers to work
+//! together.
 
 mod anonymous;
 mod certificates;
@@ -101,7 +102,8 @@ fn an_absent_session_is_found_by_any_worker_with_what_it_missed() {
     for round in 0..CLIENTS {
         peer.disconnect();
         let payload = format!("round {round}");
-        // The DISCONNECT may still be on its way: the message is queued or sent, and acknowledged by nobody.
+        // The DISCONNECT may still be on its way: the message is queued or sent, and acknowledged
+        // by nobody.
         assert_eq!(
             publisher.publish_acknowledged("t", payload.as_bytes()),
             ReasonCode::Success
@@ -186,7 +188,8 @@ fn overlapping_subscriptions_deliver_once_with_the_highest_qos_and_all_identifie
     broker.stop();
 }
 
-// [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-8] [MQTT-3.3.1-12] [MQTT3-3.3.1-8] [MQTT3-3.3.1-9] [MQTT3-3.3.1-10]
+// [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-8] [MQTT-3.3.1-12] [MQTT3-3.3.1-8] [MQTT3-3.3.1-9]
+// [MQTT3-3.3.1-10]
 #[test]
 fn retained_messages_are_seen_from_every_worker_and_removed_by_an_empty_one() {
     let (broker, address) = start(4, |_| {});
@@ -415,7 +418,8 @@ fn memory_over_its_limit_stops_nobody_whose_messages_pass_through() {
     subscriber.subscribe("t", QoS::AtLeastOnce);
     let mut publisher = Peer::connect(address, "p");
     let mut config = used.expect("the configuration of the start");
-    // Any process is larger: memory is exhausted from the next look on, for good. What passes through goes on.
+    // Any process is larger: memory is exhausted from the next look on, for good. What passes
+    // through goes on.
     config.limits.memory = 1;
     broker.reload(&config).expect("nothing to bind");
     watcher.subscribe("$SYS/broker/limits/memory", QoS::AtMostOnce);

@@ -1,4 +1,5 @@
-//! Options that a broker rarely needs: versions of a listener, identifiers, sizes of payloads, quality of service.
+//! Options that a broker rarely needs: versions of a listener, identifiers, sizes of payloads,
+//! quality of service.
 
 use thrum_broker::config::ProtocolVersion;
 use thrum_codec::packet::Connect;

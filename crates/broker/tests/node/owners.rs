@@ -21,7 +21,8 @@ fn start(workers: u16, change: impl FnOnce(&mut Config)) -> (thrum_broker::Broke
     start_with(access(&keeper, policy), workers, change)
 }
 
-/// CONNECT of a user, or of a client without user name, with a session that outlives the connection.
+/// CONNECT of a user, or of a client without user name, with a session that outlives the
+/// connection.
 fn connect<'a>(version: Version, client_id: &'a str, user: Option<&'a str>) -> Connect<'a> {
     let expiry = (version == Version::V5).then_some(300);
     Connect {

@@ -1,4 +1,5 @@
-//! What waits for a client that is away: which messages, in which order, and how those are counted that cannot.
+//! What waits for a client that is away: which messages, in which order, and how those are counted
+//! that cannot.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use thrum_protocol::limits::TopicPriority;
 
 use crate::peer::{Peer, start};
 
-/// A session that is away, and then three messages with `QoS` 1 and one with `QoS` 0 for it. What it gets in the end.
+/// A session that is away, and then three messages with `QoS` 1 and one with `QoS` 0 for it. What
+/// it gets in the end.
 fn queued(change: impl FnOnce(&mut Config)) -> Vec<String> {
     let (broker, address) = start(1, |config| {
         config.limits.client.queue = 3;

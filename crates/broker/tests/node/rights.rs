@@ -78,7 +78,8 @@ fn assert_dropped(address: SocketAddr, expected: u32) {
     while watcher.message().payload != expected.to_string().as_bytes() {}
 }
 
-/// Each way in which a session can be kept: by protocol version, number of workers, in memory or on the disk.
+/// Each way in which a session can be kept: by protocol version, number of workers, in memory or on
+/// the disk.
 fn for_each_kind(name: &str, check: impl Fn(&Broker, SocketAddr, Version)) {
     for (version, workers, is_durable) in [
         (Version::V5, 1, false),

@@ -19,7 +19,8 @@ use crate::wire::{Reader, variable_len};
 /// Decodes one frame; `version` is ignored for CONNECT, which names its own.
 ///
 /// # Errors
-/// Everything the specification calls malformed or a protocol error and that shows in the packet alone.
+/// Everything the specification calls malformed or a protocol error and that shows in the packet
+/// alone.
 #[inline]
 pub fn decode(frame: Frame<'_>, version: Version) -> Result<Packet<'_>, DecodeError> {
     match frame.first >> 4 {

@@ -9,7 +9,8 @@ use crate::packet::{PacketId, Publish, QoS, Version};
 use crate::properties::PublishProperties;
 use crate::wire::{VARIABLE_MAX, variable_len};
 
-/// Where a PUBLISH was written in the output, so that a copy can be given another packet identifier.
+/// Where a PUBLISH was written in the output, so that a copy can be given another packet
+/// identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishFrame {
     /// Length of the frame in bytes.

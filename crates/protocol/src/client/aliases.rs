@@ -4,7 +4,8 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
-/// Topics by alias; grows to the highest alias used, which the receiver's topic alias maximum bounds.
+/// Topics by alias; grows to the highest alias used, which the receiver's topic alias maximum
+/// bounds.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(Vec<Option<Rc<str>>>);
 

@@ -8,7 +8,8 @@ pub enum PublishError {
     /// No accepted connection.
     #[error("not connected")]
     NotConnected,
-    /// As many QoS 1 and 2 messages are unacknowledged as the server allows: try again after the next acknowledgement.
+    /// As many QoS 1 and 2 messages are unacknowledged as the server allows: try again after the
+    /// next acknowledgement.
     #[error("window of unacknowledged messages is full")]
     WindowFull,
     /// Over the server's maximum packet size.
@@ -23,7 +24,8 @@ pub enum PublishError {
     /// Empty without an alias, or has a wildcard.
     #[error("invalid topic name")]
     TopicInvalid,
-    /// Over the server's topic alias maximum, or an empty topic with an alias that was not sent on this connection.
+    /// Over the server's topic alias maximum, or an empty topic with an alias that was not sent on
+    /// this connection.
     #[error("topic alias is not allowed by the server or not set yet")]
     TopicAliasInvalid,
     /// A field does not fit the wire format.

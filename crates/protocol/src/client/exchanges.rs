@@ -1,4 +1,5 @@
-//! What is under way between a client and its server: absent while there is nothing, so that an idle client is small.
+//! What is under way between a client and its server: absent while there is nothing, so that an
+//! idle client is small.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -32,7 +33,8 @@ pub(super) enum RequestKind {
     Unsubscribe,
 }
 
-/// Exchanges that are not finished; bounded by the windows of both sides and by the packet identifiers.
+/// Exchanges that are not finished; bounded by the windows of both sides and by the packet
+/// identifiers.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     /// In the order they were sent first.

@@ -41,19 +41,21 @@ pub(super) enum Turn {
 }
 
 impl Client {
-    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false if the server did
-    /// not ask for one, or takes none that large, and nothing was written.
+    /// Answers [`Event::Authenticate`] with the next step of the method named in the options; false
+    /// if the server did not ask for one, or takes none that large, and nothing was written.
     pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
         // [MQTT-4.12.0-3]
         let reason = ReasonCode::ContinueAuthentication;
         self.turn == Turn::Client && self.write_auth((reason, step), now, out)
     }
 
-    /// Begins to authenticate again on an accepted connection, with the method named in the options; false if there is
-    /// none, if that is under way already, or if the connection is not accepted, and nothing was written.
+    /// Begins to authenticate again on an accepted connection, with the method named in the
+    /// options; false if there is none, if that is under way already, or if the connection is not
+    /// accepted, and nothing was written.
     ///
-    /// [`Event::Authenticate`] brings the server's steps, with [`ReasonCode::Success`] the last one; a server that refuses
-    /// ends the connection. Everything else goes on meanwhile. [MQTT-4.12.1-2]
+    /// [`Event::Authenticate`] brings the server's steps, with [`ReasonCode::Success`] the last
+    /// one; a server that refuses ends the connection. Everything else goes on meanwhile.
+    /// [MQTT-4.12.1-2]
     pub fn reauthenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
         // [MQTT-4.12.1-1]
         let reason = ReasonCode::ReAuthenticate;
@@ -119,7 +121,8 @@ impl Client {
             return Ok(Event::Refused(ack));
         }
         let method = ack.properties.authentication_method;
-        // Servers that forget to repeat the method exist; one that names another has authenticated somebody else.
+        // Servers that forget to repeat the method exist; one that names another has authenticated
+        // somebody else.
         // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
         if method.is_some() && method != self.options.authentication_method.as_deref() {
             return Err(protocol_error(

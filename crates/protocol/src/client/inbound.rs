@@ -23,7 +23,8 @@ impl Client {
         match (publish.qos, publish.packet_id) {
             (QoS::AtMostOnce, _) => {}
             (QoS::AtLeastOnce, Some(packet_id)) => {
-                // Packets are answered as they come, which keeps their order. [MQTT-4.6.0-2] [MQTT3-4.6.0-2]
+                // Packets are answered as they come, which keeps their order. [MQTT-4.6.0-2]
+                // [MQTT3-4.6.0-2]
                 // [MQTT-4.3.2-4] [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
                 self.reply(&Packet::PubAck(success(packet_id)), now, out)?;
             }
@@ -60,7 +61,8 @@ impl Client {
             // [MQTT-4.3.3-12]
             found.is_ok_and(|at| received.remove(at).is_some())
         });
-        // After a lost PUBCOMP the server repeats PUBREL for an exchange that is over here. [MQTT-3.7.2-1]
+        // After a lost PUBCOMP the server repeats PUBREL for an exchange that is over here.
+        // [MQTT-3.7.2-1]
         let reason = if known {
             ReasonCode::Success
         } else {

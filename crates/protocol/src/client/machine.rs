@@ -14,7 +14,8 @@ use super::{ClientOptions, Event};
 use crate::packet_ids::PacketIds;
 use crate::{Time, Violation};
 
-/// Protocol state of one client; outlives connections. At most 200 bytes and the identifier while nothing is under way.
+/// Protocol state of one client; outlives connections. At most 200 bytes and the identifier while
+/// nothing is under way.
 #[derive(Debug)]
 pub struct Client {
     pub(super) options: Arc<ClientOptions>,
@@ -76,8 +77,8 @@ impl Client {
         self.connect_with(first, now, out)
     }
 
-    /// As [`Client::connect`] with this first step of the authentication method in place of that in the options, for
-    /// methods whose first step is never the same.
+    /// As [`Client::connect`] with this first step of the authentication method in place of that in
+    /// the options, for methods whose first step is never the same.
     ///
     /// # Errors
     /// As [`Client::connect`].
@@ -149,8 +150,9 @@ impl Client {
 
     /// Writes DISCONNECT; then close the connection and call [`Client::connection_lost`].
     ///
-    /// `session_expiry` replaces the seconds given in CONNECT (5.0), unless those were 0. A 3.x server learns of an
-    /// error, or that the will is wanted, only by the end of the connection, so nothing is written then.
+    /// `session_expiry` replaces the seconds given in CONNECT (5.0), unless those were 0. A 3.x
+    /// server learns of an error, or that the will is wanted, only by the end of the connection, so
+    /// nothing is written then.
     pub fn disconnect(
         &mut self,
         reason: ReasonCode,
@@ -226,13 +228,14 @@ impl Client {
         &self.options
     }
 
-    /// Seconds of silence after which the client pings: the server's keep alive if it set one; 0 is off.
+    /// Seconds of silence after which the client pings: the server's keep alive if it set one; 0 is
+    /// off.
     pub fn keep_alive(&self) -> u16 {
         self.server.keep_alive
     }
 
-    /// Messages dropped unacknowledged since the last call, because the session that they belonged to is gone or the
-    /// server no longer takes them.
+    /// Messages dropped unacknowledged since the last call, because the session that they belonged
+    /// to is gone or the server no longer takes them.
     pub fn take_discarded(&mut self) -> u32 {
         core::mem::take(&mut self.discarded)
     }
@@ -286,7 +289,8 @@ impl Client {
         Ok(())
     }
 
-    /// Takes back what was written from `start` on if the server does not accept a packet of that size.
+    /// Takes back what was written from `start` on if the server does not accept a packet of that
+    /// size.
     pub(super) fn check_size(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SendError> {
         // [MQTT-3.2.2-15]
         if self.server.fits(out.len() - start) {

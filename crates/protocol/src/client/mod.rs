@@ -1,4 +1,5 @@
-//! The client's side of one connection and session: what to send, what the server's packets mean, when to ping.
+//! The client's side of one connection and session: what to send, what the server's packets mean,
+//! when to ping.
 //!
 //! ```text
 //!   connect --CONNECT--> out          Packet -> handle_packet -> at most one Event for the application
@@ -6,8 +7,8 @@
 //!   clock -> handle_timeout --PINGREQ--> out
 //! ```
 //!
-//! Invariant: what a server may not send is a [`Violation`](crate::Violation), never a panic, and nothing the
-//! server did not allow in CONNACK is ever written.
+//! Invariant: what a server may not send is a [`Violation`](crate::Violation), never a panic, and
+//! nothing the server did not allow in CONNACK is ever written.
 
 mod aliases;
 mod error;
@@ -32,12 +33,14 @@ pub use machine::Client;
 pub use options::{ClientOptions, WillOptions};
 pub use subscribe::FILTERS_PER_PACKET;
 
-/// What one packet of the server means for the application. Replies are in the output buffer already.
+/// What one packet of the server means for the application. Replies are in the output buffer
+/// already.
 #[derive(Clone, Debug)]
 pub enum Event<'p> {
     /// Nothing beyond the replies.
     None,
-    /// The connection is accepted. Without session present nothing is left of an earlier session: subscribe again.
+    /// The connection is accepted. Without session present nothing is left of an earlier session:
+    /// subscribe again.
     Connected(ConnAck<'p>),
     /// The connection is refused: close it.
     Refused(ConnAck<'p>),
@@ -63,7 +66,7 @@ pub enum Event<'p> {
     Disconnected(Disconnect<'p>),
     /// Answer to a PINGREQ.
     Pong,
-    /// A step of enhanced authentication: answer with [`Client::authenticate`], unless its reason is
-    /// [`ReasonCode::Success`], which ends what [`Client::reauthenticate`] began.
+    /// A step of enhanced authentication: answer with [`Client::authenticate`], unless its reason
+    /// is [`ReasonCode::Success`], which ends what [`Client::reauthenticate`] began.
     Authenticate(Auth<'p>),
 }

@@ -20,17 +20,18 @@ pub struct ClientOptions {
     pub keep_alive: u16,
     /// Seconds that the session outlives the connection (5.0). Default 0.
     pub session_expiry: u32,
-    /// QoS 1 and 2 messages the server may have unacknowledged towards this client (5.0); 0 leaves it to the
-    /// protocol's 65,535. Default 1,024, as the server's limit.
+    /// QoS 1 and 2 messages the server may have unacknowledged towards this client (5.0); 0 leaves
+    /// it to the protocol's 65,535. Default 1,024, as the server's limit.
     pub receive_maximum: u16,
-    /// Most unacknowledged QoS 1 and 2 messages of this client, whatever larger receive maximum the server
-    /// announces (3.x servers announce none). Default 1,024, as the server's limit.
+    /// Most unacknowledged QoS 1 and 2 messages of this client, whatever larger receive maximum the
+    /// server announces (3.x servers announce none). Default 1,024, as the server's limit.
     pub inflight_max: u16,
     /// Largest packet accepted, in bytes; 0 leaves it to the protocol's 256 MiB. Default 0.
     pub maximum_packet_size: u32,
     /// Highest topic alias the server may use (5.0). Default 0: the table costs memory per client.
     pub topic_alias_maximum: u16,
-    /// How long CONNACK and PINGRESP may take. Default 20 s: longer than a loaded broker's worst pause.
+    /// How long CONNACK and PINGRESP may take. Default 20 s: longer than a loaded broker's worst
+    /// pause.
     pub response_timeout: Duration,
     /// User name.
     pub username: Option<String>,

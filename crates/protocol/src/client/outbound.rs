@@ -21,10 +21,12 @@ const DUP: u8 = 0b1000;
 const RETAIN: u8 = 0b0001;
 
 impl Client {
-    /// Writes a PUBLISH; its packet identifier and DUP flag are ignored, and so are subscription identifiers.
+    /// Writes a PUBLISH; its packet identifier and DUP flag are ignored, and so are subscription
+    /// identifiers.
     ///
-    /// A topic alias is used as given: with a topic it is set, with an empty topic it must have been set on this
-    /// connection. Returns the identifier that [`Event::Acknowledged`] will name; none with QoS 0.
+    /// A topic alias is used as given: with a topic it is set, with an empty topic it must have
+    /// been set on this connection. Returns the identifier that [`Event::Acknowledged`] will name;
+    /// none with QoS 0.
     ///
     /// # Errors
     /// Nothing was written: the server does not allow the message, or not now.
@@ -37,7 +39,8 @@ impl Client {
         self.check_publish(publish)?;
         let packet_id = match publish.qos {
             QoS::AtMostOnce => None,
-            // Only PUBLISH above QoS 0 waits for the window. [MQTT-3.3.4-7] [MQTT-3.3.4-8] [MQTT-4.9.0-2]
+            // Only PUBLISH above QoS 0 waits for the window. [MQTT-3.3.4-7] [MQTT-3.3.4-8]
+            // [MQTT-4.9.0-2]
             QoS::AtLeastOnce | QoS::ExactlyOnce if self.window() == 0 => {
                 return Err(PublishError::WindowFull);
             }
@@ -47,7 +50,8 @@ impl Client {
             }
         };
         let packet = Publish {
-            // [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-3.3.1-2] [MQTT3-3.3.1-2] [MQTT3-4.3.1-1]
+            // [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-3.3.1-2] [MQTT3-3.3.1-2]
+            // [MQTT3-4.3.1-1]
             dup: false,
             packet_id,
             properties: PublishProperties {
@@ -90,7 +94,8 @@ impl Client {
         let Some(exchanges) = &self.exchanges else {
             return self.window_max();
         };
-        // While messages are still to be sent again the window is full, so nothing new overtakes them.
+        // While messages are still to be sent again the window is full, so nothing new overtakes
+        // them.
         self.window_max().saturating_sub(exchanges.inflight())
     }
 
@@ -179,7 +184,8 @@ impl Client {
         let at = exchanges.releases.iter().position(|id| *id == packet_id);
         if at.and_then(|at| exchanges.releases.remove(at)).is_some() {
             self.send_again(now, out);
-            // The server took the message with its PUBREC, also if it has forgotten the identifier since.
+            // The server took the message with its PUBREC, also if it has forgotten the identifier
+            // since.
             return Ok(Event::Acknowledged {
                 packet_id,
                 reason: ReasonCode::Success,
@@ -196,7 +202,8 @@ impl Client {
         Ok(Event::None)
     }
 
-    /// The session goes on: sends again what the server has not acknowledged, as far as its window allows.
+    /// The session goes on: sends again what the server has not acknowledged, as far as its window
+    /// allows.
     pub(super) fn resume(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), Violation> {
         let server = self.server;
         let Some(exchanges) = &mut self.exchanges else {
@@ -277,7 +284,8 @@ impl Client {
             .map(|topic| &**topic)
     }
 
-    /// The packet to send again in a later connection, where this connection's aliases mean nothing.
+    /// The packet to send again in a later connection, where this connection's aliases mean
+    /// nothing.
     fn kept_frame(
         &self,
         packet: &Publish<'_>,

@@ -13,8 +13,8 @@ use super::machine::{Phase, SendError, protocol_error};
 use super::{Client, Event, SubscribeError};
 use crate::{Time, Violation};
 
-/// Topic filters that a client puts into one SUBSCRIBE or UNSUBSCRIBE: servers limit what a packet may ask for, and
-/// as many as this every one of them takes.
+/// Topic filters that a client puts into one SUBSCRIBE or UNSUBSCRIBE: servers limit what a packet
+/// may ask for, and as many as this every one of them takes.
 pub const FILTERS_PER_PACKET: usize = 100;
 
 impl Client {
@@ -42,7 +42,8 @@ impl Client {
         Ok(packet_id)
     }
 
-    /// Writes an UNSUBSCRIBE; [`Event::Unsubscribed`] answers it with one code per filter (none in 3.x).
+    /// Writes an UNSUBSCRIBE; [`Event::Unsubscribed`] answers it with one code per filter (none in
+    /// 3.x).
     ///
     /// # Errors
     /// Nothing was written: no connection or no filter.

@@ -36,7 +36,8 @@ pub struct Publication<'a> {
     pub expires_at: Option<Time>,
     /// Who published it (for no local).
     pub publisher: PublisherId,
-    /// Hash of the publisher's client identifier, for shared groups that choose by it; 0 if none does.
+    /// Hash of the publisher's client identifier, for shared groups that choose by it; 0 if none
+    /// does.
     pub publisher_hash: u32,
 }
 
@@ -58,7 +59,8 @@ impl Publication<'_> {
     }
 }
 
-/// A message that is kept: queued, inflight, retained or on its way to another worker. One allocation for all its text.
+/// A message that is kept: queued, inflight, retained or on its way to another worker. One
+/// allocation for all its text.
 #[derive(Debug)]
 pub struct Message {
     /// Topic, property block, payload.
@@ -98,7 +100,8 @@ pub struct MessageParts {
 const NEVER: Time = Time::from_millis(u64::MAX);
 
 impl Message {
-    /// Copies a publication; topic alias, subscription identifiers and message expiry are left behind.
+    /// Copies a publication; topic alias, subscription identifiers and message expiry are left
+    /// behind.
     pub fn new(publication: &Publication<'_>) -> Self {
         let Publication { topic, payload, .. } = *publication;
         let properties_len = properties::block_len(&publication.properties);
@@ -229,7 +232,8 @@ impl Message {
         self.publisher_hash = hash;
     }
 
-    /// Says who publishes it and until when it is to be delivered, which a will learns only when it is due.
+    /// Says who publishes it and until when it is to be delivered, which a will learns only when it
+    /// is due.
     pub(crate) fn publish_as(&mut self, publisher: PublisherId, expires_at: Option<Time>) {
         self.publisher = publisher;
         self.expires_at = expires_at.unwrap_or(NEVER);
@@ -357,7 +361,8 @@ mod tests {
         assert!(!message.is_expired(Time::from_millis(u64::MAX - 1)));
     }
 
-    // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18] [MQTT-3.3.2-20]
+    // [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18]
+    // [MQTT-3.3.2-20]
     #[test]
     fn a_kept_message_is_what_was_published() {
         let user = [("b", "2"), ("a", "1"), ("b", "2"), ("", "")];

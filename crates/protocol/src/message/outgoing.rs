@@ -1,4 +1,5 @@
-//! One publication on its way to many receivers: encoded once per form, owned once if anyone must keep it.
+//! One publication on its way to many receivers: encoded once per form, owned once if anyone must
+//! keep it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,12 +30,14 @@ const CUT_FORM: u16 = 1 << 14;
 /// Added to the number of a form with a part of the topic.
 const CUT: u8 = 1 << 7;
 
-/// A publication on its way to many sessions: the encoded frames are made once per (version, `QoS`, retain) and
-/// the owned form once, when the first session has to keep it or the second one gets a large payload.
+/// A publication on its way to many sessions: the encoded frames are made once per (version, `QoS`,
+/// retain) and the owned form once, when the first session has to keep it or the second one gets a
+/// large payload.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     publication: Publication<'a>,
-    /// What it was made from: borrowed, as its count of owners is written by every worker that has it.
+    /// What it was made from: borrowed, as its count of owners is written by every worker that has
+    /// it.
     given: Option<&'a Arc<Message>>,
     made: Option<Arc<Message>>,
     frames: &'a mut FrameCache,
@@ -114,7 +117,8 @@ impl<'a> Outgoing<'a> {
     /// Appends this receiver's copy, at most `bytes_max` long, and returns its length.
     ///
     /// # Errors
-    /// [`EncodeError::PacketTooLong`] when it is longer, else as [`encode_publish`]; nothing is appended then.
+    /// [`EncodeError::PacketTooLong`] when it is longer, else as [`encode_publish`]; nothing is
+    /// appended then.
     pub(crate) fn append(
         &mut self,
         form: &Form<'_>,
@@ -126,14 +130,16 @@ impl<'a> Outgoing<'a> {
             return self.append_large(form, bytes_max, now, out);
         }
         let index = form.cache_index();
-        // The first receiver gets its copy without the detour over the cache: often it is the only one.
+        // The first receiver gets its copy without the detour over the cache: often it is the only
+        // one.
         match index.filter(|index| !self.frames.is_first(1 << index)) {
             None => form.append(&self.publication, bytes_max, now, out.own()),
             Some(index) => self.append_cached((index, form), bytes_max, now, out.own()),
         }
     }
 
-    /// Appends a copy whose payload is shared, but for the first receiver: often it is the only one.
+    /// Appends a copy whose payload is shared, but for the first receiver: often it is the only
+    /// one.
     #[inline(never)]
     fn append_large(
         &mut self,
@@ -154,7 +160,8 @@ impl<'a> Outgoing<'a> {
         Ok(len)
     }
 
-    /// Appends a cached frame with the receiver's own packet identifier, and returns the length of the whole frame.
+    /// Appends a cached frame with the receiver's own packet identifier, and returns the length of
+    /// the whole frame.
     #[expect(
         clippy::inline_always,
         reason = "every delivery of a fan-out comes by here; the call is a tenth of its instructions"
@@ -175,7 +182,8 @@ impl<'a> Outgoing<'a> {
         frames.copy(place, form.packet_id, bytes_max, out)
     }
 
-    /// As [`Outgoing::append`], for a receiver that does not see the first `cut` bytes of the topic.
+    /// As [`Outgoing::append`], for a receiver that does not see the first `cut` bytes of the
+    /// topic.
     pub(crate) fn append_behind(
         &mut self,
         (cut, form): (usize, &Form<'_>),
@@ -238,7 +246,8 @@ impl FrameCache {
             .position(|made| made.index == index && made.cut == cut)
     }
 
-    /// Appends the frame at that place with the receiver's own packet identifier, and returns the length of the whole.
+    /// Appends the frame at that place with the receiver's own packet identifier, and returns the
+    /// length of the whole.
     #[expect(
         clippy::inline_always,
         reason = "every delivery of a fan-out comes by here; the call is a tenth of its instructions"
@@ -294,7 +303,8 @@ impl FrameCache {
 }
 
 impl<'a> Form<'a> {
-    /// Number of the frame that all receivers with this form share; none if the copy is this receiver's own.
+    /// Number of the frame that all receivers with this form share; none if the copy is this
+    /// receiver's own.
     fn cache_index(&self) -> Option<u8> {
         let own_properties = !self.identifiers.is_empty() || self.alias.is_some();
         let class = match self.version {

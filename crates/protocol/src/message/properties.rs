@@ -1,6 +1,8 @@
-//! The properties of a kept message as bytes: which are there, the fields, then the user properties.
+//! The properties of a kept message as bytes: which are there, the fields, then the user
+//! properties.
 //!
-//! User properties stand there as on the wire, because [`UserProperties::Wire`] can read them in place.
+//! User properties stand there as on the wire, because [`UserProperties::Wire`] can read them in
+//! place.
 
 use alloc::vec::Vec;
 
@@ -71,7 +73,8 @@ fn presence(properties: &PublishProperties<'_>) -> u8 {
     fields(properties).fold(format, |presence, (flag, _)| presence | flag)
 }
 
-/// Fields in the order they are written. What is longer than a field can be never came off the wire and is left out.
+/// Fields in the order they are written. What is longer than a field can be never came off the wire
+/// and is left out.
 fn fields<'a>(properties: &PublishProperties<'a>) -> impl Iterator<Item = (u8, &'a [u8])> {
     [
         (CONTENT_TYPE, properties.content_type.map(str::as_bytes)),

@@ -1,4 +1,5 @@
-//! What waits to be sent to one client: bytes of its own, and payloads that it shares with other clients.
+//! What waits to be sent to one client: bytes of its own, and payloads that it shares with other
+//! clients.
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +11,22 @@ use alloc::vec::Vec;
 
 use crate::Message;
 
-/// Payloads of this many bytes and more are shared; to copy a smaller one costs less than to keep account of it
-/// (docs/decisions/0011-shared-payloads.md has the measurement).
+/// Payloads of this many bytes and more are shared; to copy a smaller one costs less than to keep
+/// account of it (docs/decisions/0011-shared-payloads.md has the measurement).
 pub(crate) const SHARED_PAYLOAD_BYTES_MIN: usize = 2048;
 
-/// Output of one connection: a queue of bytes that the session machine appends to and the connection takes from.
+/// Output of one connection: a queue of bytes that the session machine appends to and the
+/// connection takes from.
 ///
-/// Everything small stands in one buffer. A large payload that more than one client gets is not copied: the queue
-/// holds a reference to the [`Message`] and the place among the other bytes where its payload belongs.
+/// Everything small stands in one buffer. A large payload that more than one client gets is not
+/// copied: the queue holds a reference to the [`Message`] and the place among the other bytes where
+/// its payload belongs.
 #[derive(Debug, Default)]
 pub struct Output {
     /// The bytes that are this connection's own, in order.
     own: Vec<u8>,
-    /// Payloads that stand among them; nothing until there is one, as most connections never have one.
+    /// Payloads that stand among them; nothing until there is one, as most connections never have
+    /// one.
     shared: Option<Box<Shared>>,
 }
 
@@ -143,7 +147,8 @@ impl Output {
         }
     }
 
-    /// Moves everything that waits in another output behind what waits here; payloads that it shares stay shared.
+    /// Moves everything that waits in another output behind what waits here; payloads that it
+    /// shares stay shared.
     pub fn append(&mut self, other: Self) {
         if self.capacity() == 0 {
             *self = other;
@@ -166,7 +171,8 @@ impl Output {
         self.own.extend_from_slice(own);
     }
 
-    /// Takes out what stands behind the first `len` bytes; payloads that are whole on their side stay shared.
+    /// Takes out what stands behind the first `len` bytes; payloads that are whole on their side
+    /// stay shared.
     #[must_use]
     pub fn split_off(&mut self, len: usize) -> Self {
         let whole = core::mem::take(self);

@@ -1,4 +1,5 @@
-//! Enhanced authentication of 5.0: steps between CONNECT and CONNACK, and again while the connection is in use.
+//! Enhanced authentication of 5.0: steps between CONNECT and CONNACK, and again while the
+//! connection is in use.
 //!
 //! ```text
 //!   CONNECT with a method -> Handshake -> the node asks its authority -> challenge -> AUTH -> authentication_step -> …
@@ -66,7 +67,8 @@ impl Method {
         auth.properties.authentication_method == Some(&*self.name)
     }
 
-    /// An AUTH of the server. It has neither reason string nor user properties. [MQTT-3.15.2-2] [MQTT-3.15.2-3]
+    /// An AUTH of the server. It has neither reason string nor user properties. [MQTT-3.15.2-2]
+    /// [MQTT-3.15.2-3]
     /// [MQTT-3.1.2-29]
     fn packet<'a>(&'a self, reason: ReasonCode, data: Option<&'a [u8]>) -> Packet<'a> {
         // [MQTT-3.15.2-1] [MQTT-4.12.0-5]
@@ -82,13 +84,15 @@ impl Method {
 }
 
 impl Handshake {
-    /// The method of enhanced authentication that the client asks for. Who does not support it refuses the client with
-    /// [`ReasonCode::BadAuthenticationMethod`] and never connects a session with it. [MQTT-4.12.0-1]
+    /// The method of enhanced authentication that the client asks for. Who does not support it
+    /// refuses the client with [`ReasonCode::BadAuthenticationMethod`] and never connects a session
+    /// with it. [MQTT-4.12.0-1]
     pub fn authentication_method(&self) -> Option<&str> {
         self.method.as_ref().map(|method| &*method.name)
     }
 
-    /// Asks the client for another step: AUTH with this data. Nothing is written for a client that named no method.
+    /// Asks the client for another step: AUTH with this data. Nothing is written for a client that
+    /// named no method.
     ///
     /// # Errors
     /// The client takes no packets of that size: refuse it.
@@ -113,7 +117,8 @@ impl Handshake {
     /// A packet that came before CONNACK was sent.
     ///
     /// # Errors
-    /// The refusal to encode with [`Handshake::refuse`]: it is no answer to a challenge. [MQTT-3.1.2-30]
+    /// The refusal to encode with [`Handshake::refuse`]: it is no answer to a challenge.
+    /// [MQTT-3.1.2-30]
     pub fn authentication_step<'p>(
         &mut self,
         packet: &Packet<'p>,
@@ -151,7 +156,8 @@ impl Session {
         self.method().map(|method| &*method.name)
     }
 
-    /// Answers [`Action::Authenticate`]: the client has to take another step. Nothing is written if no answer is due.
+    /// Answers [`Action::Authenticate`]: the client has to take another step. Nothing is written if
+    /// no answer is due.
     ///
     /// # Errors
     /// The client takes no packets of that size: call [`Session::disconnect`] and close.
@@ -165,7 +171,8 @@ impl Session {
         self.answer_auth((reason, Some(data)), Turn::Client, out)
     }
 
-    /// Answers [`Action::Authenticate`]: the client is authenticated again. Nothing is written if no answer is due.
+    /// Answers [`Action::Authenticate`]: the client is authenticated again. Nothing is written if
+    /// no answer is due.
     ///
     /// If it is not, call [`Session::disconnect`] with the reason and close. [MQTT-4.12.1-2]
     ///

@@ -10,13 +10,14 @@ use thrum_codec::{QoS, ReasonCode, Version, encode, encoded_len};
 use super::{Handshake, Welcome};
 use crate::{Limits, Output, Violation};
 
-/// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes, and a client
-/// is told nothing for the others. [`refuse_connect`] adds the reason in words.
+/// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes,
+/// and a client is told nothing for the others. [`refuse_connect`] adds the reason in words.
 pub fn refuse(version: Version, violation: &Violation, out: &mut Output) {
     append_refusal(version, (violation.reason, ""), u32::MAX, out);
 }
 
-/// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the client has room for it.
+/// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the
+/// client has room for it.
 pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Output) {
     let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
     let refusal = (violation.reason, violation.what);
@@ -58,7 +59,8 @@ pub(super) fn append_refusal(
     append(&connack, version, bytes_max, out);
 }
 
-/// The reason that 3.x has a return code for and that says the same; none where the client would be misled.
+/// The reason that 3.x has a return code for and that says the same; none where the client would be
+/// misled.
 fn return_code_v3(reason: ReasonCode) -> Option<ReasonCode> {
     match reason {
         // [MQTT3-3.1.2-2] [MQTT3-3.1.3-8] [MQTT3-3.1.3-9]
@@ -90,7 +92,8 @@ pub(super) fn append_welcome(
     if !fits(&connack, handshake.version, bytes_max) {
         connack.properties.response_information = None;
     }
-    // The client may need it to know the server, and then ends the connection; without CONNACK it would wait.
+    // The client may need it to know the server, and then ends the connection; without CONNACK it
+    // would wait.
     if !fits(&connack, handshake.version, bytes_max) {
         connack.properties.authentication_data = None;
     }

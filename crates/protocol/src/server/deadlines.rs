@@ -7,10 +7,12 @@ use super::{Session, Timeout};
 use crate::Time;
 
 impl Session {
-    /// The connection may last until then and no longer (the end of a token); none for as long as the client wants.
+    /// The connection may last until then and no longer (the end of a token); none for as long as
+    /// the client wants.
     ///
-    /// Holds for the connection at hand, so call it behind [`Session::connect`]: it does nothing without a connection,
-    /// and another connection begins without it. [`Session::next_deadline`] may be earlier than before.
+    /// Holds for the connection at hand, so call it behind [`Session::connect`]: it does nothing
+    /// without a connection, and another connection begins without it. [`Session::next_deadline`]
+    /// may be earlier than before.
     pub fn set_valid_until(&mut self, at: Option<Time>) {
         if at.is_some() && self.is_connected() {
             self.rare.get_or_insert_default().valid_until = at;
@@ -19,7 +21,8 @@ impl Session {
         }
     }
 
-    /// When [`Session::handle_timeout`] wants to be called; may be earlier than needed, never later.
+    /// When [`Session::handle_timeout`] wants to be called; may be earlier than needed, never
+    /// later.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.link {
             Link::New | Link::Closing => None,

@@ -1,4 +1,5 @@
-//! What goes between a session and the node: what to do because of a packet, a delivery, an end or a deadline.
+//! What goes between a session and the node: what to do because of a packet, a delivery, an end or
+//! a deadline.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -24,7 +25,8 @@ pub enum Action<'p> {
         /// Topic from the alias table.
         alias: Option<Rc<str>>,
     },
-    /// Subscribe each filter, then call [`Session::suback`](super::Session::suback) with one code per filter.
+    /// Subscribe each filter, then call [`Session::suback`](super::Session::suback) with one code
+    /// per filter.
     Subscribe(Subscribe<'p>),
     /// Unsubscribe each filter, then call [`Session::unsuback`](super::Session::unsuback).
     Unsubscribe(Unsubscribe<'p>),
@@ -34,7 +36,8 @@ pub enum Action<'p> {
     /// The client wants to be authenticated again (0x19), or goes on with that (0x18): call
     /// [`Session::authenticate_continue`](super::Session::authenticate_continue) or
     /// [`Session::authenticate_done`](super::Session::authenticate_done), or
-    /// [`Session::disconnect`](super::Session::disconnect) and close. Until then what the client may do stays as it is.
+    /// [`Session::disconnect`](super::Session::disconnect) and close. Until then what the client
+    /// may do stays as it is.
     Authenticate(Auth<'p>),
 }
 
@@ -47,7 +50,8 @@ pub struct DeliveryOptions<'a> {
     pub retain: bool,
     /// Subscription identifiers of the matched subscriptions.
     pub identifiers: &'a [u32],
-    /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to another member.
+    /// Shared group it was chosen for; such a message is kept until acknowledged, to be given to
+    /// another member.
     pub group: Option<GroupId>,
     /// Its publisher was told that this session has it: a full queue takes it beyond its limits.
     pub is_acknowledged: bool,
@@ -73,7 +77,8 @@ pub enum DropReason {
     QueueDropped,
     /// It waited in the queue for longer than the limit.
     QueueAge,
-    /// `QoS` 0 while the client is away (if that is not queued), or any message after a session that ends with its connection.
+    /// `QoS` 0 while the client is away (if that is not queued), or any message after a session
+    /// that ends with its connection.
     Offline,
     /// `QoS` 0 while the output is congested.
     SlowConsumer,
@@ -81,8 +86,8 @@ pub enum DropReason {
     TooLarge,
     /// Message expiry passed.
     Expired,
-    /// The topic is not below the connection's mount point, so the client has no name for it: the session had another
-    /// one when it subscribed.
+    /// The topic is not below the connection's mount point, so the client has no name for it: the
+    /// session had another one when it subscribed.
     OutsideMount,
     /// It waited for a client that may not have it any more.
     NotAllowed,
@@ -97,7 +102,8 @@ pub struct Welcome<'a> {
     pub session_present: bool,
     /// Sent if the client asked for response information.
     pub response_information: Option<&'a str>,
-    /// Last step of enhanced authentication; left out without a method, and where the client has no room for it.
+    /// Last step of enhanced authentication; left out without a method, and where the client has no
+    /// room for it.
     pub authentication_data: Option<&'a [u8]>,
 }
 
@@ -117,8 +123,8 @@ pub struct Taken {
     pub group: GroupId,
     /// What.
     pub message: Arc<Message>,
-    /// The place it had, if it was written down: no [`Step::Removed`](super::Step::Removed) is noted for it, so that it
-    /// can be moved.
+    /// The place it had, if it was written down: no [`Step::Removed`](super::Step::Removed) is
+    /// noted for it, so that it can be moved.
     pub seq: Option<Seq>,
 }
 
@@ -129,7 +135,8 @@ pub enum Timeout {
     Pending,
     /// Nothing came for one and a half keep alives: close with 0x8D.
     KeepAlive,
-    /// The time of [`Session::set_valid_until`](super::Session::set_valid_until) has come: close with 0x87.
+    /// The time of [`Session::set_valid_until`](super::Session::set_valid_until) has come: close
+    /// with 0x87.
     NotAuthorized,
     /// The delayed will is due.
     Will(Message),

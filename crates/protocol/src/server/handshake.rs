@@ -46,7 +46,8 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent none.
+    /// Checks a CONNECT against the limits. `assigned` is the identifier to use if the client sent
+    /// none.
     ///
     /// Nobody is authenticated by that: a client with an
     /// [`authentication_method`](Handshake::authentication_method) waits for the steps of it.
@@ -147,8 +148,9 @@ impl Handshake {
         self.clean_start
     }
 
-    /// Puts the client behind a mount point, for this connection: its will gets the prefix now, and what it is sent will
-    /// lose it. The node adds it to what the client publishes and filters. To be called at most once.
+    /// Puts the client behind a mount point, for this connection: its will gets the prefix now, and
+    /// what it is sent will lose it. The node adds it to what the client publishes and filters. To
+    /// be called at most once.
     ///
     /// # Errors
     /// The will's topic is too long behind it: the refusal to encode with [`Handshake::refuse`].
@@ -165,7 +167,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect). [MQTT-4.12.0-4]
+    /// Appends the CONNACK of a refusal, as [`refuse_connect`](super::refuse_connect).
+    /// [MQTT-4.12.0-4]
     pub fn refuse(&self, violation: &Violation, out: &mut Output) {
         append_refusal(
             self.version,
@@ -176,7 +179,8 @@ impl Handshake {
     }
 }
 
-/// Letters, digits and everything else that is text are accepted up to the limit. [MQTT-3.1.3-5] [MQTT3-3.1.3-5]
+/// Letters, digits and everything else that is text are accepted up to the limit. [MQTT-3.1.3-5]
+/// [MQTT3-3.1.3-5]
 fn check_client_id(connect: &Connect<'_>, limits: &Limits) -> Result<(), Violation> {
     let refused = |what| Err(Violation::new(ReasonCode::ClientIdentifierNotValid, what));
     if connect.client_id.is_empty() {
@@ -246,7 +250,8 @@ pub(super) fn check_topic(topic: &str, limits: &Limits) -> Result<(), Violation>
     Ok(())
 }
 
-/// The client's keep alive, or a shorter one of ours. 3.x has no way to tell, so there the client's holds.
+/// The client's keep alive, or a shorter one of ours. 3.x has no way to tell, so there the client's
+/// holds.
 fn keep_alive(connect: &Connect<'_>, limits: &Limits) -> u16 {
     let asked = connect.keep_alive;
     let max = limits.keep_alive_max;

@@ -24,8 +24,9 @@ pub(super) struct Held {
     pub(super) retain: bool,
 }
 
-/// Memory that a held message takes beside its text and its list of identifiers, with what allocators add: its place in
-/// a list whose first block grows by doubling, and the message, as if nobody shared it.
+/// Memory that a held message takes beside its text and its list of identifiers, with what
+/// allocators add: its place in a list whose first block grows by doubling, and the message, as if
+/// nobody shared it.
 pub(super) const ENTRY_BYTES: usize =
     2 * size_of::<Held>() + size_of::<Message>() + 2 * size_of::<usize>() + 2 * ALLOCATION_BYTES;
 /// What an allocator adds to a piece of memory.

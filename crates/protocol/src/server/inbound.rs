@@ -1,4 +1,5 @@
-//! What the client sends: which packet means what, its acknowledgements, its requests and its goodbye.
+//! What the client sends: which packet means what, its acknowledgements, its requests and its
+//! goodbye.
 
 use thrum_codec::packet::{Ack, Disconnect, Packet, ReasonCodes, SubAck};
 use thrum_codec::properties::AckProperties;
@@ -69,7 +70,8 @@ impl Session {
                 return;
             }
         }
-        // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2] [MQTT3-2.3.1-7]
+        // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2]
+        // [MQTT3-2.3.1-7]
         self.append_answer(&Packet::SubAck(plain), out);
     }
 
@@ -118,8 +120,9 @@ impl Session {
             }
             None => ReasonCode::PacketIdentifierNotFound,
         };
-        // A client counts every PUBCOMP as room in its window, also for an exchange of an earlier connection, so
-        // the number may fall below 0: nobody who keeps the rules is refused for such a one.
+        // A client counts every PUBCOMP as room in its window, also for an exchange of an earlier
+        // connection, so the number may fall below 0: nobody who keeps the rules is refused for
+        // such a one.
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         // [MQTT-4.3.3-11] [MQTT3-4.3.3-2]
         self.append_ack(Packet::PubComp, packet_id, reason, out);

@@ -1,7 +1,8 @@
-//! What a durable session tells the node to write down: one step for each change that must survive a crash.
+//! What a durable session tells the node to write down: one step for each change that must survive
+//! a crash.
 //!
-//! Invariant: while a session is durable, applying its steps in their order to what it was before gives what it is
-//! now, in everything that [`Stored`](super::Stored) can say.
+//! Invariant: while a session is durable, applying its steps in their order to what it was before
+//! gives what it is now, in everything that [`Stored`](super::Stored) can say.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -44,7 +45,8 @@ impl Awaiting {
 /// A change of a durable session.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A message is to be delivered: it waits, or was sent at once, and then [`Step::Sent`] follows.
+    /// A message is to be delivered: it waits, or was sent at once, and then [`Step::Sent`]
+    /// follows.
     Queued {
         /// Its place.
         seq: Seq,
@@ -83,16 +85,16 @@ pub enum Step {
         /// Of the PUBLISH.
         packet_id: PacketId,
     },
-    /// The will was taken to be published, or withdrawn. [`Session::connect`] puts another one (or none) in its place
-    /// without this step.
+    /// The will was taken to be published, or withdrawn. [`Session::connect`] puts another one (or
+    /// none) in its place without this step.
     WillRemoved,
 }
 
 /// The steps of a session that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Journal {
-    /// Off in a session that was durable and is to end with its connection; it keeps the last place, as none may be
-    /// used twice.
+    /// Off in a session that was durable and is to end with its connection; it keeps the last
+    /// place, as none may be used twice.
     is_on: bool,
     /// The last place given.
     seq_last: Seq,
@@ -120,10 +122,11 @@ impl Journal {
 }
 
 impl Session {
-    /// Steps are noted from here on, or no longer; what was noted and not taken is forgotten with the latter.
+    /// Steps are noted from here on, or no longer; what was noted and not taken is forgotten with
+    /// the latter.
     ///
-    /// To be turned on before the first delivery: what the session holds at that moment is in no step. It is turned
-    /// off when the session is resumed with an expiry of 0.
+    /// To be turned on before the first delivery: what the session holds at that moment is in no
+    /// step. It is turned off when the session is resumed with an expiry of 0.
     pub fn set_durable(&mut self, durable: bool) {
         if durable {
             let journal = self
@@ -152,14 +155,14 @@ impl Session {
         steps.is_some_and(|steps| !steps.is_empty())
     }
 
-    /// The steps since the last call, in order; the caller may empty the list and lend it again. None if nothing was
-    /// noted; an empty list only if that was lent.
+    /// The steps since the last call, in order; the caller may empty the list and lend it again.
+    /// None if nothing was noted; an empty list only if that was lent.
     pub fn take_steps(&mut self) -> Option<Box<Vec<Step>>> {
         self.journal.as_mut()?.steps.take()
     }
 
-    /// A list to note the next steps in, so that steady traffic allocates nothing. It is emptied, and let go if the
-    /// session has one or is not durable.
+    /// A list to note the next steps in, so that steady traffic allocates nothing. It is emptied,
+    /// and let go if the session has one or is not durable.
     pub fn lend_steps(&mut self, mut empty: Box<Vec<Step>>) {
         if let Some(journal) = &mut self.journal
             && journal.is_on
@@ -201,8 +204,8 @@ impl Session {
         seq
     }
 
-    /// A delivery was sent for the first time. If a later one of a higher priority was sent before it, it gets a new
-    /// place, so that places tell in which order to send again.
+    /// A delivery was sent for the first time. If a later one of a higher priority was sent before
+    /// it, it gets a new place, so that places tell in which order to send again.
     #[inline]
     pub(super) fn note_first_sent(&mut self, held: &mut Held, packet_id: PacketId) {
         if held.seq == UNNOTED {

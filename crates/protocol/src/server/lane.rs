@@ -1,4 +1,5 @@
-//! Waiting messages of one priority: first in, first out, those with `QoS` 0 apart so that they can make room.
+//! Waiting messages of one priority: first in, first out, those with `QoS` 0 apart so that they can
+//! make room.
 
 use alloc::boxed::Box;
 

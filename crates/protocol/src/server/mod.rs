@@ -1,4 +1,5 @@
-//! The server's side of one client: handshake, inbound, outbound, will, and the session that holds them.
+//! The server's side of one client: handshake, inbound, outbound, will, and the session that holds
+//! them.
 //!
 //! ```text
 //!   CONNECT -> Handshake::new -> Session::new or the kept Session -> connect -> CONNACK, redelivery
@@ -8,8 +9,9 @@
 //!   durable -> every call     -> Steps to be written down; Session::restore begins where they end
 //! ```
 //!
-//! Invariant: a client makes the session answer, wait or fail with a [`Violation`](crate::Violation); what it
-//! holds for a client is bounded by [`Limits`](crate::Limits) at every moment.
+//! Invariant: a client makes the session answer, wait or fail with a
+//! [`Violation`](crate::Violation); what it holds for a client is bounded by
+//! [`Limits`](crate::Limits) at every moment.
 
 mod authentication;
 mod connack;

@@ -14,7 +14,8 @@ use super::{Delivered, DeliveryOptions, DropReason, SentLater, Session};
 use crate::message::Form;
 use crate::{Message, Outgoing, Output, Time};
 
-/// Bytes of messages after which one packet of the client, or its connect, triggers no further ones.
+/// Bytes of messages after which one packet of the client, or its connect, triggers no further
+/// ones.
 const BURST_BYTES: usize = 256 * 1024;
 
 /// What can be sent next.
@@ -25,7 +26,8 @@ enum Next {
 }
 
 impl Session {
-    /// A message for this client: into `out` if there is a connection, a window and room, else queued or dropped.
+    /// A message for this client: into `out` if there is a connection, a window and room, else
+    /// queued or dropped.
     pub fn deliver(
         &mut self,
         outgoing: &mut Outgoing<'_>,
@@ -40,7 +42,8 @@ impl Session {
         if options.qos == QoS::AtMostOnce {
             return self.deliver_qos0(outgoing, &options, now, out);
         }
-        // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5] [MQTT3-4.6.0-6]
+        // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5]
+        // [MQTT3-4.6.0-6]
         if self.may_send() && self.queue.is_empty() && self.has_window() {
             return self.deliver_now(outgoing, &options, now, out);
         }
@@ -65,13 +68,14 @@ impl Session {
         !is_sent && (is_up || self.is_persistent())
     }
 
-    /// The connection's output is over its soft limit (or no longer): while set, nothing but acknowledgements is
-    /// encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
+    /// The connection's output is over its soft limit (or no longer): while set, nothing but
+    /// acknowledgements is encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
     pub fn set_congested(&mut self, congested: bool) {
         self.is_congested = congested;
     }
 
-    /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`; true if more could follow at once.
+    /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`;
+    /// true if more could follow at once.
     pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Output) -> bool {
         loop {
             let moved = match self.next_to_send() {
@@ -86,8 +90,8 @@ impl Session {
         }
     }
 
-    /// Messages sent from the queue or once more since the last call: those that [`Session::deliver`] did not
-    /// report as sent.
+    /// Messages sent from the queue or once more since the last call: those that
+    /// [`Session::deliver`] did not report as sent.
     pub fn take_sent_later(&mut self) -> SentLater {
         self.carried.take_later()
     }
@@ -180,7 +184,8 @@ impl Session {
         if self.is_congested {
             return Delivered::Dropped(DropReason::SlowConsumer);
         }
-        // Nothing new overtakes what has waited since the client was away. [MQTT-4.6.0-6] [MQTT3-4.6.0-6]
+        // Nothing new overtakes what has waited since the client was away. [MQTT-4.6.0-6]
+        // [MQTT3-4.6.0-6]
         if self.queue.has_fleeting() {
             return self.enqueue(outgoing, options, now);
         }
@@ -231,7 +236,8 @@ impl Session {
             version: self.version,
             qos: options.qos,
             retain: options.retain,
-            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3] [MQTT3-4.3.2-1] [MQTT3-4.3.3-1]
+            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3] [MQTT3-4.3.2-1]
+            // [MQTT3-4.3.3-1]
             dup: false,
             packet_id,
             identifiers: options.identifiers,
@@ -320,14 +326,15 @@ impl Session {
         }
     }
 
-    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT3-2.3.1-4]
+    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]
+    /// [MQTT3-2.3.1-4]
     pub(super) fn next_packet_id(&mut self) -> Option<PacketId> {
         let inflight = &self.inflight;
         self.packet_ids.next(|| inflight.packet_ids())
     }
 
-    /// Only a session that can be resumed, or a shared group, may need the message again; and what was written down
-    /// must be removed there.
+    /// Only a session that can be resumed, or a shared group, may need the message again; and what
+    /// was written down must be removed there.
     pub(super) fn must_keep(&self, is_shared: bool) -> bool {
         is_shared
             || self.is_persistent()

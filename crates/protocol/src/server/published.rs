@@ -1,4 +1,5 @@
-//! What the client publishes: checks, `QoS` 1 and 2 towards the node, and what the client is told of the outcome.
+//! What the client publishes: checks, `QoS` 1 and 2 towards the node, and what the client is told
+//! of the outcome.
 
 use alloc::rc::Rc;
 
@@ -12,8 +13,9 @@ use super::{Action, Session, Step};
 use crate::{Output, Violation};
 
 impl Session {
-    /// The topic of a PUBLISH that [`Session::handle_packet`] has not seen yet, the one its alias stands for if it has none
-    /// itself; none if that alias is not known, so that the packet breaks the protocol. Changes nothing.
+    /// The topic of a PUBLISH that [`Session::handle_packet`] has not seen yet, the one its alias
+    /// stands for if it has none itself; none if that alias is not known, so that the packet breaks
+    /// the protocol. Changes nothing.
     pub fn topic_of<'a>(&'a self, publish: &Publish<'a>) -> Option<&'a str> {
         if !publish.topic.is_empty() {
             return Some(publish.topic);
@@ -21,8 +23,8 @@ impl Session {
         self.inbound_aliases.topic(publish.properties.topic_alias?)
     }
 
-    /// Whether a PUBLISH that [`Session::handle_packet`] has not seen yet repeats one that the node has: it is answered
-    /// without the node. Changes nothing.
+    /// Whether a PUBLISH that [`Session::handle_packet`] has not seen yet repeats one that the node
+    /// has: it is answered without the node. Changes nothing.
     pub fn is_repeated(&self, publish: &Publish<'_>) -> bool {
         publish.qos == QoS::ExactlyOnce
             && publish
@@ -32,8 +34,9 @@ impl Session {
 
     /// Outcome of [`Action::Publish`]: PUBACK or PUBREC with it (nothing for `QoS` 0).
     ///
-    /// To be called once for every [`Action::Publish`], in their order, and also if the connection is gone by
-    /// then: it is how the session tells which acknowledgements belong to the connection it has now.
+    /// To be called once for every [`Action::Publish`], in their order, and also if the connection
+    /// is gone by then: it is how the session tells which acknowledgements belong to the connection
+    /// it has now.
     pub fn publish_done(
         &mut self,
         qos: QoS,
@@ -49,9 +52,10 @@ impl Session {
         }
     }
 
-    /// In place of [`Session::publish_done`]: the node does not take the message, and the connection is to end for it,
-    /// because the client's version has no way to be told or because it is not allowed to publish it. Nothing is
-    /// answered and the exchange is forgotten, so that the client may begin it again; the caller ends the connection.
+    /// In place of [`Session::publish_done`]: the node does not take the message, and the
+    /// connection is to end for it, because the client's version has no way to be told or because
+    /// it is not allowed to publish it. Nothing is answered and the exchange is forgotten, so that
+    /// the client may begin it again; the caller ends the connection.
     pub fn publish_withdrawn(&mut self, qos: QoS, packet_id: Option<PacketId>) {
         let Some(packet_id) = packet_id else { return };
         match qos {
@@ -111,7 +115,8 @@ impl Session {
 
     /// True if the message goes to the node.
     fn begin_qos1(&mut self, packet_id: PacketId, out: &mut Output) -> Result<bool, Violation> {
-        // 3.x could only be told that all is well, so there the two kinds of exchange are kept apart.
+        // 3.x could only be told that all is well, so there the two kinds of exchange are kept
+        // apart.
         if self.version == Version::V5 && self.received.contains(packet_id) {
             self.answer_publish(
                 Packet::PubAck,
@@ -135,7 +140,8 @@ impl Session {
             self.note(Step::Received { packet_id });
             return Ok(true);
         };
-        // Once begun, the exchange has nothing to do with the expiry of the message. [MQTT-4.3.3-13]
+        // Once begun, the exchange has nothing to do with the expiry of the message.
+        // [MQTT-4.3.3-13]
         // [MQTT-4.3.3-10] [MQTT3-4.3.3-2]
         let is_routed = exchange.routed;
         if !exchange.on_connection {
@@ -162,8 +168,8 @@ impl Session {
     }
 
     fn qos1_done(&mut self, packet_id: PacketId, outcome: ReasonCode, out: &mut Output) {
-        // The client sends the message again on its new connection; a PUBACK for the old one could be taken for
-        // that of a later message with the same identifier.
+        // The client sends the message again on its new connection; a PUBACK for the old one could
+        // be taken for that of a later message with the same identifier.
         if self.qos1_routed() {
             // [MQTT-3.3.4-1] [MQTT-4.3.2-4] [MQTT3-3.3.4-1] [MQTT3-4.3.2-2]
             self.answer_publish(Packet::PubAck, packet_id, outcome, out);

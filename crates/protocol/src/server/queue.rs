@@ -10,7 +10,8 @@ use super::lane::Lane;
 use super::{GroupId, Taken};
 use crate::Limits;
 
-/// The highest priority first, first in first out within a priority; bounded by count and bytes. No memory while empty.
+/// The highest priority first, first in first out within a priority; bounded by count and bytes. No
+/// memory while empty.
 #[derive(Debug, Default)]
 pub(super) struct Queue(Option<Box<Waiting>>);
 
@@ -112,7 +113,8 @@ impl Queue {
         })
     }
 
-    /// Takes out the oldest message with `QoS` 1 or 2 of the lowest priority that has one, up to the given one.
+    /// Takes out the oldest message with `QoS` 1 or 2 of the lowest priority that has one, up to
+    /// the given one.
     pub(super) fn pop_lowest(&mut self, priority_max: u8) -> Option<Held> {
         self.take(|waiting| {
             let lanes = waiting.lanes_mut();
@@ -160,7 +162,8 @@ impl Queue {
         });
     }
 
-    /// Every message with `QoS` 1 and 2 in the order in which they came, if all have the same priority.
+    /// Every message with `QoS` 1 and 2 in the order in which they came, if all have the same
+    /// priority.
     pub(super) fn kept(&self) -> impl Iterator<Item = &Held> {
         self.iter().filter(|held| held.qos != QoS::AtMostOnce)
     }

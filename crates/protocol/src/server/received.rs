@@ -15,7 +15,8 @@ pub(super) struct Exchange {
     packet_id: PacketId,
     /// The node has said what became of it, so PUBREC may be sent.
     pub(super) routed: bool,
-    /// Its PUBLISH came on this connection: it counts against the receive maximum and awaits its PUBREC here.
+    /// Its PUBLISH came on this connection: it counts against the receive maximum and awaits its
+    /// PUBREC here.
     pub(super) on_connection: bool,
 }
 

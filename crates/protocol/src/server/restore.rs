@@ -86,8 +86,8 @@ pub struct WillView<'a> {
 impl Session {
     /// A session that was written down: away and durable.
     ///
-    /// What cannot be true any more is left out and noted as [`Step::Removed`]: a delivery without its message, and one
-    /// whose packet identifier a later delivery has.
+    /// What cannot be true any more is left out and noted as [`Step::Removed`]: a delivery without
+    /// its message, and one whose packet identifier a later delivery has.
     pub fn restore(stored: Stored, limits: &Arc<Limits>) -> Self {
         let mut session = Self::empty(stored.id, stored.client_id, limits);
         session.version = stored.version;
@@ -119,7 +119,8 @@ impl Session {
         session
     }
 
-    /// Whether a stored message waits here or is under way: one that may come a second time after a crash.
+    /// Whether a stored message waits here or is under way: one that may come a second time after a
+    /// crash.
     pub fn holds(&self, stored_id: u64) -> bool {
         let is_it = |held: &Held| held.message.stored_id() == stored_id;
         let is_under_way = |kept: Option<&Kept>| match kept {
@@ -153,8 +154,8 @@ impl Session {
     }
 }
 
-/// Places of the deliveries whose packet identifier a later one has: they were answered, but the record of that is
-/// damaged.
+/// Places of the deliveries whose packet identifier a later one has: they were answered, but the
+/// record of that is damaged.
 fn replaced(deliveries: &[StoredDelivery]) -> Vec<Seq> {
     let ids = deliveries
         .iter()

@@ -1,16 +1,16 @@
 //! A list, first in, first out, in blocks.
 //!
-//! Its memory follows its length: what leaves a long list gives back blocks that another one takes, where a list in one
-//! piece would keep its room, or be copied to a smaller one. A thousand queues that grow at the same moment take no more
-//! than they hold.
+//! Its memory follows its length: what leaves a long list gives back blocks that another one takes,
+//! where a list in one piece would keep its room, or be copied to a smaller one. A thousand queues
+//! that grow at the same moment take no more than they hold.
 
 use alloc::collections::VecDeque;
 
 /// Items of a block: with messages it is 1.5 KiB.
 const BLOCK: usize = 32;
 
-/// Each block but the first and the last one is full, and none is empty but an only one, which a list that goes on
-/// filling and emptying keeps.
+/// Each block but the first and the last one is full, and none is empty but an only one, which a
+/// list that goes on filling and emptying keeps.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     blocks: VecDeque<VecDeque<T>>,

@@ -23,7 +23,8 @@ use super::{DropReason, Farewell, GroupId, Handshake, Step, Taken, Welcome, Will
 use crate::packet_ids::PacketIds;
 use crate::{Limits, Message, MountPoint, Output, Time};
 
-/// Protocol state of one client; outlives connections. Small when idle: at most 184 bytes without queue.
+/// Protocol state of one client; outlives connections. Small when idle: at most 184 bytes without
+/// queue.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -64,8 +65,8 @@ pub struct Session {
     pub(super) dropped: Option<Box<Dropped>>,
     pub(super) received: Received,
     pub(super) inbound_aliases: InboundAliases,
-    /// `QoS` 1 and 2 messages of this connection less the exchanges that ended on it: what the client counts
-    /// against the receive maximum.
+    /// `QoS` 1 and 2 messages of this connection less the exchanges that ended on it: what the
+    /// client counts against the receive maximum.
     pub(super) unacknowledged: i32,
     /// `QoS` 1 messages of this connection whose outcome the node has not told yet.
     pub(super) routing: u16,
@@ -94,7 +95,8 @@ pub(super) enum Link {
 }
 
 impl Session {
-    /// A session for a client that has none (or starts clean). `id` is unique on the node and never 0.
+    /// A session for a client that has none (or starts clean). `id` is unique on the node and never
+    /// 0.
     pub fn new(id: u64, handshake: &Handshake, limits: &Arc<Limits>) -> Self {
         Self {
             version: handshake.version,
@@ -139,8 +141,8 @@ impl Session {
         }
     }
 
-    /// Other limits, for a session that is about to be resumed: they hold from its next connection on, so call it
-    /// before [`Session::connect`].
+    /// Other limits, for a session that is about to be resumed: they hold from its next connection
+    /// on, so call it before [`Session::connect`].
     pub fn set_limits(&mut self, limits: &Arc<Limits>) {
         if self.limits.queue_priorities != limits.queue_priorities {
             self.queue.prioritise(limits);
@@ -178,7 +180,8 @@ impl Session {
         self.was_persistent_at_connect
     }
 
-    /// What the client of this connection does not see of its topics: to be put before what it publishes and filters.
+    /// What the client of this connection does not see of its topics: to be put before what it
+    /// publishes and filters.
     pub fn mount_point(&self) -> Option<&MountPoint> {
         self.rare.as_ref()?.mount.as_ref()
     }
@@ -193,7 +196,8 @@ impl Session {
         self.will.as_deref().map(Will::view)
     }
 
-    /// The connection is up: CONNACK, then redelivery of what is inflight, then the queue, into `out`.
+    /// The connection is up: CONNACK, then redelivery of what is inflight, then the queue, into
+    /// `out`.
     ///
     /// At most about 256 KiB of messages are written at once; the rest follows with the client's
     /// acknowledgements or by [`Session::pump`].
@@ -232,7 +236,8 @@ impl Session {
         self.outbound_aliases = OutboundAliases::new(alias_maximum);
         self.sends_plain_topics = alias_maximum == 0 && handshake.mount.is_none();
         self.rare = Rare::new(handshake.mount, handshake.method);
-        // A pending will of the last connection ends here, and this connection's takes its place. [MQTT-3.1.3-9]
+        // A pending will of the last connection ends here, and this connection's takes its place.
+        // [MQTT-3.1.3-9]
         self.will = handshake.will;
         self.redeliver(now, out);
     }
@@ -242,7 +247,8 @@ impl Session {
         self.carried.traffic
     }
 
-    /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then close, then `connection_lost`.
+    /// The server ends the connection: DISCONNECT with the reason (5.0; nothing in 3.x). Then
+    /// close, then `connection_lost`.
     pub fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>, out: &mut Output) {
         // [MQTT-3.14.0-1]
         if self.link != Link::Up {
@@ -280,7 +286,8 @@ impl Session {
         }
     }
 
-    /// The server ends a connection whose CONNACK was thrown away before it was sent: another CONNACK says why.
+    /// The server ends a connection whose CONNACK was thrown away before it was sent: another
+    /// CONNACK says why.
     /// [MQTT-3.14.0-1]
     pub fn refuse(&mut self, reason: ReasonCode, what: &str, out: &mut Output) {
         if self.link == Link::Up {
@@ -310,9 +317,9 @@ impl Session {
         }
     }
 
-    /// Another connection with the same client identifier takes over, or the session is being removed by an
-    /// administrator: what remains of the will. Its expiry counts from the last time the session was shown;
-    /// [`Session::take_will_at`] knows better.
+    /// Another connection with the same client identifier takes over, or the session is being
+    /// removed by an administrator: what remains of the will. Its expiry counts from the last time
+    /// the session was shown; [`Session::take_will_at`] knows better.
     pub fn take_will(&mut self) -> Option<Message> {
         self.take_will_at(self.seen)
     }
@@ -324,12 +331,12 @@ impl Session {
         Some(will.into_message(self.id, now))
     }
 
-    /// Takes the messages of shared groups, to give them to other members: called when the session ends (`None`)
-    /// and for groups that the session leaves, in the order of their numbers.
+    /// Takes the messages of shared groups, to give them to other members: called when the session
+    /// ends (`None`) and for groups that the session leaves, in the order of their numbers.
     ///
-    /// Leaving groups takes what is queued only: a delivery that has begun is completed. At the end of the
-    /// session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were sent are not. What was written
-    /// down of them is left to the caller, who moves or removes it.
+    /// Leaving groups takes what is queued only: a delivery that has begun is completed. At the end
+    /// of the session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were
+    /// sent are not. What was written down of them is left to the caller, who moves or removes it.
     pub fn take_shared(&mut self, groups: Option<&[GroupId]>) -> Vec<Taken> {
         let mut taken = Vec::new();
         // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
@@ -340,8 +347,8 @@ impl Session {
         taken
     }
 
-    /// Messages that the session held and dropped since the last call, by reason: to make room for another, too old,
-    /// expired, or too large when their turn came.
+    /// Messages that the session held and dropped since the last call, by reason: to make room for
+    /// another, too old, expired, or too large when their turn came.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
         let dropped = self.dropped.take();
         dropped.into_iter().flat_map(|dropped| dropped.by_reason())
@@ -378,7 +385,8 @@ impl Session {
         self.client_id
     }
 
-    /// Appends a packet unless it is over the client's maximum packet size; true if it was appended.
+    /// Appends a packet unless it is over the client's maximum packet size; true if it was
+    /// appended.
     pub(super) fn append(&self, packet: &Packet<'_>, out: &mut Output) -> bool {
         let out = out.own();
         let start = out.len();

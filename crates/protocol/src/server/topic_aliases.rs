@@ -70,8 +70,8 @@ impl InboundAliases {
     }
 }
 
-/// Aliases set towards the client: the first topics it is sent get one each. None while there may be none, as for most
-/// clients.
+/// Aliases set towards the client: the first topics it is sent get one each. None while there may
+/// be none, as for most clients.
 #[derive(Debug, Default)]
 pub(super) struct OutboundAliases(Option<Box<Outbound>>);
 

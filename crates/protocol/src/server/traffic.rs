@@ -2,14 +2,16 @@
 
 use crate::Time;
 
-/// The messages of a session's connection, for whoever asks when it ends. Twelve bytes: each client has one.
+/// The messages of a session's connection, for whoever asks when it ends. Twelve bytes: each client
+/// has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Whole seconds of the node's clock.
     began: u32,
     /// PUBLISH packets from the client whose messages were new; ends at the highest number.
     pub received: u32,
-    /// PUBLISH packets to the client, those that were sent again among them; ends at the highest number.
+    /// PUBLISH packets to the client, those that were sent again among them; ends at the highest
+    /// number.
     pub sent: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Messages that wait for the client: which may, which make room for others, and what becomes of them in their turn.
+//! Messages that wait for the client: which may, which make room for others, and what becomes of
+//! them in their turn.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -74,7 +75,8 @@ impl Session {
         Delivered::Queued
     }
 
-    /// What was acknowledged is taken in any case, but by a queue that takes back what it has acknowledged.
+    /// What was acknowledged is taken in any case, but by a queue that takes back what it has
+    /// acknowledged.
     fn exceeds_limits(&self, options: &DeliveryOptions<'_>) -> bool {
         let takes_back = self.limits.queue_policy == QueuePolicy::DropOldest;
         options.is_acknowledged && options.qos != QoS::AtMostOnce && !takes_back
@@ -112,9 +114,9 @@ impl Session {
         all.map(|held| (held.message.topic(), held.qos))
     }
 
-    /// Drops what waits and may not be delivered any more: `is_allowed` is asked about each topic and quality of service.
-    /// Messages of shared groups stay: whether they are given to another member is decided with their subscription.
-    /// How many there were.
+    /// Drops what waits and may not be delivered any more: `is_allowed` is asked about each topic
+    /// and quality of service. Messages of shared groups stay: whether they are given to another
+    /// member is decided with their subscription. How many there were.
     pub fn drop_forbidden(&mut self, mut is_allowed: impl FnMut(&str, QoS) -> bool) -> usize {
         let mut forbidden = Vec::new();
         self.queue.take_if(
@@ -142,7 +144,8 @@ impl Session {
         *count += 1;
     }
 
-    /// Drops what has to make room for a message of that size and priority; true if there is room then.
+    /// Drops what has to make room for a message of that size and priority; true if there is room
+    /// then.
     #[cold]
     fn make_room(&mut self, (bytes, priority): (usize, u8), qos: QoS, now: Time) -> bool {
         if !Queue::could_have_room(bytes, &self.limits) {

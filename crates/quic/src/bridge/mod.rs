@@ -9,9 +9,10 @@
 //! | the socket's owner stops writing     | the stream is finished; all is acknowledged, then all closed  |
 //! | the socket's owner closes it         | the same, and the peer is told to send no more                |
 //!
-//! An idle connection owns no buffer: bytes pass through one buffer per thread, and only what the other side does not
-//! take at once is kept, up to [`SCRATCH_BYTES`] in each direction. While something is kept nothing more is read, so
-//! that the kernel's socket buffer or QUIC's window fills and stops the sender.
+//! An idle connection owns no buffer: bytes pass through one buffer per thread, and only what the
+//! other side does not take at once is kept, up to [`SCRATCH_BYTES`] in each direction. While
+//! something is kept nothing more is read, so that the kernel's socket buffer or QUIC's window
+//! fills and stops the sender.
 
 mod inbound;
 mod outbound;
@@ -30,16 +31,19 @@ use tokio::time::{Sleep, sleep};
 use inbound::Inbound;
 use outbound::Outbound;
 
-/// Bytes moved by one system call at most: a broker's whole write, and large enough for QUIC to fill its batches.
+/// Bytes moved by one system call at most: a broker's whole write, and large enough for QUIC to
+/// fill its batches.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// Reads of one direction before the other tasks of the thread have their turn.
 const READS_PER_TURN: u32 = 8;
 
-/// How long the last bytes may take to be acknowledged after the socket's owner has stopped writing.
+/// How long the last bytes may take to be acknowledged after the socket's owner has stopped
+/// writing.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long the peer then has to close, so that what it received last is not thrown away with the connection.
+/// How long the peer then has to close, so that what it received last is not thrown away with the
+/// connection.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How often an end that cannot send looks whether the socket's owner is still there.
@@ -69,8 +73,8 @@ pub(crate) enum Ending {
     Unacknowledged,
 }
 
-/// Moves bytes until both ends are done with the connection, closes it and returns the socket, whose owner sees the
-/// end once it is dropped; `refused` is told of every extra stream.
+/// Moves bytes until both ends are done with the connection, closes it and returns the socket,
+/// whose owner sees the end once it is dropped; `refused` is told of every extra stream.
 pub(crate) async fn run(
     connection: &Connection,
     (send, receive): (SendStream, RecvStream),
@@ -99,8 +103,9 @@ pub(crate) async fn run(
     (ending, bridge.socket)
 }
 
-/// Gives back every further stream that the peer opens, until the connection ends. A peer that would rather use
-/// several goes on with the first; with a lower limit of streams it would wait for more for ever.
+/// Gives back every further stream that the peer opens, until the connection ends. A peer that
+/// would rather use several goes on with the first; with a lower limit of streams it would wait for
+/// more for ever.
 async fn refuse_streams(connection: &Connection, refused: impl Fn()) -> ConnectionError {
     loop {
         match connection.accept_bi().await {
@@ -156,7 +161,8 @@ impl Bridge {
         {
             return Poll::Ready(Ending::Lost(error.clone()));
         }
-        // What came before the end is to reach the socket, and of a peer that only wants no more its last words.
+        // What came before the end is to reach the socket, and of a peer that only wants no more
+        // its last words.
         let is_over = match &self.over {
             Some(Ending::GivenUp(_)) => self.inbound.is_ended(),
             Some(_) => self.inbound.has_nothing(),
@@ -191,7 +197,8 @@ impl Bridge {
         }
     }
 
-    /// QUIC had taken so many bytes, some time ago: if it still has not taken more, is anybody there that sent them?
+    /// QUIC had taken so many bytes, some time ago: if it still has not taken more, is anybody
+    /// there that sent them?
     fn look_for_owner(&mut self, sent: u64) {
         if self.outbound.stalled() == Some(sent) && is_abandoned(&self.socket) {
             self.outbound.abandon();

@@ -25,7 +25,8 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The first handshake that is done, and the stream that MQTT travels on; the others are given up.
+    /// The first handshake that is done, and the stream that MQTT travels on; the others are given
+    /// up.
     pub(super) async fn open(self) -> Result<Opened, DialError> {
         let mut attempts = JoinSet::new();
         let mut failure = None;

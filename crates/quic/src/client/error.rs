@@ -18,7 +18,8 @@ const BAD_SIGNATURE: u64 = 51;
 const CERTIFICATE_REQUIRED: u64 = 116;
 const NO_APPLICATION_PROTOCOL: u64 = 120;
 
-/// Why a connection over QUIC was not made, or has ended. Texts name no address, so that equal causes are equal.
+/// Why a connection over QUIC was not made, or has ended. Texts name no address, so that equal
+/// causes are equal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
@@ -94,7 +95,8 @@ impl DialError {
 
     /// What a connection has ended with; none if that is how MQTT ends.
     ///
-    /// A server's word about the client's certificate comes only after the client's end of the handshake.
+    /// A server's word about the client's certificate comes only after the client's end of the
+    /// handshake.
     pub(super) fn from_end(error: &ConnectionError) -> Option<Self> {
         Some(match error {
             ConnectionError::LocallyClosed => return None,

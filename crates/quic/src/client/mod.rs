@@ -1,4 +1,5 @@
-//! The client's end: connections that are sockets from the first moment, while QUIC is still at its handshake.
+//! The client's end: connections that are sockets from the first moment, while QUIC is still at its
+//! handshake.
 
 mod call;
 mod error;
@@ -31,15 +32,17 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// How a dialer connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialOptions {
-    /// Threads that encrypt and move bytes; default 1, enough for some ten thousand messages per second.
+    /// Threads that encrypt and move bytes; default 1, enough for some ten thousand messages per
+    /// second.
     pub threads: usize,
     /// Addresses of this machine to connect from in turn; default none, the kernel chooses.
     pub sources: Vec<IpAddr>,
-    /// Handshakes at a time; those beyond wait for their turn. Default 256: they keep a processor busy over a round trip
-    /// of 100 ms, and the answers to all of them fit into the buffer of a UDP socket.
+    /// Handshakes at a time; those beyond wait for their turn. Default 256: they keep a processor
+    /// busy over a round trip of 100 ms, and the answers to all of them fit into the buffer of a
+    /// UDP socket.
     ///
-    /// Of a thousand at the same time each would take as long as all of them together, and on a busy machine none
-    /// would be done in time.
+    /// Of a thousand at the same time each would take as long as all of them together, and on a
+    /// busy machine none would be done in time.
     pub handshakes_max: usize,
     /// Time for the handshake, from its turn on; default 10 seconds.
     pub handshake_time: Duration,
@@ -64,15 +67,16 @@ impl Default for DialOptions {
 
 /// Opens connections of MQTT over QUIC, with threads of its own; thousands share a UDP socket.
 ///
-/// When it is dropped, what was written to sockets that are closed already has a second to be sent; the connections
-/// whose sockets are still open are ended. The drop blocks for two seconds at most.
+/// When it is dropped, what was written to sockets that are closed already has a second to be sent;
+/// the connections whose sockets are still open are ended. The drop blocks for two seconds at most.
 pub struct QuicDialer {
     /// None once it is dropped.
     runtime: Option<Runtime>,
     threads: Threads,
     config: ClientConfig,
     options: DialOptions,
-    /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of one at most.
+    /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of
+    /// one at most.
     endpoints: Mutex<Endpoints>,
     connections: Arc<Seats>,
     /// Handshakes that may begin.
@@ -91,7 +95,8 @@ struct Endpoints {
 pub struct Dialing(Arc<OnceLock<DialError>>);
 
 impl Dialing {
-    /// Why the socket has ended; none as long as it has not, and when the server has ended MQTT as it should.
+    /// Why the socket has ended; none as long as it has not, and when the server has ended MQTT as
+    /// it should.
     ///
     /// It is there before the socket's end can be seen.
     pub fn failure(&self) -> Option<&DialError> {
@@ -102,8 +107,8 @@ impl Dialing {
 impl QuicDialer {
     /// Starts the threads.
     ///
-    /// Of `tls` the trust in servers and the client certificate are used; the application protocol is MQTT's unless
-    /// it names others. Early data is off.
+    /// Of `tls` the trust in servers and the client certificate are used; the application protocol
+    /// is MQTT's unless it names others. Early data is off.
     ///
     /// # Errors
     /// TLS without version 1.3, no threads.
@@ -131,11 +136,11 @@ impl QuicDialer {
         })
     }
 
-    /// Begins a connection and returns its socket at once, non-blocking: what is written to it is sent when the
-    /// handshake is done, and it ends if that fails.
+    /// Begins a connection and returns its socket at once, non-blocking: what is written to it is
+    /// sent when the handshake is done, and it ends if that fails.
     ///
-    /// All `addresses` are tried at the same time, and the first that has done the handshake is the one.
-    /// `server_name` is what the certificate has to be for, a name or an address.
+    /// All `addresses` are tried at the same time, and the first that has done the handshake is the
+    /// one. `server_name` is what the certificate has to be for, a name or an address.
     ///
     /// # Errors
     /// No address, no open files, a source address that is none.
@@ -156,7 +161,8 @@ impl QuicDialer {
         Ok((theirs, dialing))
     }
 
-    /// Makes a connection and ends it: whether a server of MQTT over QUIC that this dialer trusts is there.
+    /// Makes a connection and ends it: whether a server of MQTT over QUIC that this dialer trusts
+    /// is there.
     ///
     /// Blocks for `within` at most.
     ///
@@ -277,8 +283,8 @@ impl fmt::Debug for QuicDialer {
     }
 }
 
-/// A connection from the first packet to the end. What the socket's owner may ask about it is known before the
-/// socket ends.
+/// A connection from the first packet to the end. What the socket's owner may ask about it is known
+/// before the socket ends.
 async fn carry(
     (call, turns): (Call, Arc<Semaphore>),
     socket: tokio::net::UnixStream,

@@ -30,23 +30,26 @@ pub struct Peer {
     pub local: SocketAddr,
     /// The server name that it asked for.
     pub server_name: Option<String>,
-    /// Its certificate and those that sign it, checked as the TLS configuration asks; empty if it has none.
+    /// Its certificate and those that sign it, checked as the TLS configuration asks; empty if it
+    /// has none.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
 /// Who is told of clients, in a thread of the listener: nothing in here may block.
 pub trait Host: Send + Sync + 'static {
-    /// A connection and the non-blocking stream socket that carries its plain bytes of MQTT. The end of the socket is
-    /// the end of the connection.
+    /// A connection and the non-blocking stream socket that carries its plain bytes of MQTT. The
+    /// end of the socket is the end of the connection.
     fn on_connection(&self, socket: UnixStream, peer: Peer);
 
-    /// Asked about each new connection before anything is spent on it; `is_proven` tells whether its client has shown that
-    /// it receives at its address. What is admitted counts as a connection, whether or not its handshake succeeds.
+    /// Asked about each new connection before anything is spent on it; `is_proven` tells whether
+    /// its client has shown that it receives at its address. What is admitted counts as a
+    /// connection, whether or not its handshake succeeds.
     fn admission(&self, _is_proven: bool) -> Admission {
         Admission::Now
     }
 
-    /// A client at this address was refused: there are `connections_max` of them, or the listener closes.
+    /// A client at this address was refused: there are `connections_max` of them, or the listener
+    /// closes.
     fn on_refusal(&self, _address: SocketAddr) {}
 }
 
@@ -96,7 +99,8 @@ impl From<ConnectionError> for Failure {
 pub(super) async fn accept(endpoint: Endpoint, local: SocketAddr, shared: Arc<Shared>) {
     while let Some(incoming) = endpoint.accept().await {
         let is_proven = incoming.remote_address_validated();
-        // Those behind it wait in the queue of the endpoint, as connections of TCP wait in the backlog.
+        // Those behind it wait in the queue of the endpoint, as connections of TCP wait in the
+        // backlog.
         let must_prove = loop {
             match shared.host.admission(is_proven) {
                 _ if shared.is_closing() => break false,

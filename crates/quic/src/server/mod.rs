@@ -23,7 +23,8 @@ use crate::transport::{self, Threads};
 use accept::Shared;
 use metrics::Counters;
 
-/// Streams that a client may open before the first of them is refused: each costs about 50 bytes in every connection.
+/// Streams that a client may open before the first of them is refused: each costs about 50 bytes in
+/// every connection.
 const CLIENT_STREAMS: u32 = 8;
 
 /// The listener ends the connection before its client does.
@@ -37,18 +38,19 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Listens for MQTT over QUIC, with threads of its own.
 ///
-/// Cost of an idle connection: a task, QUIC's and TLS's state, and a socket pair of two open files; no buffers.
+/// Cost of an idle connection: a task, QUIC's and TLS's state, and a socket pair of two open files;
+/// no buffers.
 ///
-/// One address has one UDP socket, whose packets one thread at a time receives: with several of them the kernel would
-/// give a client that changes its address to another socket than before.
+/// One address has one UDP socket, whose packets one thread at a time receives: with several of
+/// them the kernel would give a client that changes its address to another socket than before.
 pub struct QuicListener {
     /// None once it is shut down.
     runtime: Option<Runtime>,
     threads: Threads,
     endpoints: Vec<Endpoint>,
     addresses: Vec<SocketAddr>,
-    /// What is common to the configurations before and after a change of certificates, the key of Retry among it.
-    /// The lock is held for a change.
+    /// What is common to the configurations before and after a change of certificates, the key of
+    /// Retry among it. The lock is held for a change.
     config: Mutex<ServerConfig>,
     shared: Arc<Shared>,
 }
@@ -79,8 +81,8 @@ pub enum ListenError {
 impl QuicListener {
     /// Listens on all the addresses; each new connection is given to `host`.
     ///
-    /// Of `tls` the certificates, the check of client certificates and the session tickets are used; the application
-    /// protocol is MQTT's and early data is off.
+    /// Of `tls` the certificates, the check of client certificates and the session tickets are
+    /// used; the application protocol is MQTT's and early data is off.
     ///
     /// # Errors
     /// An address that cannot be bound, TLS without version 1.3, no threads.
@@ -144,7 +146,8 @@ impl QuicListener {
         Ok(())
     }
 
-    /// The addresses in the order given, with the ports that the kernel chose where 0 was asked for.
+    /// The addresses in the order given, with the ports that the kernel chose where 0 was asked
+    /// for.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -183,14 +186,15 @@ impl QuicListener {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses new connections from now on; those that are there go on, and the ports stay taken for them.
+    /// Refuses new connections from now on; those that are there go on, and the ports stay taken
+    /// for them.
     pub fn close(&self) {
         self.shared.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// Closes, waits until the sockets' owners have ended their connections, as long as `within` at most, and ends
-    /// what is left. Blocks for a second more than that at most. Returns how many connections it had to end. The ports
-    /// are free then.
+    /// Closes, waits until the sockets' owners have ended their connections, as long as `within` at
+    /// most, and ends what is left. Blocks for a second more than that at most. Returns how many
+    /// connections it had to end. The ports are free then.
     pub fn drain(mut self, within: Duration) -> usize {
         self.shut_down(within)
     }

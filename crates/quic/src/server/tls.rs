@@ -10,8 +10,9 @@ use crate::ALPN;
 
 /// The same certificates and checks with MQTT's application protocol.
 ///
-/// Early data (0-RTT) is off whatever the configuration says: whoever records the first packets of a connection can
-/// send them again, and a CONNECT that comes twice takes the session over or publishes again what followed it.
+/// Early data (0-RTT) is off whatever the configuration says: whoever records the first packets of
+/// a connection can send them again, and a CONNECT that comes twice takes the session over or
+/// publishes again what followed it.
 pub(super) fn for_quic(tls: &rustls::ServerConfig) -> Result<QuicServerConfig, ListenError> {
     let mut tls = tls.clone();
     tls.alpn_protocols = vec![ALPN.to_vec()];

@@ -89,7 +89,8 @@ fn a_reader_that_does_not_read_stops_the_writer_at_the_limits() {
         .map(|(writer, reader)| (writer.try_clone().unwrap(), reader.try_clone().unwrap()))
     {
         let written = fill(&mut writer);
-        // Two windows, two sockets of twice that size as the kernel counts, and what a bridge holds at each end.
+        // Two windows, two sockets of twice that size as the kernel counts, and what a bridge holds
+        // at each end.
         assert!(written < 600_000, "{written}");
         let expected: Vec<u8> = pattern(251 * 16)
             .into_iter()

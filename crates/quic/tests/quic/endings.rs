@@ -94,7 +94,8 @@ fn a_client_that_stops_reading_for_good_ends_the_connection() {
         let (mut server, _) = room.arrival();
         assert_eq!(read(&mut server, 1), b"!");
         receive.stop(VarInt::from_u32(9)).unwrap();
-        // It shows once there is something to send: what is written first may leave before the word of it comes.
+        // It shows once there is something to send: what is written first may leave before the word
+        // of it comes.
         while server.write_all(&[b'?'; 4096]).is_ok() {}
         connection.closed().await;
     });

@@ -192,7 +192,8 @@ impl Room {
         (socket, peer)
     }
 
-    /// Both ends of a connection over which one byte has gone, because a server hears of a stream with its first byte.
+    /// Both ends of a connection over which one byte has gone, because a server hears of a stream
+    /// with its first byte.
     pub(crate) fn pair(&self) -> (UnixStream, UnixStream, Dialing) {
         let (mut client, dialing) = self.dial();
         client.write_all(b"!").unwrap();

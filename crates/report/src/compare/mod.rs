@@ -1,7 +1,7 @@
 //! Runs against runs: which figures differ by more than they vary.
 //!
-//! Percentiles of several runs are those of all their values together (the histograms are merged), never means
-//! of percentiles; every other figure of several runs is their median.
+//! Percentiles of several runs are those of all their values together (the histograms are merged),
+//! never means of percentiles; every other figure of several runs is their median.
 
 mod conditions;
 mod noise;
@@ -59,7 +59,8 @@ const COMPARED: [&str; 32] = [
     "broker.context_switches",
 ];
 
-/// Deliveries and counts of what ought not to happen: each one matters, and no spread within a run excuses it.
+/// Deliveries and counts of what ought not to happen: each one matters, and no spread within a run
+/// excuses it.
 const FAILURES: [&str; 9] = [
     "delivered",
     "lost",
@@ -72,8 +73,8 @@ const FAILURES: [&str; 9] = [
     "errors",
 ];
 
-/// What may break a build besides [`FAILURES`]. With every figure that is compared, one would be beyond its noise
-/// in about every other comparison of the same thing.
+/// What may break a build besides [`FAILURES`]. With every figure that is compared, one would be
+/// beyond its noise in about every other comparison of the same thing.
 const GATING: [&str; 5] = [
     "rate.received",
     "e2e.p99",
@@ -116,7 +117,8 @@ pub enum NoiseSource {
     Runs,
     /// The spread of blocks of seconds within the hold: less than what runs differ by.
     Seconds,
-    /// The number of values of a percentile that is not known per second, in single runs; as `Seconds`.
+    /// The number of values of a percentile that is not known per second, in single runs; as
+    /// `Seconds`.
     Values,
     /// There is none: each one counts.
     Exact,
@@ -198,8 +200,8 @@ impl Comparison {
         self.rows.iter().find(|row| row.metric == metric)
     }
 
-    /// Figures that got worse and ought to break a build: what was lost or failed, the rate, the p99, and the CPU
-    /// and memory of the broker.
+    /// Figures that got worse and ought to break a build: what was lost or failed, the rate, the
+    /// p99, and the CPU and memory of the broker.
     pub fn regressions(&self) -> Vec<&Row> {
         let gates = |row: &&Row| FAILURES.contains(&row.metric) || GATING.contains(&row.metric);
         let worse = self.rows.iter().filter(|row| row.verdict == Verdict::Worse);

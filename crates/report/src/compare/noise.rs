@@ -49,8 +49,8 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(sorted[middle - 1], upper))
 }
 
-/// Noise of the difference of two medians, from the spread of the runs of each side: medians of as many runs of
-/// the same thing differ by less 95 times of 100. None if the baseline is 0.
+/// Noise of the difference of two medians, from the spread of the runs of each side: medians of as
+/// many runs of the same thing differ by less 95 times of 100. None if the baseline is 0.
 pub(super) fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     let middle = median(baseline)?;
     let error = |values: &[f64]| MEDIAN_BY_MEAN * deviation(values) / count(values).sqrt();
@@ -72,8 +72,8 @@ pub(super) fn of_blocks(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     Some(student(baseline.len() + candidate.len()) * noise)
 }
 
-/// Noise of the difference of a percentile of two runs, from the number of their values: 95 % of percentiles of as
-/// many values are closer. None if there are too few values beyond it.
+/// Noise of the difference of a percentile of two runs, from the number of their values: 95 % of
+/// percentiles of as many values are closer. None if there are too few values beyond it.
 pub(super) fn of_values(
     baseline: &Histogram<u64>,
     candidate: &Histogram<u64>,
@@ -87,7 +87,8 @@ pub(super) fn of_values(
     (middle > 0.0).then(|| noise / middle)
 }
 
-/// Half the width of what a quantile is known to: the number of values below it is binomially distributed.
+/// Half the width of what a quantile is known to: the number of values below it is binomially
+/// distributed.
 fn error_of_quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
     let values = fraction(histogram.len());
     if values * (1.0 - quantile) < VALUES_BEYOND_MIN {
@@ -98,7 +99,8 @@ fn error_of_quantile(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
     Some((at(quantile + error) - at(quantile - error)) / 2.0)
 }
 
-/// Means of a figure over blocks of seconds of the hold, all runs together; empty if it is not known per second.
+/// Means of a figure over blocks of seconds of the hold, all runs together; empty if it is not
+/// known per second.
 pub(super) fn blocks(runs: &[RunResult], metric: &str) -> Vec<f64> {
     runs.iter().flat_map(|run| blocks_of(run, metric)).collect()
 }
@@ -157,8 +159,8 @@ fn of_second(second: &Second, metric: &str) -> Option<f64> {
     }
 }
 
-/// Standard deviation out of the median absolute deviation, which one run gone wrong does not change; where more
-/// than half of the values are equal, the usual one.
+/// Standard deviation out of the median absolute deviation, which one run gone wrong does not
+/// change; where more than half of the values are equal, the usual one.
 fn deviation(values: &[f64]) -> f64 {
     let Some(middle) = median(values) else {
         return 0.0;
@@ -220,7 +222,8 @@ mod tests {
 
     #[test]
     fn noise_of_runs_is_that_of_the_formula() {
-        // Deviation of both sides 1.4826 * 1 * 1.495 = 2.2165, error of each median 1.6038, t(4) = 2.776.
+        // Deviation of both sides 1.4826 * 1 * 1.495 = 2.2165, error of each median 1.6038, t(4) =
+        // 2.776.
         let noise = of_runs(&[99.0, 100.0, 101.0], &[199.0, 200.0, 201.0]).unwrap();
         assert!(
             close(noise, 2.776 * 1.6038 * 2_f64.sqrt() / 100.0),
@@ -293,7 +296,8 @@ mod tests {
         assert!(blocks(&[run], "connect.p99").is_empty());
     }
 
-    /// Normally distributed values around a middle with the deviation 1: sums of twelve uniform ones.
+    /// Normally distributed values around a middle with the deviation 1: sums of twelve uniform
+    /// ones.
     fn drawn<const RUNS: usize>(state: &mut u64, middle: f64) -> [f64; RUNS] {
         let mut uniform = || {
             *state = state

@@ -231,8 +231,8 @@ pub fn read_hlog(folder: &Path) -> Result<Option<String>, ReadError> {
     read_file(&path).map(Some)
 }
 
-/// The run folders under a folder, the latest last; a folder without a result is none. A folder that does not exist
-/// has no runs. At most 100 000 entries are looked at.
+/// The run folders under a folder, the latest last; a folder without a result is none. A folder
+/// that does not exist has no runs. At most 100 000 entries are looked at.
 ///
 /// # Errors
 /// The folder cannot be read.

@@ -117,8 +117,8 @@ impl<'run> Source<'run> {
         }
     }
 
-    /// Events per second; a piece of a second too short for a rate counts as the one before it in its stage, and as
-    /// a gap where a stage begins with it.
+    /// Events per second; a piece of a second too short for a rate counts as the one before it in
+    /// its stage, and as a gap where a stage begins with it.
     fn rate(&self, name: &str, events: impl Fn(&Second) -> u64) -> Series {
         let mut stage = None;
         let points = self.result.series.iter().filter_map(|second| {

@@ -1,4 +1,5 @@
-//! The report as one HTML file: no request leaves it, it needs no script, and it stays under a size.
+//! The report as one HTML file: no request leaves it, it needs no script, and it stays under a
+//! size.
 
 mod charts;
 mod comparison;

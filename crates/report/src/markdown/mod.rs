@@ -1,4 +1,5 @@
-//! `report.md`: a run for a wiki, a pull request or an issue, with everything that repeating it takes.
+//! `report.md`: a run for a wiki, a pull request or an issue, with everything that repeating it
+//! takes.
 
 mod disclosure;
 #[cfg(test)]
@@ -69,7 +70,8 @@ fn head(text: &mut String, run: &RunResult) {
     }
 }
 
-/// A heading and its table, the first `words` columns to the left; nothing if the table has only a head.
+/// A heading and its table, the first `words` columns to the left; nothing if the table has only a
+/// head.
 fn section(text: &mut String, heading: &str, rows: &[Vec<String>], words: usize) {
     if rows.len() > 1 {
         writeln!(text, "\n## {heading}\n").ok();

@@ -65,8 +65,8 @@ impl Quantiles {
 }
 
 impl Distribution {
-    /// Quantiles, curve and text of a histogram of nanoseconds. A histogram with a count of more than 63 bits
-    /// has no text.
+    /// Quantiles, curve and text of a histogram of nanoseconds. A histogram with a count of more
+    /// than 63 bits has no text.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Self {
         Self {
             quantiles: Quantiles::from_histogram(histogram),
@@ -83,7 +83,8 @@ impl Distribution {
         hdr::decode(&self.hdr)
     }
 
-    /// One distribution of the values of all, which is not what the mean of their quantiles would say.
+    /// One distribution of the values of all, which is not what the mean of their quantiles would
+    /// say.
     ///
     /// # Errors
     /// One of the texts is no histogram, or there is none.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
-    /// Response time: from the intended send time to the arrival; of a request, to the arrival of its answer.
+    /// Response time: from the intended send time to the arrival; of a request, to the arrival of
+    /// its answer.
     pub e2e: Option<Distribution>,
     /// Service time: from the actual send to the arrival.
     pub service: Option<Distribution>,
@@ -20,7 +21,8 @@ pub struct Latencies {
     pub reconnect: Option<Distribution>,
     /// From the intended to the actual send, where the broker did not hold the publisher back.
     pub generator_lag: Option<Distribution>,
-    /// How long the generator may have left a message in its socket before it read it: an upper bound.
+    /// How long the generator may have left a message in its socket before it read it: an upper
+    /// bound.
     pub receive_lag: Option<Distribution>,
 }
 
@@ -31,7 +33,8 @@ pub struct Distribution {
     /// Its usual quantiles.
     #[serde(flatten)]
     pub quantiles: Quantiles,
-    /// Points of the percentile plot: (fraction of the values, nanoseconds), both ascending, at most 120.
+    /// Points of the percentile plot: (fraction of the values, nanoseconds), both ascending, at
+    /// most 120.
     pub curve: Vec<(f64, u64)>,
     /// The histogram in the HDR V2 format with deflate, as base64: can be merged.
     pub hdr: String,

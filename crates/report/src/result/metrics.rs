@@ -6,8 +6,8 @@ use super::{Broker, RunResult, ThreadLoad};
 use crate::units::{fraction, ratio};
 
 impl RunResult {
-    /// Computes `metrics` from the other fields; what was not measured is left out. With several brokers,
-    /// `broker.*` is the first.
+    /// Computes `metrics` from the other fields; what was not measured is left out. With several
+    /// brokers, `broker.*` is the first.
     pub fn fill_metrics(&mut self) {
         let mut metrics = Metrics(BTreeMap::new());
         self.rates_and_delivery(&mut metrics);

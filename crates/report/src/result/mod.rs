@@ -1,5 +1,5 @@
-//! `result.json`: every figure of a run. Times are in the unit that ends the field's name, memory in bytes,
-//! rates per second. The schema only grows; its name changes when it breaks.
+//! `result.json`: every figure of a run. Times are in the unit that ends the field's name, memory
+//! in bytes, rates per second. The schema only grows; its name changes when it breaks.
 
 mod histogram;
 mod latency;
@@ -178,8 +178,8 @@ pub struct Delivery {
     pub delivered: u64,
     /// Deliveries that were promised and did not happen by the end of the drain.
     pub lost: u64,
-    /// Deliveries that did not happen and were not promised: never acknowledged, or the subscriber of a clean
-    /// session was away.
+    /// Deliveries that did not happen and were not promised: never acknowledged, or the subscriber
+    /// of a clean session was away.
     pub excused: u64,
     /// Deliveries that happened again.
     pub duplicated: u64,

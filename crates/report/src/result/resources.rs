@@ -12,7 +12,8 @@ pub struct Resources {
     pub cores_system: f64,
     /// Resident memory.
     pub rss_bytes: u64,
-    /// Resident memory with shared pages divided among their users; 0 where it was not read in this second.
+    /// Resident memory with shared pages divided among their users; 0 where it was not read in this
+    /// second.
     pub pss_bytes: u64,
     /// Threads.
     pub threads: u64,
@@ -42,7 +43,8 @@ pub struct Usage {
     pub cores_avg: f64,
     /// Cores in use in the busiest second.
     pub cores_max: f64,
-    /// Share of the whole machine's CPU that was idle (mean), as `1 - idle` is what some reports call CPU.
+    /// Share of the whole machine's CPU that was idle (mean), as `1 - idle` is what some reports
+    /// call CPU.
     pub machine_idle: f64,
     /// CPU microseconds per message received in the hold; none if there was none.
     pub cpu_us_per_message: Option<f64>,
@@ -60,8 +62,8 @@ pub struct Usage {
     pub pss_max_bytes: u64,
     /// Mean PSS of the hold.
     pub pss_avg_bytes: u64,
-    /// Seconds from the first connection until resident memory stayed within 1 % of its last value; none if it
-    /// still changed at the end.
+    /// Seconds from the first connection until resident memory stayed within 1 % of its last value;
+    /// none if it still changed at the end.
     pub rss_stable_seconds: Option<f64>,
     /// Before the first connection.
     pub memory_before: Memory,
@@ -89,7 +91,8 @@ pub struct Usage {
     pub disk_write_bytes: u64,
 }
 
-/// Usage that was not measured leaves no field behind; all fields have defaults, so that alone would read as zeros.
+/// Usage that was not measured leaves no field behind; all fields have defaults, so that alone
+/// would read as zeros.
 pub(super) fn measured<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Usage>, D::Error> {
     let usage = Usage::deserialize(from)?;
     Ok((usage != Usage::default()).then_some(usage))

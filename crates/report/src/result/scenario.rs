@@ -44,9 +44,11 @@ pub struct ScenarioDescription {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadModel {
-    /// True: a message waits for the acknowledgement of earlier ones (closed loop), so latencies hide waiting.
+    /// True: a message waits for the acknowledgement of earlier ones (closed loop), so latencies
+    /// hide waiting.
     pub closed_loop: bool,
-    /// In words: `open loop, constant`, `open loop, steps of 5 s: 100/s, 200/s`, `closed loop, window 10`.
+    /// In words: `open loop, constant`, `open loop, steps of 5 s: 100/s, 200/s`,
+    /// `closed loop, window 10`.
     pub text: String,
 }
 

@@ -24,8 +24,8 @@ pub(super) fn lines(run: &RunResult) -> Vec<String> {
     lines
 }
 
-/// How long after a mark of the hold as many clients were up as before it; none if no second until the next mark
-/// saw fewer.
+/// How long after a mark of the hold as many clients were up as before it; none if no second until
+/// the next mark saw fewer.
 pub(crate) fn recovery(run: &RunResult, mark: usize) -> Option<String> {
     let from = run.marks.get(mark)?.at;
     let until = run
@@ -57,7 +57,8 @@ mod tests {
     use crate::result::Mark;
     use crate::sample;
 
-    /// The mark is at 5 s, the hold from 2 s to 12 s, with 2 000 clients up but in the second after the mark.
+    /// The mark is at 5 s, the hold from 2 s to 12 s, with 2 000 clients up but in the second after
+    /// the mark.
     fn run(up: &[(usize, u64)]) -> RunResult {
         let mut run = sample::run();
         for &(second, up) in up {

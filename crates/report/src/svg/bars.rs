@@ -18,7 +18,8 @@ const LEFT_MAX: f64 = 2_600.0;
 /// Most characters of a name, and of what stands below it.
 const NAME_MAX: usize = 28;
 const DETAIL_MAX: usize = 36;
-/// Font sizes: of names on narrow screens, where letters are larger, and of details, which are left out there.
+/// Font sizes: of names on narrow screens, where letters are larger, and of details, which are left
+/// out there.
 const NAME_SIZE: f64 = 150.0;
 const DETAIL_SIZE: f64 = 105.0;
 

@@ -107,7 +107,8 @@ impl Drawing {
         )
     }
 
-    /// The element as a part of another drawing, at a place and with a width in that drawing's units.
+    /// The element as a part of another drawing, at a place and with a width in that drawing's
+    /// units.
     pub fn nested(&self, (x, y): (f64, f64), width: f64) -> String {
         let height = width * self.height / self.width;
         format!(
@@ -164,7 +165,8 @@ pub(super) fn path(points: &[(f64, f64)]) -> String {
     text
 }
 
-/// A path of steps: each value lasts until the next point. Relative and whole, as those of [`path`].
+/// A path of steps: each value lasts until the next point. Relative and whole, as those of
+/// [`path`].
 pub(super) fn steps(points: &[(f64, f64)]) -> String {
     let mut text = String::with_capacity(points.len() * 6 + 8);
     let mut previous = None;

@@ -149,7 +149,8 @@ pub(super) fn value_axis(drawing: &mut Drawing, y: Scale, unit: Unit) {
     }
 }
 
-/// Class of a label that fits or not: `far` is left out on narrow screens, where letters are larger.
+/// Class of a label that fits or not: `far` is left out on narrow screens, where letters are
+/// larger.
 pub(super) fn label_class(class: &str, fits: bool, fits_narrow: bool) -> Option<String> {
     let narrow = if fits_narrow { "" } else { " far" };
     fits.then(|| format!("{class}{narrow}"))

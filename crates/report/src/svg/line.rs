@@ -19,7 +19,8 @@ const LABEL_STEP: f64 = 150.0;
 pub struct Series {
     /// What it is called at its end.
     pub name: String,
-    /// Its points in order of time; a value lasts until the next point, the last one until the end of the chart.
+    /// Its points in order of time; a value lasts until the next point, the last one until the end
+    /// of the chart.
     pub points: Vec<Point>,
 }
 

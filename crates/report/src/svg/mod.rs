@@ -1,4 +1,5 @@
-//! Charts as SVG: drawn here, styled by classes, so that one drawing serves light, dark, paper and PNG.
+//! Charts as SVG: drawn here, styled by classes, so that one drawing serves light, dark, paper and
+//! PNG.
 //!
 //! Lengths are tenths of a pixel, so that paths are whole numbers and short.
 

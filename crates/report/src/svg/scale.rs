@@ -86,7 +86,8 @@ pub(super) fn time_ticks(end: f64) -> Vec<f64> {
         .collect()
 }
 
-/// A time on the axis: `1:05` minutes and seconds, or `2:30` hours and minutes if the axis is that long.
+/// A time on the axis: `1:05` minutes and seconds, or `2:30` hours and minutes if the axis is that
+/// long.
 pub(super) fn time_text(seconds: f64, end: f64) -> String {
     let whole = units::whole(seconds.max(0.0));
     let small = if end >= LONG_SECONDS {

@@ -73,7 +73,8 @@ pub struct ThresholdResult {
     pub pass: bool,
 }
 
-/// The comparisons as they are written; those of two characters first, as they begin like the others.
+/// The comparisons as they are written; those of two characters first, as they begin like the
+/// others.
 const COMPARISONS: [(&str, Comparison); 5] = [
     ("<=", Comparison::LessOrEqual),
     ("==", Comparison::Equal),
@@ -163,8 +164,8 @@ impl ThresholdResult {
         )
     }
 
-    /// How far the figure is from the limit: `92 % below`, `at the limit`; of shares in points, and none if
-    /// there is no figure.
+    /// How far the figure is from the limit: `92 % below`, `at the limit`; of shares in points, and
+    /// none if there is no figure.
     pub fn margin_text(&self) -> Option<String> {
         let difference = self.measured? - self.limit;
         let side = if difference < 0.0 { "below" } else { "above" };

@@ -59,8 +59,8 @@ impl Spread {
     }
 }
 
-/// The rounds whose figures count: those that the generator did not limit. If it limited every round, all of them
-/// are shown as what they are, see [`void_note`](super::void_note).
+/// The rounds whose figures count: those that the generator did not limit. If it limited every
+/// round, all of them are shown as what they are, see [`void_note`](super::void_note).
 pub fn counted<R>(rounds: &[R], is_valid: impl Fn(&R) -> bool) -> Vec<&R> {
     let valid: Vec<&R> = rounds.iter().filter(|round| is_valid(round)).collect();
     if valid.is_empty() {

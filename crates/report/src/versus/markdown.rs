@@ -51,7 +51,8 @@ pub(crate) fn notes(report: &VersusReport) -> Vec<String> {
     notes
 }
 
-/// How each broker was started: the first that is known of it, as the others differ in ports and folders only.
+/// How each broker was started: the first that is known of it, as the others differ in ports and
+/// folders only.
 pub(crate) fn configurations(report: &VersusReport) -> Vec<&VersusBroker> {
     let mut found: Vec<&VersusBroker> = Vec::new();
     for (_, broker) in brokers(report).filter(|(_, broker)| !broker.configuration.is_empty()) {

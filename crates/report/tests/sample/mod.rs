@@ -1,4 +1,5 @@
-//! A made-up run with everything in it that a report can show: waves, a fault, losses, a limit missed.
+//! A made-up run with everything in it that a report can show: waves, a fault, losses, a limit
+//! missed.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Most of what belongs together parts about here: anywhere early, where a walk becomes deep, where a node is full,
-/// where a deep walk forgets.
+/// Most of what belongs together parts about here: anywhere early, where a walk becomes deep, where
+/// a node is full, where a deep walk forgets.
 fn center() -> impl Strategy<Value = usize> {
     prop_oneof![3 => 1..41_usize, 2 => 13..19_usize, 2 => 120..136_usize, 2 => 250..261_usize]
 }

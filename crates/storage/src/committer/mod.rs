@@ -1,4 +1,5 @@
-//! The thread that writes for all workers: what they hand in while one commit is under way is the next commit.
+//! The thread that writes for all workers: what they hand in while one commit is under way is the
+//! next commit.
 
 #[cfg(feature = "testing")]
 mod stepper;
@@ -23,10 +24,12 @@ use writer::Writer;
 /// Number of a batch, counted from 1 for each worker.
 pub type Ticket = u64;
 
-/// Called by the committer's thread when a worker's durable ticket or the health has changed; must not block.
+/// Called by the committer's thread when a worker's durable ticket or the health has changed; must
+/// not block.
 pub type Wake = Box<dyn Fn() + Send>;
 
-/// Bytes of batches that wait at most by default: a commit of 64 MiB takes some tenths of a second, longer nobody should wait.
+/// Bytes of batches that wait at most by default: a commit of 64 MiB takes some tenths of a second,
+/// longer nobody should wait.
 pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Starts, watches and stops the thread.
@@ -76,8 +79,8 @@ struct Submitted {
 }
 
 impl Committer {
-    /// Starts the thread, with a submitter for each worker in the order of `wakes`. `queue_bytes_max` bounds what waits, in bytes;
-    /// one batch is always taken.
+    /// Starts the thread, with a submitter for each worker in the order of `wakes`.
+    /// `queue_bytes_max` bounds what waits, in bytes; one batch is always taken.
     ///
     /// # Errors
     ///
@@ -113,7 +116,8 @@ impl Committer {
         self.shared.metrics.snapshot()
     }
 
-    /// Writes what waits, ends the log in order and ends the thread. What is submitted afterwards is never written.
+    /// Writes what waits, ends the log in order and ends the thread. What is submitted afterwards
+    /// is never written.
     ///
     /// # Errors
     ///
@@ -141,8 +145,8 @@ impl Drop for Committer {
 }
 
 impl Submitter {
-    /// Hands in a batch and leaves an empty one; its ticket, or none if the queue is full and the batch stays as it is.
-    /// Never waits. An empty batch gets the last ticket again.
+    /// Hands in a batch and leaves an empty one; its ticket, or none if the queue is full and the
+    /// batch stays as it is. Never waits. An empty batch gets the last ticket again.
     #[must_use = "without a ticket nobody learns when the batch is durable, or that it stayed behind"]
     pub fn submit(&mut self, batch: &mut Batch) -> Option<Ticket> {
         if batch.is_empty() {
@@ -170,7 +174,8 @@ impl Submitter {
         Some(self.last)
     }
 
-    /// Has the thread look whether the folder is still where it was; the health tells what it found.
+    /// Has the thread look whether the folder is still where it was; the health tells what it
+    /// found.
     pub fn look(&self) {
         self.shared.queue().looks = true;
         self.shared.arrived.notify_one();

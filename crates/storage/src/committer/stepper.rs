@@ -1,4 +1,5 @@
-//! The thread's work done step by step, for tests that decide when and in which order everything happens.
+//! The thread's work done step by step, for tests that decide when and in which order everything
+//! happens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ impl<D: Disk> fmt::Debug for Stepper<D> {
 }
 
 impl Committer {
-    /// As [`Committer::start`], but the caller does the work of the thread: the committer only shows how it goes, and its
-    /// [`Committer::stop`] writes nothing.
+    /// As [`Committer::start`], but the caller does the work of the thread: the committer only
+    /// shows how it goes, and its [`Committer::stop`] writes nothing.
     pub fn stepped<D: Disk>(
         store: Store<D>,
         wakes: Vec<Wake>,
@@ -37,8 +38,8 @@ impl Committer {
 }
 
 impl<D: Disk> Stepper<D> {
-    /// Commits what waits, as the thread does when it is woken and, after a failure, when it tries again; false if nothing was
-    /// to do.
+    /// Commits what waits, as the thread does when it is woken and, after a failure, when it tries
+    /// again; false if nothing was to do.
     ///
     /// # Errors
     ///

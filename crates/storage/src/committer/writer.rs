@@ -172,7 +172,8 @@ impl<D: Disk> Writer<D> {
     fn apply(&mut self) {
         for submitted in &mut self.taken {
             let applied = self.store.apply(&submitted.batch);
-            // Only a bug of ours makes a batch that cannot be read, and to acknowledge it would be a lie.
+            // Only a bug of ours makes a batch that cannot be read, and to acknowledge it would be
+            // a lie.
             assert!(applied.is_ok(), "a batch that cannot be read");
             self.applied[submitted.worker] = submitted.ticket;
             submitted.batch.clear();

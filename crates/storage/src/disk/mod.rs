@@ -10,8 +10,8 @@ pub use real::{OpenDirError, RealDisk, RealFile, RealReader};
 
 /// A folder that one process has to itself.
 ///
-/// Names are plain, or one level deep below [`QUARANTINE`]. Nothing that happens to the folder itself (create,
-/// rename, remove) is safe before [`Disk::sync_dir`].
+/// Names are plain, or one level deep below [`QUARANTINE`]. Nothing that happens to the folder
+/// itself (create, rename, remove) is safe before [`Disk::sync_dir`].
 pub trait Disk: Send + std::fmt::Debug {
     /// An open file.
     type File: File + std::fmt::Debug;
@@ -89,7 +89,8 @@ pub trait ReadDisk {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says; [`io::ErrorKind::NotFound`] if there is none of that name.
+    /// Whatever the operating system says; [`io::ErrorKind::NotFound`] if there is none of that
+    /// name.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 }
 
@@ -132,8 +133,8 @@ pub trait File: Send {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says. What was written since the last success may be lost then, and a second
-    /// call that succeeds proves nothing about it.
+    /// Whatever the operating system says. What was written since the last success may be lost
+    /// then, and a second call that succeeds proves nothing about it.
     fn sync(&self) -> io::Result<()>;
 }
 

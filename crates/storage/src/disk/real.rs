@@ -38,15 +38,17 @@ pub enum OpenDirError {
 /// A folder, locked against other brokers for as long as this lives.
 #[derive(Debug)]
 pub struct RealDisk {
-    /// It holds a lock too, which stays when files are removed; some network file systems know no locks of folders.
+    /// It holds a lock too, which stays when files are removed; some network file systems know no
+    /// locks of folders.
     folder: Folder,
     is_folder_locked: bool,
     /// Holds the lock.
     lock: fs::File,
 }
 
-/// Opens a folder and creates it, and those above it, if there are none; when this returns, the loss of power takes none
-/// of them. The folder itself must not be a link: it stands in a directory whose owner may be somebody else.
+/// Opens a folder and creates it, and those above it, if there are none; when this returns, the
+/// loss of power takes none of them. The folder itself must not be a link: it stands in a directory
+/// whose owner may be somebody else.
 fn create_folders(path: &Path) -> io::Result<Folder> {
     let parent = parent(path);
     let above = match Folder::open(parent) {
@@ -101,8 +103,8 @@ impl RealDisk {
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::InUse`] if another process holds it, [`OpenDirError::Io`] if the file system refuses, or if the
-    /// folder or a file in it is a link or somebody else's.
+    /// [`OpenDirError::InUse`] if another process holds it, [`OpenDirError::Io`] if the file system
+    /// refuses, or if the folder or a file in it is a link or somebody else's.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let refused = |source| OpenDirError::Io {
             path: path.to_owned(),
@@ -128,7 +130,8 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// Whether [`RealDisk::open`] could take the folder if no other process has it. Nothing is created.
+    /// Whether [`RealDisk::open`] could take the folder if no other process has it. Nothing is
+    /// created.
     ///
     /// # Errors
     ///
@@ -200,7 +203,8 @@ impl RealReader {
     ///
     /// # Errors
     ///
-    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not tell or it is a link.
+    /// [`OpenDirError::Missing`] if it is not, [`OpenDirError::Io`] if the file system does not
+    /// tell or it is a link.
     pub fn open(path: &Path) -> Result<Self, OpenDirError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let opened = match name {

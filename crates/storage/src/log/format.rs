@@ -2,15 +2,17 @@
 
 use crc32c::{crc32c, crc32c_append};
 
-/// Version of the format; a data directory with a higher one is refused. What a version can no longer read is replayed
-/// by the code of its own version and written anew behind it, and its segments go when that is safe.
+/// Version of the format; a data directory with a higher one is refused. What a version can no
+/// longer read is replayed by the code of its own version and written anew behind it, and its
+/// segments go when that is safe.
 pub(super) const VERSION: u32 = 1;
 pub(super) const SEGMENT_HEADER_LEN: usize = 40;
 pub(super) const GROUP_HEADER_LEN: usize = 16;
 pub(super) const RECORD_HEADER_LEN: usize = 8;
 /// Groups begin at multiples of this, which makes them quick to find behind damage.
 pub(super) const GROUP_ALIGN: usize = 8;
-/// A group takes whole units up to this size, or a larger one alone: it is what reclaiming reads at a time.
+/// A group takes whole units up to this size, or a larger one alone: it is what reclaiming reads at
+/// a time.
 pub(super) const GROUP_BYTES_MAX: usize = 256 * 1024;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"thrumlog";
@@ -70,7 +72,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The group whose header stands at that offset of a segment, if one does and all of it, with what fills it up, is before `limit`.
+    /// The group whose header stands at that offset of a segment, if one does and all of it, with
+    /// what fills it up, is before `limit`.
     pub(super) fn at(segment: &[u8], offset: usize, number: u64, limit: usize) -> Option<Self> {
         let header = segment.get(offset..)?;
         Self::decode(header, number, offset).filter(|group| group.next() <= limit)

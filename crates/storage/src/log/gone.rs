@@ -1,7 +1,9 @@
-//! What the log once held and does not hold any more: segments that are missing or shorter than others say.
+//! What the log once held and does not hold any more: segments that are missing or shorter than
+//! others say.
 //!
-//! The end of a sealed segment stands in the header of the next one. That of the newest stands in a file beside the
-//! segments, written behind commits that are safe: never ahead of them, and behind them by a few at most.
+//! The end of a sealed segment stands in the header of the next one. That of the newest stands in a
+//! file beside the segments, written behind commits that are safe: never ahead of them, and behind
+//! them by a few at most.
 
 use super::open::LogReport;
 use crate::disk::{Disk, File, ReadDisk, read_full, write_all};
@@ -91,8 +93,8 @@ impl LogReport {
         });
     }
 
-    /// The oldest segment that is there names one before it; up to `reclaimed` they were given back, if that is known. Where
-    /// something else is damaged or gone, that record may be as well.
+    /// The oldest segment that is there names one before it; up to `reclaimed` they were given
+    /// back, if that is known. Where something else is damaged or gone, that record may be as well.
     pub(crate) fn compare_oldest(&mut self, reclaimed: Option<u64>) {
         if let (Some((segment, bytes)), Some(reclaimed)) = (self.before_oldest, reclaimed)
             && segment > reclaimed
@@ -134,7 +136,8 @@ impl End {
         })
     }
 
-    /// What was noted last; none in a folder of a version that did not, in a backup, or if it cannot be read.
+    /// What was noted last; none in a folder of a version that did not, in a backup, or if it
+    /// cannot be read.
     pub(crate) fn read(disk: &impl ReadDisk) -> Option<Self> {
         let mut bytes = [0; END_LEN];
         let read = read_full(&disk.open(END).ok()?, &mut bytes, 0).ok()?;

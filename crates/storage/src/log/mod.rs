@@ -9,13 +9,14 @@
 //!
 //! A group holds whole units, so that the end of a torn commit is cut between units.
 //!
-//! All numbers are little-endian, all checks CRC-32C and seeded with the segment's number (those of groups also with their
-//! place), so that what a reused file held before is never taken for its content. A group is what one commit
-//! writes; it says whether everything before it was safe when it was written. That tells damage (quarantined, the rest is served)
-//! from the torn end of the last commit (cut).
+//! All numbers are little-endian, all checks CRC-32C and seeded with the segment's number (those of
+//! groups also with their place), so that what a reused file held before is never taken for its
+//! content. A group is what one commit writes; it says whether everything before it was safe when
+//! it was written. That tells damage (quarantined, the rest is served) from the torn end of the
+//! last commit (cut).
 //!
-//! Reclaiming takes the oldest segment, never another one: then a removal in it has nothing left to be needed against, and no
-//! record needs a count of who still depends on it.
+//! Reclaiming takes the oldest segment, never another one: then a removal in it has nothing left to
+//! be needed against, and no record needs a count of who still depends on it.
 
 mod format;
 mod gone;

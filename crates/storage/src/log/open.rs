@@ -36,9 +36,11 @@ pub struct LogReport {
     pub records: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Bytes of the last commit that were cut because it was never finished, and so never acknowledged.
+    /// Bytes of the last commit that were cut because it was never finished, and so never
+    /// acknowledged.
     pub torn_bytes: u64,
-    /// The first hundred damaged places; each is saved as `quarantine/<segment>-<offset>` and served no more.
+    /// The first hundred damaged places; each is saved as `quarantine/<segment>-<offset>` and
+    /// served no more.
     pub damaged: Vec<Damage>,
     /// All damaged places.
     pub damaged_count: u64,
@@ -110,7 +112,8 @@ enum Before {
 }
 
 impl<D: Disk> Log<D> {
-    /// Reads the log; `visit` gets every record that counts, oldest first, and says whether it means something.
+    /// Reads the log; `visit` gets every record that counts, oldest first, and says whether it
+    /// means something.
     pub(crate) fn open(
         disk: D,
         options: LogOptions,
@@ -230,7 +233,8 @@ pub(super) struct Chain<F> {
     pub(super) segments: Vec<(Candidate<F>, Extent)>,
     /// Files without content.
     pub(super) superfluous: Vec<u64>,
-    /// Segments that the header of the next one names and that are not there, though older ones are: number and length.
+    /// Segments that the header of the next one names and that are not there, though older ones
+    /// are: number and length.
     pub(super) missing: Vec<(u64, u64)>,
 }
 
@@ -279,8 +283,9 @@ pub(super) fn chain<F: File>(candidates: Vec<Candidate<F>>) -> Chain<F> {
     chain
 }
 
-/// Whether nothing in the file counts: it was renamed to be reused and never written, or its first commit is torn. A file whose
-/// header was damaged later holds a first group, or one that says that what was before it was safe.
+/// Whether nothing in the file counts: it was renamed to be reused and never written, or its first
+/// commit is torn. A file whose header was damaged later holds a first group, or one that says that
+/// what was before it was safe.
 fn is_empty<F: File>(candidate: &Candidate<F>) -> bool {
     if let Some(header) = candidate.header {
         return header.number != candidate.number;
@@ -312,8 +317,8 @@ fn find_spare<D: Disk>(
 
 /// Makes the end of the log safe, which may so far be in the page cache only.
 ///
-/// It is written anew, not just synced: if a sync failed before the last process ended, its pages count as clean, and
-/// another sync would find nothing to do.
+/// It is written anew, not just synced: if a sync failed before the last process ended, its pages
+/// count as clean, and another sync would find nothing to do.
 fn make_safe<F: File>(file: &F, bytes: &[u8], scanned: &Scanned) -> io::Result<()> {
     let start = match scanned.safe_until {
         // The header came with the first group.

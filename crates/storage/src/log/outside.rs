@@ -1,13 +1,13 @@
 //! Reads a log from the outside, also while its broker writes to it and reclaims.
 //!
 //! Why what is read is a state that the log had at one moment, not before the reading began:
-//! - What passes its check is final: a segment is written forwards only, and the checks of a reused file hold another
-//!   number.
-//! - The broker gives back the oldest segment only, when what is still needed of it stands at the newest end, and
-//!   under its old name nothing is overwritten. So a segment whose name is still there after it was read was read as
-//!   it is, and so were all that follow it.
-//! - The newest one is read last and to its end, and it was the newest also when the folder had been listed: what was
-//!   needed of segments that were gone by then stands before that end.
+//! - What passes its check is final: a segment is written forwards only, and the checks of a reused
+//!   file hold another number.
+//! - The broker gives back the oldest segment only, when what is still needed of it stands at the
+//!   newest end, and under its old name nothing is overwritten. So a segment whose name is still
+//!   there after it was read was read as it is, and so were all that follow it.
+//! - The newest one is read last and to its end, and it was the newest also when the folder had
+//!   been listed: what was needed of segments that were gone by then stands before that end.
 //! - Each segment names the one before it, so none is missing between them.
 //!
 //! Where one of that does not hold, the reading starts over.
@@ -24,15 +24,17 @@ use super::scan::{Extent, Found, scan};
 use super::tolerant::read_tolerant;
 use crate::disk::{File, ReadDisk};
 
-/// Readings that are begun before it is given up: a broker that reclaims what is just being read does so for long.
+/// Readings that are begun before it is given up: a broker that reclaims what is just being read
+/// does so for long.
 const ATTEMPTS: u32 = 100;
-/// Of these, readings in which a segment that is missing, or its header, is taken for one that came while the folder
-/// was listed.
+/// Of these, readings in which a segment that is missing, or its header, is taken for one that came
+/// while the folder was listed.
 const UNLINKED_ATTEMPTS: u32 = 10;
 
 /// Takes the segments of a log, oldest first.
 pub trait SnapshotTarget {
-    /// What was taken so far does not count: the broker reclaimed the segment that was to come next.
+    /// What was taken so far does not count: the broker reclaimed the segment that was to come
+    /// next.
     ///
     /// # Errors
     ///
@@ -69,8 +71,8 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it had made durable by
-/// then is in it, and each unit is whole or missing. Memory: one segment.
+/// Copies a log as it is at one moment after the call, also while a broker writes to it: what it
+/// had made durable by then is in it, and each unit is whole or missing. Memory: one segment.
 ///
 /// # Errors
 ///
@@ -98,7 +100,8 @@ pub fn snapshot(
     Err(SnapshotError::Outrun)
 }
 
-/// Reads a segment that ends where its bytes do. Each record goes to `visit`, which says whether it means something.
+/// Reads a segment that ends where its bytes do. Each record goes to `visit`, which says whether it
+/// means something.
 pub(crate) fn read_segment(
     name: &str,
     bytes: &[u8],
@@ -151,7 +154,8 @@ pub(crate) fn read_segment(
 /// All segments, oldest first; none if the folder changed meanwhile.
 fn candidates<D: ReadDisk>(disk: &D) -> Result<Option<Vec<Candidate<D::File>>>, OpenError> {
     let numbers = numbers_of(&disk.list()?);
-    // What was needed of a segment that vanished while the folder was listed may stand in one that appeared meanwhile.
+    // What was needed of a segment that vanished while the folder was listed may stand in one that
+    // appeared meanwhile.
     if numbers_of(&disk.list()?).last() != numbers.last() {
         return Ok(None);
     }
@@ -211,7 +215,8 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         return Ok(());
     }
     let unreadable = read_tolerant(file, file.size()?, buffer);
-    // As at the start: where sectors are missing, an end that looks torn may be one that was acknowledged.
+    // As at the start: where sectors are missing, an end that looks torn may be one that was
+    // acknowledged.
     let extent = if unreadable > 0 {
         Extent::SealedSomewhere
     } else {
@@ -223,8 +228,8 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         is_whole &= matches!(found, Found::Record { .. });
     });
     if !is_whole && extent == Extent::Open {
-        // A group may have been written while its pieces were read. What a later one says was safe is read again, and
-        // is final now.
+        // A group may have been written while its pieces were read. What a later one says was safe
+        // is read again, and is final now.
         let mut again = Vec::new();
         read_tolerant(file, scanned.safe_until as u64, &mut again);
         if let Some(before) = buffer.get_mut(..again.len()) {

@@ -1,4 +1,5 @@
-//! The oldest segment gives back its space, a little with each commit: what is still needed moves to the other end.
+//! The oldest segment gives back its space, a little with each commit: what is still needed moves
+//! to the other end.
 
 use std::io;
 
@@ -11,11 +12,12 @@ use super::scan::{Extent, Found, scan};
 use super::tolerant::read_tolerant;
 use crate::disk::{Disk, File, read_full};
 
-/// Segments that must lie behind one before it is reclaimed. A message whose first reference comes with a later commit
-/// has this long to get it.
+/// Segments that must lie behind one before it is reclaimed. A message whose first reference comes
+/// with a later commit has this long to get it.
 const YOUNGER_MIN: usize = 2;
 
-/// After so many failed reads the segment is served without what cannot be read, or the log would never be reclaimed again.
+/// After so many failed reads the segment is served without what cannot be read, or the log would
+/// never be reclaimed again.
 const READ_FAILURES_MAX: u32 = 8;
 
 /// Segments that the log may always take, however little of it is needed.
@@ -43,8 +45,8 @@ pub(crate) struct Reclaimed {
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether there is more garbage than the log should carry: it may be twice as large as what is needed, or, on a disk
-    /// without room for the next segment, two segments larger.
+    /// Whether there is more garbage than the log should carry: it may be twice as large as what is
+    /// needed, or, on a disk without room for the next segment, two segments larger.
     pub(crate) fn wants_reclaim(&self, live_bytes: u64, is_cramped: bool) -> bool {
         if self.victim.is_some() {
             return true;
@@ -58,8 +60,8 @@ impl<D: Disk> Log<D> {
             && used.saturating_sub(live_bytes) > 2 * segment
     }
 
-    /// Reads on in the oldest segment, at least a group and about `budget` bytes. Each record goes to `keep`; those
-    /// it wants are appended to `kept`, each a unit of its own.
+    /// Reads on in the oldest segment, at least a group and about `budget` bytes. Each record goes
+    /// to `keep`; those it wants are appended to `kept`, each a unit of its own.
     pub(crate) fn reclaim_step(
         &mut self,
         budget: u64,
@@ -94,7 +96,8 @@ impl<D: Disk> Log<D> {
         Ok(reclaimed)
     }
 
-    /// The oldest segment is read from its beginning another time; what was kept of it so far is superfluous.
+    /// The oldest segment is read from its beginning another time; what was kept of it so far is
+    /// superfluous.
     pub(crate) fn put_victim_off(&mut self) {
         self.victim = None;
     }
@@ -105,10 +108,11 @@ impl<D: Disk> Log<D> {
         (victim.at >= victim.len).then_some(victim.number)
     }
 
-    /// Gives back the oldest segment if it was read to its end. Only right when everything that was kept is safe, and
-    /// every change that made a record superfluous.
+    /// Gives back the oldest segment if it was read to its end. Only right when everything that was
+    /// kept is safe, and every change that made a record superfluous.
     pub(crate) fn retire(&mut self) -> io::Result<bool> {
-        // The next one must not go while this one could come back: its removals are what keeps this one's records dead.
+        // The next one must not go while this one could come back: its removals are what keeps this
+        // one's records dead.
         self.sync_names()?;
         if self
             .victim

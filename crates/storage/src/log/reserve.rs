@@ -1,4 +1,5 @@
-//! A small file that is kept for the time when the disk is full: what takes away needs a place in the log first.
+//! A small file that is kept for the time when the disk is full: what takes away needs a place in
+//! the log first.
 
 use std::io;
 
@@ -8,8 +9,8 @@ use crate::disk::{Disk, File as _, write_all};
 const READY: &str = "reserve";
 const UNFINISHED: &str = "reserve.new";
 
-/// Its size in bytes, or that of a segment if that is smaller: room for the acknowledgements of some twenty thousand
-/// messages, by which whole segments become free.
+/// Its size in bytes, or that of a segment if that is smaller: room for the acknowledgements of
+/// some twenty thousand messages, by which whole segments become free.
 const BYTES_MAX: u64 = 1024 * 1024;
 
 /// The file, if it is there: its size.

@@ -178,8 +178,8 @@ impl<D: Disk> Log<D> {
         self.disk.free_bytes()
     }
 
-    /// A disk without room for the next segment: the newest one goes on where it ends, if it has room, so that what takes away
-    /// can still be written. To be called at the start.
+    /// A disk without room for the next segment: the newest one goes on where it ends, if it has
+    /// room, so that what takes away can still be written. To be called at the start.
     pub(super) fn go_on_in(&mut self, file: D::File, tail: Tail) -> io::Result<()> {
         let segment = self.options.segment_bytes;
         let planned = self.content_bytes() + 2 * segment;
@@ -217,8 +217,8 @@ impl<D: Disk> Log<D> {
         self.disk.check_place().map_err(WriteError::Misplaced)
     }
 
-    /// Notes beside the segments what is safe, for the next start to compare with what it finds. With the system's syncs only
-    /// the end of the log is known to be safe.
+    /// Notes beside the segments what is safe, for the next start to compare with what it finds.
+    /// With the system's syncs only the end of the log is known to be safe.
     pub(crate) fn note_end(&mut self) {
         if self.options.sync {
             self.note_end_now();
@@ -239,7 +239,8 @@ impl<D: Disk> Log<D> {
 
     /// Writes records and makes them safe; how many bytes of `records` are, and why not all.
     ///
-    /// What is not safe has to be given again, all of it and in the same order; it may be found after a crash nevertheless.
+    /// What is not safe has to be given again, all of it and in the same order; it may be found
+    /// after a crash nevertheless.
     pub(crate) fn write(&mut self, records: &[u8]) -> (usize, Result<(), WriteError>) {
         let mut done = 0;
         while let Some(rest) = records.get(done..).filter(|rest| !rest.is_empty()) {
@@ -256,7 +257,8 @@ impl<D: Disk> Log<D> {
         (done, Ok(()))
     }
 
-    /// Says on disk that everything is safe, so that the end of a log that was closed is never taken for a torn one.
+    /// Says on disk that everything is safe, so that the end of a log that was closed is never
+    /// taken for a torn one.
     pub(crate) fn close(&mut self) -> Result<(), WriteError> {
         let Some(active) = &mut self.active else {
             return Ok(());
@@ -265,7 +267,8 @@ impl<D: Disk> Log<D> {
         self.frame.clear();
         let place = (active.number, active.len);
         append_group(std::iter::empty(), place, true, &mut self.frame);
-        // Its few bytes may lie behind the end of a full segment; a full disk that does not take them has all the rest.
+        // Its few bytes may lie behind the end of a full segment; a full disk that does not take
+        // them has all the rest.
         match write_all(&active.file, &self.frame, active.len) {
             Ok(()) => {
                 active.file.sync()?;
@@ -366,8 +369,8 @@ impl<D: Disk> Log<D> {
         self.begin((number, file), size)
     }
 
-    /// A write failed, which ends its segment. On a full disk a spare file that was not finished gives its space back, or the log
-    /// goes on in the file that is kept for that.
+    /// A write failed, which ends its segment. On a full disk a spare file that was not finished
+    /// gives its space back, or the log goes on in the file that is kept for that.
     fn goes_on(&mut self, error: &WriteError, records: &[u8]) -> bool {
         self.abandon();
         if !matches!(error, WriteError::NoSpace(_)) {
@@ -379,7 +382,8 @@ impl<D: Disk> Log<D> {
         self.roll_to_reserve(records).unwrap_or(false)
     }
 
-    /// Goes on in the file that is kept for a full disk; false if it is not there or too small for the first unit.
+    /// Goes on in the file that is kept for a full disk; false if it is not there or too small for
+    /// the first unit.
     fn roll_to_reserve(&mut self, records: &[u8]) -> Result<bool, WriteError> {
         let number = self.next_number;
         let name = segment_name(number);
@@ -416,9 +420,11 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Nothing more is written to this segment: what it holds up to its length counts, what stands behind does not.
+    /// Nothing more is written to this segment: what it holds up to its length counts, what stands
+    /// behind does not.
     ///
-    /// After a failed sync nobody knows what is on disk, and a second sync that succeeds would prove nothing.
+    /// After a failed sync nobody knows what is on disk, and a second sync that succeeds would
+    /// prove nothing.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else {
             return;
@@ -428,7 +434,8 @@ impl<D: Disk> Log<D> {
             return;
         }
         if !self.options.sync && !active.is_synced {
-            // What was written before should be safe before something behind it can be; nobody was promised more.
+            // What was written before should be safe before something behind it can be; nobody was
+            // promised more.
             active.file.sync().unwrap_or_default();
         }
         self.sealed.push_back(Sealed {
@@ -438,7 +445,8 @@ impl<D: Disk> Log<D> {
         });
     }
 
-    /// Removes a segment without content. If that fails, the next start finds that no other one names it.
+    /// Removes a segment without content. If that fails, the next start finds that no other one
+    /// names it.
     fn discard(&self, number: u64) {
         self.disk.remove(&segment_name(number)).unwrap_or_default();
     }

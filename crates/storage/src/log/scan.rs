@@ -7,7 +7,8 @@ use super::format::{GROUP_ALIGN, Group, RECORD_HEADER_LEN, record_at, seed};
 pub(super) enum Extent {
     /// A later segment says where it ends: everything before is safe.
     Sealed(u64),
-    /// A later segment is there, but does not say where this one ends: every group that is found is safe.
+    /// A later segment is there, but does not say where this one ends: every group that is found is
+    /// safe.
     SealedSomewhere,
     /// It was being written: the last commit may be torn.
     Open,
@@ -43,8 +44,8 @@ pub(super) struct Scanned {
     pub(super) torn_bytes: usize,
 }
 
-/// How many bytes a search for records behind damage checks at most, as a multiple of the damaged bytes: bytes that look like
-/// long records must not make the start take for ever.
+/// How many bytes a search for records behind damage checks at most, as a multiple of the damaged
+/// bytes: bytes that look like long records must not make the start take for ever.
 const SEARCH_FACTOR: usize = 64;
 
 /// Reads the groups of a segment from `start`, the place of one, on.

@@ -1,4 +1,5 @@
-//! A file written in advance: a sync of overwritten bytes changes nothing of the file system's own, and takes half the time.
+//! A file written in advance: a sync of overwritten bytes changes nothing of the file system's own,
+//! and takes half the time.
 
 use std::io;
 

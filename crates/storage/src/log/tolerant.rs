@@ -11,7 +11,8 @@ const BLOCK: usize = 4096;
 /// Attempts at a block before it is given up.
 const ATTEMPTS: u32 = 4;
 
-/// Fills `into` with the first `len` bytes of the file; zeros stand for what cannot be read. How many bytes that are.
+/// Fills `into` with the first `len` bytes of the file; zeros stand for what cannot be read. How
+/// many bytes that are.
 pub(super) fn read_tolerant(file: &impl File, len: u64, into: &mut Vec<u8>) -> u64 {
     // What is in it is overwritten, so only what is new is made zero.
     into.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);

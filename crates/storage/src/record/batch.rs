@@ -1,4 +1,5 @@
-//! Changes on their way to the log: encoded where they arise, in units that come back whole or not at all.
+//! Changes on their way to the log: encoded where they arise, in units that come back whole or not
+//! at all.
 
 use super::encode::encode;
 use super::{Change, Malformed};
@@ -10,8 +11,9 @@ pub(crate) const UNIT_END: u32 = 1 << 31;
 
 /// Encoded changes of one worker, in order, divided into units.
 ///
-/// After a crash a unit is there with all its changes or with none, so what belongs together goes into one: the message
-/// and the deliveries of a publish, the old and the new retained message. A buffer that is reused costs no allocation.
+/// After a crash a unit is there with all its changes or with none, so what belongs together goes
+/// into one: the message and the deliveries of a publish, the old and the new retained message. A
+/// buffer that is reused costs no allocation.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Word and payload of each record.
@@ -22,13 +24,15 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Appends a change to the unit that is open, or opens one. Variable parts must stay below 2³¹ bytes together.
+    /// Appends a change to the unit that is open, or opens one. Variable parts must stay below 2³¹
+    /// bytes together.
     pub fn push(&mut self, change: &Change<'_>) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(&[0; WORD_LEN]);
         encode(change, &mut self.bytes);
         let len = self.bytes.len() - at - WORD_LEN;
-        // What cannot be written must not be acknowledged, and only a bug of ours makes such a change.
+        // What cannot be written must not be acknowledged, and only a bug of ours makes such a
+        // change.
         assert!(len < UNIT_END as usize, "a change of {len} bytes");
         self.set_word(at, u32::try_from(len).unwrap_or(0));
         self.open = Some(at);

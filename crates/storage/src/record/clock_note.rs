@@ -1,14 +1,16 @@
-//! What the wall clock showed at moments of the log's own time, and how the next start goes on from that.
+//! What the wall clock showed at moments of the log's own time, and how the next start goes on from
+//! that.
 
-/// Milliseconds of the log's own time, which is what is stored: it begins as the wall clock at the first start, goes on
-/// with the monotonic clock of each process, and no setting of the wall clock moves it.
+/// Milliseconds of the log's own time, which is what is stored: it begins as the wall clock at the
+/// first start, goes on with the monotonic clock of each process, and no setting of the wall clock
+/// moves it.
 pub type LogMillis = u64;
 
 /// Milliseconds of wall-clock time since the Unix epoch.
 pub type WallMillis = u64;
 
-/// A wall clock before this (the first of January 2024) was never set: machines without a battery begin in 1970, or when
-/// their system was built.
+/// A wall clock before this (the first of January 2024) was never set: machines without a battery
+/// begin in 1970, or when their system was built.
 const WALL_CLOCK_UNSET_BEFORE: WallMillis = 1_704_067_200_000;
 
 /// What the wall clock showed at a moment of the log's time.
@@ -25,8 +27,8 @@ pub struct ClockNote {
 }
 
 impl ClockNote {
-    /// A note is written at least so often, in milliseconds: by so much the log's time may stand still at a start whose
-    /// wall clock is behind.
+    /// A note is written at least so often, in milliseconds: by so much the log's time may stand
+    /// still at a start whose wall clock is behind.
     pub const INTERVAL_MILLIS: u64 = 3_600_000;
     /// A wall clock that moved by less against the log's time was only trimmed: no note is needed.
     pub const TRIMMED_MILLIS: u64 = 1000;
@@ -45,11 +47,11 @@ impl ClockNote {
         }
     }
 
-    /// The log's time at a start whose wall clock shows this: never before the note. How long nobody ran is what the wall
-    /// clock has moved since, if it can be believed.
+    /// The log's time at a start whose wall clock shows this: never before the note. How long
+    /// nobody ran is what the wall clock has moved since, if it can be believed.
     pub fn resume(self, wall: WallMillis) -> LogMillis {
-        // A clock that was behind when the node ended, and is not any more, was set meanwhile: only what it showed
-        // before it fell behind can be compared.
+        // A clock that was behind when the node ended, and is not any more, was set meanwhile: only
+        // what it showed before it fell behind can be compared.
         let (since_at, since_wall) = if wall >= self.latest_wall {
             (self.latest_at, self.latest_wall)
         } else {
@@ -77,7 +79,8 @@ mod tests {
     /// A right time.
     const NOW: u64 = 1_795_000_000_000;
 
-    /// The log's time when the node starts again with that wall clock, after notes of (moment, wall clock).
+    /// The log's time when the node starts again with that wall clock, after notes of (moment, wall
+    /// clock).
     fn resumed(notes: &[(u64, u64)], wall: u64) -> u64 {
         let mut note = None;
         for &(at, wall) in notes {
@@ -136,7 +139,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to the wall clock, between starts and while the node runs: the log's time never goes back.
+        /// Whatever is done to the wall clock, between starts and while the node runs: the log's
+        /// time never goes back.
         #[test]
         fn time_never_goes_back(walls in prop::collection::vec((0..2 * NOW, 0..DAY), 1..20)) {
             let mut note: Option<ClockNote> = None;

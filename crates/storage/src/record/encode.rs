@@ -1,4 +1,5 @@
-//! Changes to bytes: a tag, fixed fields in little-endian order, then texts with their lengths; the last one has none.
+//! Changes to bytes: a tag, fixed fields in little-endian order, then texts with their lengths; the
+//! last one has none.
 
 use thrum_codec::packet::{RetainHandling, SubscriptionOptions};
 use thrum_codec::{QoS, Version};

@@ -49,7 +49,8 @@ pub enum Change<'a> {
         /// Its filter, as in [`Subscription::filter`].
         filter: &'a str,
     },
-    /// A message, stored once however many sessions queue it. It is kept as long as something refers to it.
+    /// A message, stored once however many sessions queue it. It is kept as long as something
+    /// refers to it.
     Message(Message<'a>),
     /// A message is to be delivered to a session.
     Queued(Queued<'a>),
@@ -173,8 +174,8 @@ pub struct Subscription<'a> {
     pub options: SubscriptionOptions,
     /// Subscription identifier; 0 is none.
     pub identifier: u32,
-    /// Retained messages that the session is still owed, as a place among them in whatever form the owner gives it; none if
-    /// it is owed no more.
+    /// Retained messages that the session is still owed, as a place among them in whatever form the
+    /// owner gives it; none if it is owed no more.
     pub owed: Option<&'a [u8]>,
 }
 
@@ -268,14 +269,15 @@ pub struct Will<'a> {
 /// A retained message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retained<'a> {
-    /// Number of the change: of all changes to a topic the one with the highest counts, in whatever order the
-    /// workers' batches come. Count it up where the retained messages are locked.
+    /// Number of the change: of all changes to a topic the one with the highest counts, in whatever
+    /// order the workers' batches come. Count it up where the retained messages are locked.
     pub change: u64,
     /// Topic name, that of the message.
     pub topic: &'a str,
     /// The message.
     pub message: MessageId,
-    /// The client that published it, in whatever form the owner gives it; none if the owner keeps none.
+    /// The client that published it, in whatever form the owner gives it; none if the owner keeps
+    /// none.
     pub source: Option<&'a [u8]>,
 }
 

@@ -1,12 +1,14 @@
 //! Messages while the records are read, and their places once all of them are.
 //!
-//! Numbers are given out one after the other, so a plain table leads from a number to a place: it is filled in the order of the
-//! numbers, nearly, where a hash table would miss the cache once a message.
+//! Numbers are given out one after the other, so a plain table leads from a number to a place: it
+//! is filled in the order of the numbers, nearly, where a hash table would miss the cache once a
+//! message.
 
 use super::recovered::RecoveredMessage;
 use crate::record::{Message, MessageId};
 
-/// The table from number to place has this many entries for each message at most; beyond, places are searched.
+/// The table from number to place has this many entries for each message at most; beyond, places
+/// are searched.
 const SPREAD_MAX: u64 = 8;
 
 /// No message has this place.
@@ -23,7 +25,8 @@ pub(super) struct Bodies {
 pub(super) struct Found {
     list: Vec<RecoveredMessage>,
     first: MessageId,
-    /// From a number, less the first one, to a place; empty if the numbers are spread too far and the list is sorted.
+    /// From a number, less the first one, to a place; empty if the numbers are spread too far and
+    /// the list is sorted.
     table: Vec<u32>,
 }
 

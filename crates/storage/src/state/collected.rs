@@ -81,7 +81,8 @@ impl Collected {
         }
     }
 
-    /// One entry per delivery, in order, without those that are over: no record of such comes later.
+    /// One entry per delivery, in order, without those that are over: no record of such comes
+    /// later.
     fn fold(&mut self) {
         self.deliveries.sort_by_key(|seen| seen.seq);
         self.deliveries.dedup_by(|later, kept| {
@@ -97,7 +98,8 @@ impl Collected {
         self.folded = self.deliveries.len();
     }
 
-    /// The session for index and node and the number of deliveries that are lost; none without its own record.
+    /// The session for index and node and the number of deliveries that are lost; none without its
+    /// own record.
     pub(super) fn finish(
         mut self,
         id: SessionId,

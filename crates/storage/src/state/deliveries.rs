@@ -12,8 +12,8 @@ const IDLE_CAPACITY_MAX: usize = 64;
 const STEP_SHIFT: u32 = 62;
 const MESSAGE: u64 = (1 << STEP_SHIFT) - 1;
 
-/// The message of a delivery and how far it got: a message as long as it is needed, and the last step in the two
-/// highest bits. All zero is a delivery that is over and only keeps its place.
+/// The message of a delivery and how far it got: a message as long as it is needed, and the last
+/// step in the two highest bits. All zero is a delivery that is over and only keeps its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery(u64);
 

@@ -1,7 +1,9 @@
-//! Which records are the current ones: what decides whether a record moves on when its segment is reclaimed.
+//! Which records are the current ones: what decides whether a record moves on when its segment is
+//! reclaimed.
 //!
-//! A record is never looked up by its place. Records that are written once (messages, deliveries) are current as long as
-//! their number is known; of those written again (sessions, subscriptions, wills) a fingerprint of the bytes tells.
+//! A record is never looked up by its place. Records that are written once (messages, deliveries)
+//! are current as long as their number is known; of those written again (sessions, subscriptions,
+//! wills) a fingerprint of the bytes tells.
 
 use std::hash::BuildHasher;
 
@@ -13,7 +15,8 @@ use super::print::{Print, record_len, swap};
 use super::recovered::RecoveredMessage;
 use crate::record::{Change, Inflight, MessageId, Queued, Retained, Seq, SessionId};
 
-/// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and group.
+/// Bytes of the log that a delivery is taken to fill: its record and frame, without identifiers and
+/// group.
 const DELIVERY_BYTES: u64 = 46;
 /// A session.
 #[derive(Debug, Default)]
@@ -37,7 +40,8 @@ struct Body {
 #[derive(Clone, Copy, Debug)]
 struct Topic {
     change: u64,
-    /// None if it was removed: the entry keeps older changes from coming back until its record is passed.
+    /// None if it was removed: the entry keeps older changes from coming back until its record is
+    /// passed.
     message: Option<MessageId>,
     len: u64,
 }
@@ -55,7 +59,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Bytes of the log that are needed, framed: exact for messages, taken from an average for deliveries.
+    /// Bytes of the log that are needed, framed: exact for messages, taken from an average for
+    /// deliveries.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
@@ -128,7 +133,8 @@ impl Index {
         }
     }
 
-    /// Whether a record of the oldest segment has to move on. What only waited for its record to be passed is forgotten.
+    /// Whether a record of the oldest segment has to move on. What only waited for its record to be
+    /// passed is forgotten.
     pub(crate) fn is_current(&mut self, change: &Change<'_>, payload: &[u8]) -> bool {
         let entry = |session| self.sessions.get(&session);
         match *change {

@@ -35,13 +35,14 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// The log's time when the wall clock shows this: what is stored counts from it. It is never before what the log
-    /// speaks of as past, so nothing lives longer than was asked for.
+    /// The log's time when the wall clock shows this: what is stored counts from it. It is never
+    /// before what the log speaks of as past, so nothing lives longer than was asked for.
     pub fn log_time(&self, wall: WallMillis) -> LogMillis {
         let Some(note) = self.clock else {
             return wall.max(self.latest);
         };
-        // Two notes in a row may be missing, if that is where the log is damaged; more is no time that was ever now.
+        // Two notes in a row may be missing, if that is where the log is damaged; more is no time
+        // that was ever now.
         let latest_max = note.at.saturating_add(2 * ClockNote::INTERVAL_MILLIS);
         note.resume(wall).max(self.latest.min(latest_max))
     }
@@ -68,7 +69,8 @@ impl Recovered {
     }
 }
 
-/// What could not be given back because the record it rests on is damaged or was never acknowledged.
+/// What could not be given back because the record it rests on is damaged or was never
+/// acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
     /// Sessions whose own record is missing: the client identifier is not known.
@@ -109,8 +111,8 @@ pub struct RecoveredSession {
 }
 
 impl RecoveredSession {
-    /// The node's own, and no client's: it holds what was on its way within the node. Client identifiers do not contain U+0000,
-    /// and those of such sessions begin with it.
+    /// The node's own, and no client's: it holds what was on its way within the node. Client
+    /// identifiers do not contain U+0000, and those of such sessions begin with it.
     pub fn is_of_node(&self) -> bool {
         self.client_id.starts_with('\0')
     }
@@ -136,7 +138,8 @@ pub struct RecoveredDelivery {
     pub seq: Seq,
     /// Place in [`Recovered::messages`]; none if only PUBCOMP is awaited.
     pub message: Option<usize>,
-    /// With which identifier it was sent and what the client has to answer; none while it is queued.
+    /// With which identifier it was sent and what the client has to answer; none while it is
+    /// queued.
     pub inflight: Option<(PacketId, Awaiting)>,
     /// Quality of service; [`QoS::ExactlyOnce`] if only PUBCOMP is awaited.
     pub qos: QoS,

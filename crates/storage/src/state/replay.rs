@@ -73,7 +73,8 @@ impl Replay {
             }
             Change::Message(message) => {
                 self.message_id_max = self.message_id_max.max(message.id);
-                // A session that published something may be gone, but its number must not mean another one.
+                // A session that published something may be gone, but its number must not mean
+                // another one.
                 self.session_id_max = self.session_id_max.max(message.publisher);
                 if message.publisher != 0 {
                     // What was imported may be dated as anybody likes.

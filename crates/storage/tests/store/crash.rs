@@ -1,4 +1,5 @@
-//! Crashes at any write: what comes back is a state between the last acknowledged one and the last applied one.
+//! Crashes at any write: what comes back is a state between the last acknowledged one and the last
+//! applied one.
 
 use std::ops::Range;
 
@@ -9,8 +10,8 @@ use crate::model::Model;
 use crate::script::Script;
 use crate::{SEGMENT_BYTES, open, options};
 
-/// Runs of the simulation; each takes a few milliseconds. For a night: `THRUM_STORAGE_SEEDS=1000..1000000 cargo test
-/// --release -p thrum-storage --test store crash`.
+/// Runs of the simulation; each takes a few milliseconds. For a night:
+/// `THRUM_STORAGE_SEEDS=1000..1000000 cargo test --release -p thrum-storage --test store crash`.
 const SEEDS: Range<u64> = 0..1000;
 const GENERATIONS: u32 = 5;
 const UNITS: u32 = 120;
@@ -92,7 +93,8 @@ pub(crate) fn seeds(default: Range<u64>) -> Range<u64> {
 }
 
 fn run(seed: u64) {
-    // Without a sync per commit nothing is promised but order, and a sync that fails breaks even that.
+    // Without a sync per commit nothing is promised but order, and a sync that fails breaks even
+    // that.
     let is_synced = !seed.is_multiple_of(5);
     let durability = if is_synced {
         Durability::Fsync

@@ -32,7 +32,8 @@ fn number_of(name: &str) -> u64 {
     name.strip_suffix(".log").unwrap().parse().unwrap()
 }
 
-/// What the start and who looks from outside say of the log; the latter comes first, as the start changes it.
+/// What the start and who looks from outside say of the log; the latter comes first, as the start
+/// changes it.
 fn reports(storage: &SimStorage) -> [LogReport; 2] {
     let (_, outside) = read_state(&storage.reader()).unwrap();
     let (_, _, inside) = open(storage);
@@ -123,7 +124,8 @@ fn the_newest_segment_is_missed_also_after_a_kill() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Of a segment that ends anywhere before its end something is told, and nothing is made up or left out twice.
+    /// Of a segment that ends anywhere before its end something is told, and nothing is made up or
+    /// left out twice.
     #[test]
     fn a_shortened_segment_is_told(seed in 0_u64..8, at in any::<prop::sample::Index>(), len in 0_usize..100) {
         let storage = written(seed);

@@ -1,4 +1,5 @@
-//! The store against a simulated disk: what was acknowledged is there, what was never applied is not.
+//! The store against a simulated disk: what was acknowledged is there, what was never applied is
+//! not.
 #![expect(
     clippy::unwrap_used,
     reason = "a test ends with what it did not expect"

@@ -80,8 +80,8 @@ fn write(script: &mut Script<'_>, store: &mut Store<Taking<SimDisk>>, life: &mut
     }
 }
 
-/// A snapshot taken while a writer goes on, between any two calls of either. How often it had to start over; none if
-/// it gave up.
+/// A snapshot taken while a writer goes on, between any two calls of either. How often it had to
+/// start over; none if it gave up.
 fn run(seed: u64) -> Option<u32> {
     let storage = SimStorage::new(seed);
     let turns = Turns::new(&storage);

@@ -58,7 +58,8 @@ struct TestArgs {
     action: Action,
     /// Topic name, or for sub a topic filter.
     topic: String,
-    /// User name; its roles, groups and rules are taken from the user store. Without one the client is anonymous.
+    /// User name; its roles, groups and rules are taken from the user store. Without one the client
+    /// is anonymous.
     #[arg(short, long, value_name = "NAME")]
     username: Option<String>,
     /// Address that it comes from.
@@ -76,7 +77,8 @@ struct TestArgs {
     /// Configuration of the broker; without it /etc/thrum/thrum.toml.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Data directory of the broker with the user store, in place of the one that the configuration names.
+    /// Data directory of the broker with the user store, in place of the one that the configuration
+    /// names.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON object.

@@ -1,4 +1,5 @@
-//! `--data-dir`: looking into the data directory of a broker, and changing it while no broker has it.
+//! `--data-dir`: looking into the data directory of a broker, and changing it while no broker has
+//! it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -109,7 +110,8 @@ impl DataDir {
     }
 }
 
-/// A directory that another process has can be had when that is gone; the rest is no matter of usage.
+/// A directory that another process has can be had when that is gone; the rest is no matter of
+/// usage.
 pub(super) fn refusal(error: OpenDirError) -> anyhow::Error {
     match error {
         OpenDirError::InUse(_) => Failure::usage(error),

@@ -149,7 +149,8 @@ enum Source {
 }
 
 impl Publisher {
-    /// Publishes what can go now: within the window, and for repetitions once the last one is delivered.
+    /// Publishes what can go now: within the window, and for repetitions once the last one is
+    /// delivered.
     fn publish_next(&mut self, outbox: &mut Outbox<'_>) -> Result<bool, Stop> {
         let payload = match &mut self.source {
             Source::Once { left: 0, .. } => return Ok(false),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use thrum_files::Folder;
 
-/// What is to be said of a file that is about to be made, if root alone will be able to read it. One that is there keeps its
-/// owner, and one in a directory of the broker's becomes the broker's.
+/// What is to be said of a file that is about to be made, if root alone will be able to read it.
+/// One that is there keeps its owner, and one in a directory of the broker's becomes the broker's.
 pub(super) fn warning(file: &Path) -> Option<String> {
     let file = Folder::through_own_links(file);
     let folder = Folder::around(&file).ok()?;

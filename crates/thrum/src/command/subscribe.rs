@@ -274,7 +274,8 @@ impl Subscriber<'_> {
                 outbox.console.warn(&message);
             }
         }
-        // Brokers say so of a subscription of which rules allow a part: without a word it would be a long silence.
+        // Brokers say so of a subscription of which rules allow a part: without a word it would be
+        // a long silence.
         if let Some(what) = ack.properties.reason_string
             && refusals.is_empty()
         {
@@ -413,7 +414,8 @@ fn refused_request(error: SubscribeError) -> Stop {
     Stop::failed(format!("cannot subscribe: {error}"))
 }
 
-/// Lets a percentage of messages through: a linear congruential generator is random enough for that.
+/// Lets a percentage of messages through: a linear congruential generator is random enough for
+/// that.
 #[derive(Debug)]
 struct Chance {
     /// Of `u32::MAX`.

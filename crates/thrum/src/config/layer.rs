@@ -96,8 +96,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a variable, if its name is that of a key: `THRUM_LIMITS__MAX_PACKET` is `limits.max_packet`. Names
-    /// without `__` belong to others (`THRUM_SERVICE_HOST` of an orchestrator).
+    /// Reads a variable, if its name is that of a key: `THRUM_LIMITS__MAX_PACKET` is
+    /// `limits.max_packet`. Names without `__` belong to others (`THRUM_SERVICE_HOST` of an
+    /// orchestrator).
     pub(crate) fn variable(&mut self, name: &str, text: &str) {
         let path: Vec<String> = match name.strip_prefix(PREFIX) {
             Some(key) if key.contains("__") => {
@@ -109,7 +110,8 @@ impl Reader<'_> {
         self.text(path, text, Origin::Env(name.to_owned()));
     }
 
-    /// Takes a value as the user wrote it outside a file: as TOML if the key takes that, else as plain text.
+    /// Takes a value as the user wrote it outside a file: as TOML if the key takes that, else as
+    /// plain text.
     pub(crate) fn text(&mut self, path: Vec<String>, text: &str, origin: Origin) {
         let Some(key) = self.keys.at(&path) else {
             let message = self.unknown_variable(&path);

@@ -1,7 +1,8 @@
-//! From files, variables and flags to one configuration that knows where each of its values comes from.
+//! From files, variables and flags to one configuration that knows where each of its values comes
+//! from.
 //!
-//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, variables of the
-//! environment, flags. All that is wrong is reported at once, each with its place.
+//! Layers, each over the one before: defaults, `thrum.toml`, `conf.d/*.toml` beside it, variables
+//! of the environment, flags. All that is wrong is reported at once, each with its place.
 
 #[cfg(test)]
 mod guide;
@@ -97,8 +98,8 @@ pub(crate) fn load(request: &Request) -> Result<Loaded, Problems> {
     Ok(Loaded { imported, ..loaded })
 }
 
-/// Puts a configuration in place of one of mosquitto. Mosquitto does not start with an option that it does not know: it
-/// may be the one that locks the door.
+/// Puts a configuration in place of one of mosquitto. Mosquitto does not start with an option that
+/// it does not know: it may be the one that locks the door.
 fn of_mosquitto(main: &mut Rc<Source>) -> Result<Option<mosquitto::Report>, Problems> {
     if !mosquitto::is_mosquitto(main) {
         return Ok(None);
@@ -213,8 +214,8 @@ fn is_default_listener(name: &str) -> bool {
     Config::default().listeners.contains_key(name)
 }
 
-/// Whether nobody says where the listener is, and it is there all the same: by itself, or because its table or another of
-/// its keys is.
+/// Whether nobody says where the listener is, and it is there all the same: by itself, or because
+/// its table or another of its keys is.
 fn takes_default_address(reader: &Reader<'_>, name: &str) -> bool {
     let its_own = |setting: &&Setting| {
         is_listener(setting) && setting.path.get(1).is_some_and(|own| own == name)
@@ -226,8 +227,9 @@ fn takes_default_address(reader: &Reader<'_>, name: &str) -> bool {
     (is_alone || is_named || has_keys) && !own.any(is_bind)
 }
 
-/// The default listener keeps its address where another of its keys, or only its table, is set: a key that is taken out
-/// of its comment in the file of `thrum config init` does not need a second one.
+/// The default listener keeps its address where another of its keys, or only its table, is set: a
+/// key that is taken out of its comment in the file of `thrum config init` does not need a second
+/// one.
 fn add_default_addresses(settings: &mut Vec<Setting>, tables: &[String]) {
     let defaults = schema::document(&Config::default());
     for name in Config::default().listeners.into_keys() {
@@ -296,8 +298,9 @@ fn verify(config: &Config, settings: &BTreeMap<String, Setting>, problems: &mut 
     }
 }
 
-/// A word alone is a level. The log would take any other word for the name of a part, and a slip of the pen would
-/// silence it; in the variable that all Rust programs share, names of parts of others are no mistake.
+/// A word alone is a level. The log would take any other word for the name of a part, and a slip of
+/// the pen would silence it; in the variable that all Rust programs share, names of parts of others
+/// are no mistake.
 fn is_log_level(level: &str, from_others: bool) -> bool {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let meant = |part: &str| from_others || part.contains(['=', '[']) || is_level(part);

@@ -14,7 +14,8 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     /// Its content.
     pub(crate) text: String,
-    /// For each line of a text that was made of another file, the line it comes from; empty for all others.
+    /// For each line of a text that was made of another file, the line it comes from; empty for all
+    /// others.
     pub(crate) made_of: Vec<Option<At>>,
 }
 
@@ -50,8 +51,8 @@ impl Place {
         }
     }
 
-    /// The same in a text that could not be read as a whole: nobody knows which value it is, and where secrets may stand
-    /// none is shown.
+    /// The same in a text that could not be read as a whole: nobody knows which value it is, and
+    /// where secrets may stand none is shown.
     pub(crate) fn without_value(self) -> Self {
         let line = self.source.text[self.line_start()..].trim_start();
         let before = self.source.text[..self.line_start()].lines();
@@ -96,7 +97,8 @@ impl Place {
         }
     }
 
-    /// The file and the line in it where the user wrote it; no line if nobody did, in a text that was made of another.
+    /// The file and the line in it where the user wrote it; no line if nobody did, in a text that
+    /// was made of another.
     pub(crate) fn written_at(&self) -> (&PathBuf, Option<usize>) {
         let line = self.line();
         if !self.is_made() {

@@ -11,8 +11,8 @@ const WIDTH: usize = 100;
 /// Where the listener is that is there by itself.
 const DEFAULT_LISTENER_TABLE: &str = "listeners.mqtt";
 
-/// A file with every key at its default, commented out, under the text that explains it. Lines that begin with `# `
-/// are prose, lines that begin with `#` and no space are settings.
+/// A file with every key at its default, commented out, under the text that explains it. Lines that
+/// begin with `# ` are prose, lines that begin with `#` and no space are settings.
 pub(crate) fn commented_file() -> String {
     let mut file = String::from(
         "# Configuration of thrum. Everything is optional: a line without its leading # sets a key, and the\n\

@@ -17,9 +17,9 @@ use thrum_broker::config::{
 pub(crate) struct Config {
     /// This node itself.
     pub(crate) node: NodeConfig,
-    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`, `_`, `-`).
-    /// With any table here, only the listeners that have one are open. Without one, it is `mqtt` on port 1883 of every
-    /// address.
+    /// Where clients come in: a table for each listener, with a name of your choice (`a-z`, `0-9`,
+    /// `_`, `-`). With any table here, only the listeners that have one are open. Without one, it
+    /// is `mqtt` on port 1883 of every address.
     pub(crate) listeners: BTreeMap<String, ListenerConfig>,
     /// Certificates of all listeners.
     pub(crate) tls: TlsFilesConfig,

@@ -56,8 +56,8 @@ pub(crate) fn differences(loaded: &Loaded) -> String {
     text
 }
 
-/// Keys whose values differ between two configurations; of a table of the user's own choice that only one of them has,
-/// its name.
+/// Keys whose values differ between two configurations; of a table of the user's own choice that
+/// only one of them has, its name.
 pub(crate) fn changed_keys(before: &Config, after: &Config) -> Vec<String> {
     let keys = schema::keys();
     let (before, after) = (values(before), values(after));

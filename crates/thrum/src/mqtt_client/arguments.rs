@@ -1,4 +1,5 @@
-//! The arguments that all client commands share: where to connect, as whom, with which will and properties.
+//! The arguments that all client commands share: where to connect, as whom, with which will and
+//! properties.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,8 +44,8 @@ pub(crate) struct ConnectionArgs {
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub(super) port: Option<u16>,
 
-    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`, the same with `mqtts:` and `quic:`;
-    /// `ws://host/path`, `wss:`; `unix:///path`
+    /// Everything at once: `mqtt://[user[:password]@]host[:port]/topic`, the same with `mqtts:` and
+    /// `quic:`; `ws://host/path`, `wss:`; `unix:///path`
     #[arg(short = 'L', long, value_name = "URL", conflicts_with_all = ["host", "port"], help_heading = "Connection")]
     pub(super) url: Option<String>,
 
@@ -77,7 +78,8 @@ pub(crate) struct ConnectionArgs {
     #[command(flatten, next_help_heading = "TLS")]
     pub(super) tls: TlsArgs,
 
-    /// Turn TLS on and trust what the system trusts; without -L port 8883 and every other flag of TLS turn it on too
+    /// Turn TLS on and trust what the system trusts; without -L port 8883 and every other flag of
+    /// TLS turn it on too
     #[arg(long, conflicts_with = "cafile", help_heading = "TLS")]
     pub(super) tls_use_os_certs: bool,
 
@@ -117,7 +119,8 @@ pub(crate) struct ConnectionArgs {
     #[arg(short, long, allow_hyphen_values = true, help_heading = "Credentials")]
     pub(super) username: Option<String>,
 
-    /// Password; other users of this machine can see it, so rather use --password-file or `THRUM_PASSWORD`
+    /// Password; other users of this machine can see it, so rather use --password-file or
+    /// `THRUM_PASSWORD`
     #[arg(
         short = 'P',
         long = "pw",
@@ -136,11 +139,13 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(super) password_file: Option<PathBuf>,
 
-    /// Prove the password to the broker and the broker to this client, without sending the password (SCRAM-SHA-256, 5.0)
+    /// Prove the password to the broker and the broker to this client, without sending the password
+    /// (SCRAM-SHA-256, 5.0)
     #[arg(long, help_heading = "Credentials")]
     pub(super) scram: bool,
 
-    /// Property of a packet (5.0): PACKET PROPERTY VALUE, or PACKET user-property NAME VALUE; may be repeated
+    /// Property of a packet (5.0): PACKET PROPERTY VALUE, or PACKET user-property NAME VALUE; may
+    /// be repeated
     #[arg(short = 'D', long = "property", num_args = 3..=4, value_names = ["PACKET", "PROPERTY", "VALUE"], action = ArgAction::Append, help_heading = "Properties")]
     pub(super) properties: Vec<String>,
 

@@ -1,4 +1,5 @@
-//! Opening the socket of a connection: of TCP, of this machine, or the end of a pipe that is carried over QUIC.
+//! Opening the socket of a connection: of TCP, of this machine, or the end of a pipe that is
+//! carried over QUIC.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs as _};

@@ -50,7 +50,8 @@ pub(super) struct Ready {
 }
 
 impl Link {
-    /// Connects and begins the handshakes; files of certificates are read each time, so that renewed ones count.
+    /// Connects and begins the handshakes; files of certificates are read each time, so that
+    /// renewed ones count.
     pub(super) fn open(target: &Target) -> Result<Self, Stop> {
         let connector = Connector::new(&target.endpoint, &target.tls)
             .map_err(|error| Stop::usage(error.to_string()))?;
@@ -139,7 +140,8 @@ impl Link {
         Ok(())
     }
 
-    /// Waits until the socket or the other input has something, what is to be sent fits, the time is over, or a signal came.
+    /// Waits until the socket or the other input has something, what is to be sent fits, the time
+    /// is over, or a signal came.
     pub(super) fn wait(
         &self,
         timeout: Option<Duration>,
@@ -273,8 +275,9 @@ impl Link {
         }
     }
 
-    /// Sends the rest and closes. Waits for the broker to close its side, because closing with unread bytes in the
-    /// socket would make the kernel throw away what is still on its way to the broker.
+    /// Sends the rest and closes. Waits for the broker to close its side, because closing with
+    /// unread bytes in the socket would make the kernel throw away what is still on its way to the
+    /// broker.
     pub(super) fn close(mut self) {
         let mut finish = || -> io::Result<()> {
             self.wrap().map_err(io::Error::other)?;

@@ -1,4 +1,5 @@
-//! A small MQTT client for the commands that publish, subscribe and ask: one connection, one thread, poll(2).
+//! A small MQTT client for the commands that publish, subscribe and ask: one connection, one
+//! thread, poll(2).
 //!
 //! ```text
 //!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client -> Event -> Application (a command)

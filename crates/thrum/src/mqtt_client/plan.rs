@@ -152,7 +152,8 @@ fn client_id(args: &ConnectionArgs) -> Option<String> {
         .or_else(|| args.id_prefix.as_ref().map(prefixed))
 }
 
-/// 5.0 brokers choose an identifier themselves; it is at most 23 letters and digits, which every broker takes.
+/// 5.0 brokers choose an identifier themselves; it is at most 23 letters and digits, which every
+/// broker takes.
 fn made_up_id(version: Version, prefix: &str) -> String {
     match version {
         Version::V5 => String::new(),

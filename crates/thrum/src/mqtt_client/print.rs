@@ -14,7 +14,8 @@ pub(crate) struct PrintArgs {
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 
-    /// Print as the format says: %t topic, %p payload, %q QoS, %j JSON, @H:@M:@S time, … (see the manual)
+    /// Print as the format says: %t topic, %p payload, %q QoS, %j JSON, @H:@M:@S time, … (see the
+    /// manual)
     #[arg(
         short = 'F',
         value_name = "FORMAT",

@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both ends prove that they know the password, and nobody sends it.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both ends prove that they know the
+//! password, and nobody sends it.
 //!
 //! ```text
 //!   CONNECT  n,,n=user,r=nonce           ->
@@ -19,7 +20,8 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 /// Name of the authentication method.
 pub(super) const METHOD: &str = "SCRAM-SHA-256";
 
-/// As RFC 7677 demands at least: a server that wants fewer may be after a password that is easy to try out.
+/// As RFC 7677 demands at least: a server that wants fewer may be after a password that is easy to
+/// try out.
 const ITERATIONS_MIN: u32 = 4096;
 /// Some seconds of work; more is a server that wants to keep its clients busy.
 const ITERATIONS_MAX: u32 = 10_000_000;
@@ -122,7 +124,8 @@ impl Login {
         format!("n,,{}", self.first_bare()).into_bytes()
     }
 
-    /// Answers an AUTH of the server: the proof, or nothing if the server proves itself already here.
+    /// Answers an AUTH of the server: the proof, or nothing if the server proves itself already
+    /// here.
     pub(super) fn answer(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
         match self.state {
             State::Begun => self.prove(message),
@@ -201,7 +204,8 @@ impl<'a> Challenge<'a> {
             return Err(ScramError::Refused(why.escape_debug().to_string()));
         }
         let mut attributes = text.split(',');
-        // What follows these three is for extensions; one that must be understood would stand in front.
+        // What follows these three is for extensions; one that must be understood would stand in
+        // front.
         let mut next = |name: &str, what| {
             let attribute = attributes.next().and_then(|one| one.strip_prefix(name));
             attribute.ok_or(ScramError::Malformed(what))

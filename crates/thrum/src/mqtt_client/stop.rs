@@ -1,4 +1,5 @@
-//! Why a client command ends without success: what, why and how to mend it in one line, and the exit code.
+//! Why a client command ends without success: what, why and how to mend it in one line, and the
+//! exit code.
 
 use std::io::Write as _;
 use std::process::ExitCode;

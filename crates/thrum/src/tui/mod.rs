@@ -1,4 +1,5 @@
-//! The terminal view of a running benchmark: the run leaves figures, a thread of its own draws them.
+//! The terminal view of a running benchmark: the run leaves figures, a thread of its own draws
+//! them.
 //!
 //! Invariant: whatever the view does, the run never waits for it.
 

@@ -49,8 +49,9 @@ struct Shared {
 }
 
 impl BenchView {
-    /// Takes the terminal and begins to draw. A ^C sets `interrupt`, as one outside the view does. `end_now` is called
-    /// on the drawing thread when the person insists on an end at once (a second ^C); the terminal is restored by then.
+    /// Takes the terminal and begins to draw. A ^C sets `interrupt`, as one outside the view does.
+    /// `end_now` is called on the drawing thread when the person insists on an end at once (a
+    /// second ^C); the terminal is restored by then.
     ///
     /// # Errors
     /// The terminal cannot be drawn on.

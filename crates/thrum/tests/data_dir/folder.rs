@@ -14,8 +14,8 @@ use thrum_storage::{
     Retained, Session, Store, Subscription, Will, read_state,
 };
 
-/// Held while a process is made: until it runs its program it has what this one has open, locks of data directories
-/// too.
+/// Held while a process is made: until it runs its program it has what this one has open, locks of
+/// data directories too.
 static SPAWN: Mutex<()> = Mutex::new(());
 
 /// Long ago.
@@ -166,8 +166,8 @@ pub(crate) fn queued(session: u64, seq: u64, message: u64) -> Change<'static> {
     })
 }
 
-/// Three sessions: `meter-1` away for long with all that a session can have, an older one of the same client, and
-/// `desk`, which is connected; and two retained messages.
+/// Three sessions: `meter-1` away for long with all that a session can have, an older one of the
+/// same client, and `desk`, which is connected; and two retained messages.
 fn write_state(store: &mut Store<RealDisk>) {
     let mut batch = Batch::default();
     batch.push(&session(1, "meter-1", Some(LONG_AGO)));

@@ -1,4 +1,5 @@
-//! What is refused, read aloud: a missing directory, one in use, an unknown client, a newer version.
+//! What is refused, read aloud: a missing directory, one in use, an unknown client, a newer
+//! version.
 
 use crate::folder::Folder;
 

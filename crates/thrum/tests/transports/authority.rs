@@ -32,7 +32,8 @@ impl Authority {
         authority
     }
 
-    /// A certificate for a host, `FILE.pem`, and its key, `FILE.key`; good in these years and with this number.
+    /// A certificate for a host, `FILE.pem`, and its key, `FILE.key`; good in these years and with
+    /// this number.
     pub(crate) fn sign(&self, file: &str, host: &str, years: (i32, i32), serial: u64) {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         params.extended_key_usages = vec![

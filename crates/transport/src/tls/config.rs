@@ -82,7 +82,8 @@ fn certified_key(
     let key = provider.key_provider.load_private_key(key);
     let certified = CertifiedKey::new(chain, key.map_err(unusable)?);
     match certified.keys_match() {
-        // Some servers take certificates that the library cannot read, as those of version 1: they decide.
+        // Some servers take certificates that the library cannot read, as those of version 1: they
+        // decide.
         Ok(()) | Err(Error::InvalidCertificate(_)) => Ok(certified),
         Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(error) => Err(unusable(error)),

@@ -52,8 +52,8 @@ pub struct TlsOptions {
 pub struct ServerTlsOptions {
     /// The certificate for clients that ask for no name, or for one that no certificate has.
     pub files: KeyPairFiles,
-    /// Certificates in PEM that may stand between those of the listener and their authorities: what the files of these
-    /// lack is taken from it.
+    /// Certificates in PEM that may stand between those of the listener and their authorities: what
+    /// the files of these lack is taken from it.
     pub chain_file: Option<PathBuf>,
     /// Further certificates, chosen by the DNS names in each; the first of several that fit the
     /// client's algorithms. A star stands for one label.

@@ -25,8 +25,8 @@ pub struct WebSocketOptions {
     /// for any. Clients that are no browsers send no origin, and are not asked for one: the check
     /// protects the users of browsers from pages of others, it is no authentication.
     pub origins: Vec<String>,
-    /// Longest frame of a client in bytes. Frames are handed on as they come, so a long one takes no
-    /// memory.
+    /// Longest frame of a client in bytes. Frames are handed on as they come, so a long one takes
+    /// no memory.
     pub frame_bytes_max: u64,
     /// Longest head of a request in bytes, cookies included; it is held until it is complete.
     pub head_bytes_max: usize,

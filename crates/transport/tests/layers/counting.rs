@@ -32,8 +32,8 @@ impl Counting {
     }
 }
 
-// SAFETY: every call is handed to the system's allocator as it came, and its answer back; counting touches no memory
-// that is handed out.
+// SAFETY: every call is handed to the system's allocator as it came, and its answer back; counting
+// touches no memory that is handed out.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count(1, 0, layout.size());

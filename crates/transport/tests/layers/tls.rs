@@ -115,7 +115,8 @@ fn a_certificate_out_of_date_is_refused() {
     );
 }
 
-/// A certificate of version 1 for `localhost` in DER and base64, made with openssl; its key is gone.
+/// A certificate of version 1 for `localhost` in DER and base64, made with openssl; its key is
+/// gone.
 const VERSION_ONE: &str = "\
     MIIBJDCBywIUce3PhZ5qizFtFLk7oX7mw0KmDHUwCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2\
     MTEyMTIyMzE1NloYDzIxMjYxMDI4MjIzMTU2WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO\

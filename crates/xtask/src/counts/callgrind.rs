@@ -16,8 +16,9 @@ const PACKAGE: &str = "thrum-counts";
 const COUNTED: &str = "*thrum_counts*counted*";
 /// Operations that are counted of each case: enough to go through its topics once.
 const TIMES: u32 = 1_000;
-/// The C library chooses among its copies of `memcpy` by what the processor can. Without these features it takes the
-/// same one on every x86-64 machine. Names that a version of the library does not know are passed over.
+/// The C library chooses among its copies of `memcpy` by what the processor can. Without these
+/// features it takes the same one on every x86-64 machine. Names that a version of the library does
+/// not know are passed over.
 const C_LIBRARY: &str =
     "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM";
 
@@ -28,7 +29,8 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Builds the program as the release of thrum is built, whatever flags the environment asks for.
+    /// Builds the program as the release of thrum is built, whatever flags the environment asks
+    /// for.
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
         if Command::new("valgrind").arg("--version").output().is_err() {
             bail!("valgrind is missing: apt-get install valgrind (`make setup` does it)");
@@ -53,8 +55,8 @@ impl Counter {
         Ok(Self { program, compiler })
     }
 
-    /// Version and host of the compiler and the maker of the processor, for which the C library has ways of its own:
-    /// counts of another one are not comparable.
+    /// Version and host of the compiler and the maker of the processor, for which the C library has
+    /// ways of its own: counts of another one are not comparable.
     pub(super) fn compiler(&self) -> &str {
         &self.compiler
     }

@@ -5,7 +5,8 @@ use toml_edit::{DocumentMut, Item};
 
 use super::Counts;
 
-/// A count may differ by this part of it: the C library and the paths of a machine move counts by up to 2 %.
+/// A count may differ by this part of it: the C library and the paths of a machine move counts by
+/// up to 2 %.
 const TOLERANCE: f64 = 0.05;
 /// A short case may differ by so many instructions all the same.
 const TOLERANCE_MIN: f64 = 3.0;

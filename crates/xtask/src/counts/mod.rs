@@ -1,7 +1,8 @@
-//! `cargo xtask counts`: instructions per operation of the hot path, against those that are committed.
+//! `cargo xtask counts`: instructions per operation of the hot path, against those that are
+//! committed.
 //!
-//! Instructions are counted and not timed, because a clock on a shared machine differs by more from run to run than a
-//! change worth noticing. docs/performance/README.md says how to read them.
+//! Instructions are counted and not timed, because a clock on a shared machine differs by more from
+//! run to run than a change worth noticing. docs/performance/README.md says how to read them.
 
 mod callgrind;
 mod committed;
@@ -21,7 +22,8 @@ const UPDATE: &str = "UPDATE_COUNTS";
 /// Instructions per operation by the name of the case.
 type Counts = BTreeMap<String, f64>;
 
-/// Counts every case and tells whether all are as committed, or writes them if `UPDATE_COUNTS` is set.
+/// Counts every case and tells whether all are as committed, or writes them if `UPDATE_COUNTS` is
+/// set.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let counter = Counter::build(workspace)?;
     let counts = counter.count_all()?;

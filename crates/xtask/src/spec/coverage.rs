@@ -73,7 +73,8 @@ impl<'a> Coverage<'a> {
         text
     }
 
-    /// Statements that count and lack an enforcing line or a test, and those that do not count but lack neither.
+    /// Statements that count and lack an enforcing line or a test, and those that do not count but
+    /// lack neither.
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let path = self.path();
         let violation = |statement: &Statement| {
@@ -149,7 +150,8 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// Whether an id is the wanted one or begins with it: `MQTT-3.3` has `MQTT-3.3.1-2` and not `MQTT-3.30.1-2`.
+/// Whether an id is the wanted one or begins with it: `MQTT-3.3` has `MQTT-3.3.1-2` and not
+/// `MQTT-3.30.1-2`.
 fn is_within(id: &str, wanted: &str) -> bool {
     id.strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))

@@ -1,4 +1,5 @@
-//! `cargo xtask spec`: which normative statements are enforced and tested, by the tags in the source.
+//! `cargo xtask spec`: which normative statements are enforced and tested, by the tags in the
+//! source.
 
 mod coverage;
 mod statements;
@@ -22,7 +23,8 @@ const OWN_FOLDER: &str = "crates/xtask/";
 pub(crate) enum View {
     /// How many statements of each section are enforced and tested.
     Table,
-    /// Where each statement is enforced and tested: the one of this id, those whose id begins so, or all.
+    /// Where each statement is enforced and tested: the one of this id, those whose id begins so,
+    /// or all.
     List(Option<String>),
 }
 
@@ -44,7 +46,8 @@ impl View {
     }
 }
 
-/// Prints the coverage and tells whether every tag is known and every statement that counts is enforced and tested.
+/// Prints the coverage and tells whether every tag is known and every statement that counts is
+/// enforced and tested.
 pub(crate) fn run(workspace: &Workspace, view: &View) -> Result<bool> {
     let mut documents = Vec::new();
     for (path, text) in workspace.read(&["docs/spec/"], &[".md"])? {

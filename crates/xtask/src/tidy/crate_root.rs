@@ -1,4 +1,5 @@
-//! What the first lines of a library promise: its invariant, and for a pure crate that it can touch nothing.
+//! What the first lines of a library promise: its invariant, and for a pure crate that it can touch
+//! nothing.
 
 use crate::tidy::layers;
 use crate::violation::Violation;

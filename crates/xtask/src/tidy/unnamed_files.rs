@@ -22,7 +22,8 @@ pub(super) fn check(packages: &[Package], source: &BTreeMap<String, String>) -> 
         .collect()
 }
 
-/// What the declarations of a file may mean: a file of its folder, or one of the folder that has its name.
+/// What the declarations of a file may mean: a file of its folder, or one of the folder that has
+/// its name.
 fn modules_named_in(path: &str, text: &str) -> Vec<String> {
     let folder = folder_of(path);
     let mut named = Vec::new();

@@ -60,7 +60,8 @@ fn large_packet(site: &Site, rules: u32) -> Outcome {
     victim.end(None, format!("{refused} refused"))
 }
 
-/// As many filters as a packet may have, each of which has to be compared with every rule to its end.
+/// As many filters as a packet may have, each of which has to be compared with every rule to its
+/// end.
 pub fn many_packets(site: &Site) -> Outcome {
     let (mut victim, _) = victim_with_rules(site, 1000);
     victim.begin();
@@ -87,8 +88,8 @@ pub fn returns(site: &Site) -> Outcome {
     victim.end(None, String::new())
 }
 
-/// Two sessions with many filters are looked at when the rules change: one connected, one away with messages that wait
-/// and a filter that is not allowed any more.
+/// Two sessions with many filters are looked at when the rules change: one connected, one away with
+/// messages that wait and a filter that is not allowed any more.
 pub fn reload(site: &Site) -> Outcome {
     let (mut victim, rules) = victim_with_rules(site, 1000);
     let (mut connected, _) = victim.resume("connected");

@@ -34,7 +34,8 @@ fn publish(victim: &Victim, topic: &str, count: u16) {
     }
 }
 
-/// What waits for a client that is away, and for one with a full window, is published before the right to it ends.
+/// What waits for a client that is away, and for one with a full window, is published before the
+/// right to it ends.
 pub fn revoked_rights(site: &Site) -> Outcome {
     let ground = Ground {
         settings: &[("THRUM_ACL__FILE", "{folder}rules")],

@@ -38,8 +38,8 @@ pub fn many_absent_sessions(site: &Site) -> Outcome {
     fill_queues(site, 1200, 4700)
 }
 
-/// So many messages for so many clients that are away: until the limit the broker takes them, and gives each client what
-/// it took.
+/// So many messages for so many clients that are away: until the limit the broker takes them, and
+/// gives each client what it took.
 fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     const PAYLOAD: &[u8] = b"fourteen bytes";
     let mut victim = Victim::start(site, &ground());

@@ -8,7 +8,8 @@ use thrum_conformance::folder::Folder;
 /// The process is killed, never the machine: what was written is there, and no disk is waited for.
 const NO_SYNC: &str = "--innodb-flush-method=nosync";
 
-/// A server that starts takes the temporary tables of others in the same folder for leftovers and removes them.
+/// A server that starts takes the temporary tables of others in the same folder for leftovers and
+/// removes them.
 fn temporary(folder: &Folder) -> String {
     format!("--tmpdir={}", folder.path().display())
 }

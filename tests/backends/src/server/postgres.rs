@@ -150,7 +150,8 @@ impl Mortal for Postgres {
         let deadline = clock::now() + START_MAX;
         loop {
             let process = self.spawn();
-            // Helpers of a server that was killed hold its memory for a moment, and a new one ends because of them.
+            // Helpers of a server that was killed hold its memory for a moment, and a new one ends
+            // because of them.
             while process.is_alive() && !self.is_ready() {
                 assert!(clock::now() < deadline, "PostgreSQL does not start");
                 clock::sleep(POLL_EVERY);

@@ -207,7 +207,8 @@ fn packet_over_the_servers_maximum_is_refused_by_its_announcement() {
     assert_eq!(wire.packet("PUBACK").kind(), 4);
 }
 
-// [MQTT-3.14.2-3] [MQTT-3.14.2-4] What the server says at the end is no larger than the client takes.
+// [MQTT-3.14.2-3] [MQTT-3.14.2-4] What the server says at the end is no larger than the client
+// takes.
 #[test]
 fn disconnect_stays_within_the_clients_maximum() {
     let connect = Connect::new(Version::V5).properties(&join(&[&[0x27], &four(20)]));

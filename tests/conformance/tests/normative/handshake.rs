@@ -131,7 +131,8 @@ fn session_present_tells_whether_there_is_a_session() {
     }
 }
 
-// [MQTT-3.1.2-5] [MQTT3-3.1.2-4] A session has no version: who comes back with another one keeps it.
+// [MQTT-3.1.2-5] [MQTT3-3.1.2-4] A session has no version: who comes back with another one keeps
+// it.
 #[test]
 fn session_is_resumed_by_another_version() {
     let id = unique("s");
@@ -347,7 +348,8 @@ fn unknown_authentication_method_is_refused() {
     assert!(matches!(code, Some(0x8C | 0x87)), "{packets:?}");
 }
 
-// [MQTT-3.1.0-2] [MQTT3-3.1.0-2] The connection that broke the rule ends like any other: with its will.
+// [MQTT-3.1.0-2] [MQTT3-3.1.0-2] The connection that broke the rule ends like any other: with its
+// will.
 #[test]
 fn second_connect_is_a_protocol_error_and_lets_the_will_go() {
     for version in Version::STANDARD {

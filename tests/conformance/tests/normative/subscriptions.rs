@@ -319,7 +319,8 @@ fn each_filter_beyond_the_limit_of_a_packet_is_refused() {
     }
 }
 
-/// Bridges of other brokers set the highest bit of the protocol level; they would loop without this.
+/// Bridges of other brokers set the highest bit of the protocol level; they would loop without
+/// this.
 #[test]
 fn bridge_gets_nothing_back_and_sees_the_retain_flag() {
     const LEVEL_AT: usize = 8;

@@ -47,8 +47,9 @@ impl Copies {
         self.last
     }
 
-    /// It comes again; `sends` is how often its publisher sent it with `QoS` 1, `accepted_in` in which start of the broker
-    /// that was acknowledged, and `end` how the last connection of the receiver ended.
+    /// It comes again; `sends` is how often its publisher sent it with `QoS` 1, `accepted_in` in
+    /// which start of the broker that was acknowledged, and `end` how the last connection of the
+    /// receiver ended.
     ///
     /// # Errors
     /// Why it must not.
@@ -71,10 +72,12 @@ impl Copies {
         self.is_acknowledged = false;
         self.is_settled = false;
         let crashed = place.run > was.last.run;
-        // It came before its publisher had an answer, and the kill took it back: what comes now is another one.
+        // It came before its publisher had an answer, and the kill took it back: what comes now is
+        // another one.
         let is_anew = crashed && accepted_in.is_none_or(|run| run > was.last.run);
         let is_allowed = match was.qos {
-            // Each PUBLISH of its publisher may be a message of its own, and which of them comes is not to be seen.
+            // Each PUBLISH of its publisher may be a message of its own, and which of them comes is
+            // not to be seen.
             _ if sends > 1 => self.on_connection <= sends,
             0 => crashed,
             1 if is_anew => true,

@@ -169,7 +169,8 @@ impl Checker {
     fn in_order(&mut self, client: ClientIndex, message: &Message, qos: u8) -> Result<(), String> {
         let key = (message.publisher, message.publish.topic.clone(), qos);
         let life = &mut self.clients[client].life;
-        // Of a message that was sent again after the subscription, the first copy may have passed before it.
+        // Of a message that was sent again after the subscription, the first copy may have passed
+        // before it.
         let is_whole = message.sends <= 1 || life.owes(message);
         let is_first = is_whole && life.seen.get(&message.number).is_some_and(Copies::is_first);
         let last = life.order.entry(key).or_insert(message.number);

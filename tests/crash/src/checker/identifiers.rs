@@ -74,8 +74,8 @@ impl Identifiers {
             ));
         }
         let crashed = before.place.run < place.run;
-        // QoS 1 leaves before it is on the disk: after a crash it may be a first one, and its identifier another's. In a
-        // shared group another member may have got it meanwhile.
+        // QoS 1 leaves before it is on the disk: after a crash it may be a first one, and its
+        // identifier another's. In a shared group another member may have got it meanwhile.
         let may_be_free =
             before.is_doubtful || (before.qos == 1 && (crashed || !before.is_its_own));
         if (before.qos == 1 && crashed) || (may_be_free && !is_same) {

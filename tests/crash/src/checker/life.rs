@@ -8,8 +8,8 @@ use super::identifiers::Identifiers;
 use super::messages::Message;
 use crate::event::{ClientIndex, MessageNumber};
 
-/// Filters that begin like this serve as fences: all that the client did before one is certain once it is acknowledged,
-/// because what is committed is a first part of what happened.
+/// Filters that begin like this serve as fences: all that the client did before one is certain once
+/// it is acknowledged, because what is committed is a first part of what happened.
 pub const FENCE: &str = "fence/";
 
 /// One session.
@@ -43,7 +43,8 @@ pub(super) struct Subscription {
     pub(super) qos: u8,
     /// How often SUBSCRIBE was sent.
     pub(super) requests: u32,
-    /// Event a moment before the first SUBSCRIBE: what was accepted after it may still be on its way within the broker.
+    /// Event a moment before the first SUBSCRIBE: what was accepted after it may still be on its
+    /// way within the broker.
     asked: u64,
     /// Event of the first SUBACK.
     acknowledged: Option<u64>,
@@ -81,8 +82,8 @@ impl Subscription {
     /// Whether the message may come.
     fn permits(&self, message: &Message) -> bool {
         let not_after = self.ended.is_none_or(|event| message.first_sent < event);
-        // A group hands over what was published before a member joined, and a will is published some time after
-        // it was accepted.
+        // A group hands over what was published before a member joined, and a will is published
+        // some time after it was accepted.
         let is_late = self.group.is_some() || message.sends == 0;
         let not_before = is_late || message.accepted.is_none_or(|event| event > self.asked);
         not_after && not_before && self.matches(&message.publish.topic)
@@ -190,13 +191,15 @@ impl Life {
         of_topic.map(|subscription| subscription.requests).sum()
     }
 
-    /// The connection is gone: what was acknowledged on it without a fence may come again at any time.
+    /// The connection is gone: what was acknowledged on it without a fence may come again at any
+    /// time.
     pub(super) fn connection_ended(&mut self) {
         self.unsettled.clear();
         self.fence.clear();
     }
 
-    /// Nobody knows whether the session still exists: nothing is owed, and no subscription is certain. Returns its groups.
+    /// Nobody knows whether the session still exists: nothing is owed, and no subscription is
+    /// certain. Returns its groups.
     pub(super) fn disown(&mut self) -> Vec<String> {
         self.owed.clear();
         self.identifiers.doubt();

@@ -129,8 +129,9 @@ impl Messages {
         })
     }
 
-    /// Everything that is owed was delivered. What is not owed but may come, such as wills whose fate nobody knows and messages
-    /// to a session whose SUBACK was lost, has until the next quiet moment; `pending` has no limit.
+    /// Everything that is owed was delivered. What is not owed but may come, such as wills whose
+    /// fate nobody knows and messages to a session whose SUBACK was lost, has until the next quiet
+    /// moment; `pending` has no limit.
     pub(super) fn settle(&mut self, pending: &[MessageNumber], event: u64) {
         let since = std::mem::replace(&mut self.settled, event);
         self.open

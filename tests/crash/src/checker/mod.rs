@@ -1,11 +1,13 @@
-//! Compares what clients saw with what the specification and the contract of the data directory allow.
+//! Compares what clients saw with what the specification and the contract of the data directory
+//! allow.
 //!
 //! ```text
 //!   Observed --> presence (session present)   life (one session: subscriptions, deliveries, packet identifiers)
 //!                wills    retained            groups (shared subscriptions)          --> Violation
 //! ```
 //!
-//! Invariant: whatever a correct broker may do after a crash is allowed, so each violation is an error of the broker.
+//! Invariant: whatever a correct broker may do after a crash is allowed, so each violation is an
+//! error of the broker.
 
 mod client;
 mod copies;
@@ -98,7 +100,8 @@ pub struct Checker {
     groups: Groups,
     retained: Retained,
     violations: Vec<Violation>,
-    /// The disk failed at some time: wills of sessions without expiry were perhaps kept in memory only.
+    /// The disk failed at some time: wills of sessions without expiry were perhaps kept in memory
+    /// only.
     has_faulted: bool,
     /// The broker was told to stop.
     is_stopping: bool,
@@ -107,8 +110,8 @@ pub struct Checker {
     recent: VecDeque<(Millis, u64)>,
 }
 
-/// A message that is safe is acknowledged before all workers have seen it: for this long it may come to a subscription that was asked
-/// for after that.
+/// A message that is safe is acknowledged before all workers have seen it: for this long it may
+/// come to a subscription that was asked for after that.
 const PASSING_MILLIS: Millis = 500;
 
 /// Where in the run an event is.
@@ -213,7 +216,8 @@ impl Checker {
         life.unsettled.is_empty() && life.fence.is_empty()
     }
 
-    /// A quiet moment: every delivery that is still owed is lost, and what was delivered does not come again.
+    /// A quiet moment: every delivery that is still owed is lost, and what was delivered does not
+    /// come again.
     pub fn close_epoch(&mut self) {
         for client in 0..self.clients.len() {
             for number in std::mem::take(&mut self.clients[client].life.owed) {
@@ -318,7 +322,8 @@ impl Checker {
         }
     }
 
-    /// From here on the message has to reach everyone whose subscription was acknowledged before it was sent.
+    /// From here on the message has to reach everyone whose subscription was acknowledged before it
+    /// was sent.
     fn accepted(&mut self, number: MessageNumber) {
         let clock = self.clock;
         let Some(message) = self.messages.accept(number, clock.event, clock.run) else {

@@ -36,7 +36,8 @@ enum Exists {
 impl Presence {
     pub(super) fn connecting(&mut self, connect: &Connect) {
         self.pending = Some(connect.clone());
-        // It ends with its connection, and whether that ends before this one begins is the broker's choice.
+        // It ends with its connection, and whether that ends before this one begins is the broker's
+        // choice.
         if self.expiry_secs == 0 && self.exists == Exists::Yes {
             self.exists = Exists::Maybe;
         }
@@ -146,7 +147,8 @@ mod tests {
         will: None,
     };
 
-    /// What is known after a CONNECT without an answer, whose connection ended so long after the one before.
+    /// What is known after a CONNECT without an answer, whose connection ended so long after the
+    /// one before.
     fn after_unanswered(later: Millis) -> Presence {
         let mut presence = Presence::default();
         presence.connecting(&CONNECT);

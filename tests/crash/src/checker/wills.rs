@@ -12,7 +12,8 @@ pub(super) struct Wills {
     asked: Option<Will>,
     /// The connection is gone, the delay may not be over.
     waiting: Option<Waiting>,
-    /// Discarded by a DISCONNECT that the broker took; it may forget that when it is killed, for nobody was told.
+    /// Discarded by a DISCONNECT that the broker took; it may forget that when it is killed, for
+    /// nobody was told.
     discarded: Vec<MessageNumber>,
 }
 
@@ -48,8 +49,9 @@ impl Checker {
         self.clients[client].wills.waiting.is_some()
     }
 
-    /// The waiting wills of clients that stay away have to be published: no client returns from now on and nothing is killed. A
-    /// client whose CONNECT is on its way may still be in time to cancel its will.
+    /// The waiting wills of clients that stay away have to be published: no client returns from now
+    /// on and nothing is killed. A client whose CONNECT is on its way may still be in time to
+    /// cancel its will.
     pub fn expect_waiting_wills(&mut self) {
         for client in 0..self.clients.len() {
             let found = &self.clients[client];
@@ -112,7 +114,8 @@ impl Checker {
                 self.not_before(waiting.number, 0);
             }
         }
-        // While the disk fails, a client without a lasting session is let in though what it discarded cannot be written down.
+        // While the disk fails, a client without a lasting session is let in though what it
+        // discarded cannot be written down.
         let is_written = self.clock.faulty_since.is_none();
         for number in discarded.into_iter().filter(|_| is_written) {
             self.will_is_forbidden(number, "the client had disconnected");
@@ -138,7 +141,8 @@ impl Checker {
             return;
         }
         if disconnect.ends_session {
-            // It goes out with the session, at once; should a kill undo that, it waits and may be cancelled.
+            // It goes out with the session, at once; should a kill undo that, it waits and may be
+            // cancelled.
             wills.armed.take_if(|will| will.delay > 0);
         }
         self.published_from_here(number);
@@ -160,7 +164,8 @@ impl Checker {
         let Some(will) = wills.armed.take() else {
             return;
         };
-        // One that waits may be cancelled by the CONNECT. That of a session without expiry is on the disk, if that worked.
+        // One that waits may be cancelled by the CONNECT. That of a session without expiry is on
+        // the disk, if that worked.
         let is_kept = expiry_secs > 0 || !(is_opening || self.has_faulted);
         if !is_kept || (is_opening && will.delay > 0) {
             return;

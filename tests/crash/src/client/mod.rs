@@ -1,4 +1,5 @@
-//! A correct client: it keeps its session over the broker's death and takes it up as the specification asks.
+//! A correct client: it keeps its session over the broker's death and takes it up as the
+//! specification asks.
 
 mod acts;
 mod habit;

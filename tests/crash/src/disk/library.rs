@@ -129,7 +129,8 @@ impl LossyDisk {
         }
     }
 
-    /// Takes back what was not synced, after the process is gone; the next one starts without notes.
+    /// Takes back what was not synced, after the process is gone; the next one starts without
+    /// notes.
     ///
     /// # Panics
     /// The notes and the files do not fit together.

@@ -1,4 +1,5 @@
-//! What a disk shows after the power failed: the synced state, and anything between it and the last writes.
+//! What a disk shows after the power failed: the synced state, and anything between it and the last
+//! writes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -126,7 +127,8 @@ impl Extent {
                 random.permille(500),
             ),
         };
-        // The file system knows a new size only once it has made room; a size that shrank is one entry.
+        // The file system knows a new size only once it has made room; a size that shrank is one
+        // entry.
         let size = if keeps_size {
             self.size_now
         } else {

@@ -69,7 +69,8 @@ pub(super) fn files(side: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Changes of a file in their order; a note that the kill cut short belongs to a change that was not made.
+/// Changes of a file in their order; a note that the kill cut short belongs to a change that was
+/// not made.
 pub(super) fn changes(side: &Path, file: u64) -> io::Result<Vec<Change>> {
     let bytes = fs::read(side.join(format!("file-{file}.undo")))?;
     let mut rest = bytes.as_slice();
@@ -90,7 +91,8 @@ pub(super) fn changes(side: &Path, file: u64) -> io::Result<Vec<Change>> {
                 old: old.to_vec(),
                 safe: false,
             }),
-            // What a failed sync did not write is marked as written: the next sync does not write it either.
+            // What a failed sync did not write is marked as written: the next sync does not write
+            // it either.
             3 => unsynced = changes.len(),
             4 => {
                 changes

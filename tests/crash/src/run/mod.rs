@@ -1,4 +1,5 @@
-//! A run: rounds of load that end with a kill, quiet moments in between, and a report when something is wrong.
+//! A run: rounds of load that end with a kill, quiet moments in between, and a report when
+//! something is wrong.
 
 mod faults;
 mod plan;

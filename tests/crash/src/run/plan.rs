@@ -3,7 +3,8 @@
 use std::env;
 use std::hash::{BuildHasher, RandomState};
 
-/// The seed of every plan, so that the choices of a run change only with the code; `make night` draws others.
+/// The seed of every plan, so that the choices of a run change only with the code; `make night`
+/// draws others.
 const SEED: u64 = 20_261_123;
 
 /// What a run does.
@@ -22,8 +23,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is fixed, unless
-    /// `THRUM_CRASH_SEED` is another or `random`, and `THRUM_CRASH_WORKERS` fixes the number of workers.
+    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is
+    /// fixed, unless `THRUM_CRASH_SEED` is another or `random`, and `THRUM_CRASH_WORKERS` fixes the
+    /// number of workers.
     ///
     /// # Panics
     /// A variable is no number.

@@ -48,7 +48,8 @@ pub fn run(plan: Plan) -> Outcome {
     run.end()
 }
 
-/// Runs a broker that keeps everything in memory and is not killed, with pauses in which everything has to come.
+/// Runs a broker that keeps everything in memory and is not killed, with pauses in which everything
+/// has to come.
 ///
 /// # Panics
 /// As [`run`].

@@ -16,7 +16,8 @@ use crate::event::Event;
 use crate::random::Random;
 use crate::world::World;
 
-/// A quiet moment in which nothing comes any more for so long is over; longer than any delay of a will.
+/// A quiet moment in which nothing comes any more for so long is over; longer than any delay of a
+/// will.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// And so many turns: the machine may have stood still meanwhile.
 const PATIENCE_TURNS: u32 = 2_000;

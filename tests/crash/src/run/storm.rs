@@ -1,4 +1,5 @@
-//! Storms: the wall clock is set, the configuration reloaded and the broker ended and started, all the time and at once.
+//! Storms: the wall clock is set, the configuration reloaded and the broker ended and started, all
+//! the time and at once.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,8 +19,8 @@ const LIFE: Duration = Duration::from_secs(2);
 const RELOAD_PAUSE: Duration = Duration::from_millis(50);
 /// Settings of the clock are so far apart.
 const CLOCK_PAUSE: Duration = Duration::from_millis(150);
-/// The clock is not set in the last part of a life: a broker that is killed before it has looked at its clock
-/// takes what that was set by for time that has passed.
+/// The clock is not set in the last part of a life: a broker that is killed before it has looked at
+/// its clock takes what that was set by for time that has passed.
 const CLOCK_QUIET: Duration = Duration::from_millis(1300);
 /// Seconds by which the wall clock may be ahead: right, hours and days off, never set.
 const AHEAD: [i64; 6] = [0, 3600, -3600, 8 * 86_400, -8 * 86_400, -1_700_000_000];

@@ -43,8 +43,8 @@ fn violations(history: &[Observed]) -> Vec<Violation> {
     checker.violations().to_vec()
 }
 
-/// Places of deliveries with `QoS` 2 to clients that stay, of messages that they are owed: those sent after the
-/// subscription was acknowledged.
+/// Places of deliveries with `QoS` 2 to clients that stay, of messages that they are owed: those
+/// sent after the subscription was acknowledged.
 fn steady_deliveries(history: &[Observed]) -> Vec<usize> {
     let roles = cast();
     let mut subscribed_at = vec![None; roles.len()];

@@ -5,8 +5,8 @@ use thrum_access::Secret;
 
 use crate::hash::is_same;
 
-/// `name: value`. It is written with its value, as a configuration is compared and made in that form: whoever shows it
-/// to people masks it.
+/// `name: value`. It is written with its value, as a configuration is compared and made in that
+/// form: whoever shows it to people masks it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct HeaderLine(Secret);

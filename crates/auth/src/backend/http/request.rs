@@ -1,4 +1,5 @@
-//! Requests with placeholders: values are encoded for the place where they stand, so that none can change the request.
+//! Requests with placeholders: values are encoded for the place where they stand, so that none can
+//! change the request.
 
 use reqwest::Url;
 use serde_json::{Map, Value};
@@ -270,7 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a user is called: server, number of steps in the path and names of parameters stay the same.
+        /// Whatever a user is called: server, number of steps in the path and names of parameters
+        /// stay the same.
         #[test]
         fn no_name_changes_the_request(username in prop_oneof![".{0,30}", "[./%2eE?#&=@:\\\\]{0,8}"]) {
             let identity = named(&username);

@@ -7,7 +7,8 @@ use thrum_codec::QoS;
 /// Most rules of a token.
 const RULES_MAX: usize = 1000;
 
-/// Reads `{"pub":["a/#"],"sub":[…],"all":[…]}` or `[{"permission":"allow","action":"publish","topic":"a/#"}]`.
+/// Reads `{"pub":["a/#"],"sub":[…],"all":[…]}` or
+/// `[{"permission":"allow","action":"publish","topic":"a/#"}]`.
 ///
 /// # Errors
 /// What is wrong: a token whose rules are not understood gives no rights.

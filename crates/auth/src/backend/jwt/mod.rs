@@ -1,6 +1,7 @@
 //! Tokens: JWT signed by somebody whose key is known.
 //!
-//! What a token says about its algorithm only chooses among those that the configuration allows for the key.
+//! What a token says about its algorithm only chooses among those that the configuration allows for
+//! the key.
 
 mod acl;
 mod claims;
@@ -31,7 +32,8 @@ pub(crate) struct Jwt {
 }
 
 impl Jwt {
-    /// Reads its keys; those of an address are fetched from now on. Has to be called in the runtime.
+    /// Reads its keys; those of an address are fetched from now on. Has to be called in the
+    /// runtime.
     ///
     /// # Errors
     /// The settings contradict each other, or a file cannot be read.

@@ -17,7 +17,8 @@ use crate::clock;
 use crate::config::JwtConfig;
 use crate::panics;
 
-/// Time between two fetches for unknown keys: whoever makes up tokens must not make the broker ask all the time.
+/// Time between two fetches for unknown keys: whoever makes up tokens must not make the broker ask
+/// all the time.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Most redirections that are followed.
 const REDIRECTS_MAX: usize = 3;
@@ -32,7 +33,8 @@ pub(super) struct Remote {
     allowed: Vec<Algorithm>,
     /// Guards the exchange of one pointer. None until the first fetch succeeded.
     keys: RwLock<Option<Arc<Keys>>>,
-    /// Held while the keys are fetched, so that there is one fetch at a time: when it was done last, and how.
+    /// Held while the keys are fetched, so that there is one fetch at a time: when it was done
+    /// last, and how.
     last: Mutex<Option<Fetched>>,
 }
 

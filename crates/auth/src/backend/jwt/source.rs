@@ -59,7 +59,8 @@ impl Source {
         }
     }
 
-    /// A token names a key that is not known: are there new ones? False if there was nothing to fetch.
+    /// A token names a key that is not known: are there new ones? False if there was nothing to
+    /// fetch.
     ///
     /// # Errors
     /// They cannot be fetched.

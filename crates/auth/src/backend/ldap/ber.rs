@@ -1,4 +1,5 @@
-//! The part of BER (X.690) that LDAP uses: tags of one byte, definite lengths. Nothing that a server sends makes it panic.
+//! The part of BER (X.690) that LDAP uses: tags of one byte, definite lengths. Nothing that a
+//! server sends makes it panic.
 
 /// Universal tags.
 pub(super) const BOOLEAN: u8 = 0x01;

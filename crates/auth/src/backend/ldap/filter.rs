@@ -1,4 +1,5 @@
-//! A search filter (RFC 4515) with placeholders: parsed first, filled in afterwards, so that a value stays a value.
+//! A search filter (RFC 4515) with placeholders: parsed first, filled in afterwards, so that a
+//! value stays a value.
 
 use thiserror::Error;
 

@@ -1,4 +1,5 @@
-//! A connection to a directory: one request at a time, answers bounded in size, nothing assumed about them.
+//! A connection to a directory: one request at a time, answers bounded in size, nothing assumed
+//! about them.
 
 use std::sync::Arc;
 

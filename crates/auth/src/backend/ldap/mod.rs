@@ -1,7 +1,7 @@
 //! Users in a directory.
 //!
-//! The protocol is our own: it is two requests of LDAP v3, and a client that trusts what a server sends would take the
-//! whole process down with it.
+//! The protocol is our own: it is two requests of LDAP v3, and a client that trusts what a server
+//! sends would take the whole process down with it.
 
 mod ber;
 mod config;
@@ -32,8 +32,9 @@ use user::Attributes;
 
 /// Most groups of one user.
 const GROUPS_MAX: u32 = 1000;
-/// Result codes of a bind that say that this password, or this account, will not do: inappropriate authentication,
-/// invalid credentials, insufficient rights, unwilling to perform, constraint violation, stronger authentication.
+/// Result codes of a bind that say that this password, or this account, will not do: inappropriate
+/// authentication, invalid credentials, insufficient rights, unwilling to perform, constraint
+/// violation, stronger authentication.
 const REFUSALS: [u32; 6] = [48, 49, 50, 53, 19, 8];
 
 /// A directory with users.
@@ -300,7 +301,8 @@ impl Backend for Ldap {
     }
 }
 
-/// Writes a value of a name (RFC 4514): everything but letters, digits and what is beyond ASCII as hexadecimal.
+/// Writes a value of a name (RFC 4514): everything but letters, digits and what is beyond ASCII as
+/// hexadecimal.
 fn push_escaped(value: &str, to: &mut String) {
     for letter in value.chars() {
         if letter.is_ascii() && !letter.is_ascii_alphanumeric() {

@@ -21,7 +21,8 @@ type Cell = Arc<OnceCell<MultiplexedConnection>>;
 /// Asks over one connection; requests do not wait for each other.
 pub(super) struct Line {
     client: Client,
-    /// Guards which connection is the present one; held for some instructions, never across an `await`.
+    /// Guards which connection is the present one; held for some instructions, never across an
+    /// `await`.
     cell: Mutex<Cell>,
 }
 

@@ -153,7 +153,8 @@ impl Redis {
         asked.arg(key).arg(&command.fields);
         let result = self.gate.pass(self.line.ask(&asked)).await;
         if let Err(BackendError::TimedOut | BackendError::Panicked(_)) = result {
-            // Perhaps the other side is gone without a word, or not who it was: the connection leads nowhere.
+            // Perhaps the other side is gone without a word, or not who it was: the connection
+            // leads nowhere.
             self.line.forget();
         }
         result

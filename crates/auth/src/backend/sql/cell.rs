@@ -1,4 +1,5 @@
-//! Rows of a database as texts: what is read is small and has one meaning, whatever the type of its column.
+//! Rows of a database as texts: what is read is small and has one meaning, whatever the type of its
+//! column.
 
 use sqlx::mysql::MySqlRow;
 use sqlx::postgres::{PgRow, PgTypeKind};

@@ -22,9 +22,11 @@ use crate::backend::settings::{SetupError, secret_of, secret_text};
 
 /// Statements that a connection keeps prepared: the two of a backend, and room for nothing else.
 const STATEMENTS_KEPT: usize = 4;
-/// Numbers of MySQL's errors that end the connection: too many connections, shutting down, killed, idle for too long.
+/// Numbers of MySQL's errors that end the connection: too many connections, shutting down, killed,
+/// idle for too long.
 const MYSQL_GONE: [u16; 7] = [1040, 1053, 1077, 1079, 1927, 3169, 4031];
-/// Class of PostgreSQL's errors that end the connection: an administrator or a crash stopped the server.
+/// Class of PostgreSQL's errors that end the connection: an administrator or a crash stopped the
+/// server.
 const POSTGRES_GONE: &str = "57P";
 
 /// Where and how to connect.

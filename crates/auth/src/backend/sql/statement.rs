@@ -117,7 +117,8 @@ const LITERALS: [(&str, &str); 5] = [
     ("/*", "*/"),
 ];
 
-/// Cuts a query at quotes and comments. A doubled quote inside quotes makes two pieces, which is as good.
+/// Cuts a query at quotes and comments. A doubled quote inside quotes makes two pieces, which is as
+/// good.
 fn pieces(query: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = query;
     std::iter::from_fn(move || {

@@ -300,8 +300,8 @@ pub(super) fn name_from(origin: &str) -> String {
     }
 }
 
-/// Lengths of stages that a file does not name. A minute is long enough for p99.9 of 1 000 messages/s; the
-/// published runs take 30 minutes (`--duration 30m`).
+/// Lengths of stages that a file does not name. A minute is long enough for p99.9 of 1 000
+/// messages/s; the published runs take 30 minutes (`--duration 30m`).
 pub(super) const STAGES: Stages = Stages {
     warm_up: Duration::from_secs(5),
     hold: Duration::from_mins(1),

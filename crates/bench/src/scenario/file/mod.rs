@@ -27,7 +27,8 @@ pub use write::to_toml;
 /// Most clients of a scenario: ten times those of the largest published run on one broker.
 pub const CLIENTS_MAX: u32 = 10_000_000;
 
-/// Loads a scenario file; `origin` is its name in errors and, if the file gives none, in the scenario.
+/// Loads a scenario file; `origin` is its name in errors and, if the file gives none, in the
+/// scenario.
 ///
 /// # Errors
 /// Everything that is wrong with the file, each with its place.
@@ -35,8 +36,8 @@ pub fn load(text: &str, origin: &str) -> Result<Document, ScenarioError> {
     load_with(text, origin, &[])
 }
 
-/// Loads a scenario file after setting keys (`groups.pub.publish.rate`) to values; a value that is no TOML is a
-/// text. In a sweep a step wins over them.
+/// Loads a scenario file after setting keys (`groups.pub.publish.rate`) to values; a value that is
+/// no TOML is a text. In a sweep a step wins over them.
 ///
 /// # Errors
 /// As [`load`]; also a key that cannot be set.

@@ -1,4 +1,5 @@
-//! Sets one value of a document by its key: `groups.pub.publish.rate`, `thresholds."e2e.p99"`, `faults.0.at`.
+//! Sets one value of a document by its key: `groups.pub.publish.rate`, `thresholds."e2e.p99"`,
+//! `faults.0.at`.
 
 use toml_edit::{InlineTable, Item, Key, TableLike, Value};
 

@@ -171,7 +171,8 @@ pub(super) fn byte_rate(value: &Value) -> Read<u64> {
         .ok_or_else(|| expected("bytes per second such as \"10KB/s\"", value))
 }
 
-/// `"16B"`, `"random:16B"`, `"file:PATH"`, `{ json = "…" }`, `{ text = "…" }`, or a text that begins with `{`.
+/// `"16B"`, `"random:16B"`, `"file:PATH"`, `{ json = "…" }`, `{ text = "…" }`, or a text that
+/// begins with `{`.
 pub(super) fn payload(value: &Value) -> Read<PayloadSpec> {
     let wrong = || {
         expected(

@@ -26,7 +26,8 @@ schema! {
         "one of \"round_robin\", \"random\", \"sticky\", \"hash_client_id\", \"hash_topic\", \"local\"";
 }
 
-/// Reads `address:port`, `localhost:port` (both loopback addresses), or `port`, `:port` and `*:port` (every address).
+/// Reads `address:port`, `localhost:port` (both loopback addresses), or `port`, `:port` and
+/// `*:port` (every address).
 pub fn parse_bind(text: &str) -> Option<Vec<SocketAddr>> {
     let text = text.trim();
     if let Ok(address) = text.parse() {

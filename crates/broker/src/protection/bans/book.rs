@@ -18,9 +18,11 @@ pub const TEMPORARY_MAX: usize = 1 << 16;
 /// The bans of a node, shared by its workers.
 #[derive(Debug, Default)]
 pub struct BanBook {
-    /// Guards which list is in force: read for a moment when a client connects, written when the file changed.
+    /// Guards which list is in force: read for a moment when a client connects, written when the
+    /// file changed.
     listed: RwLock<Listed>,
-    /// Number of the list in force, 0 if there never was one with a ban: so that nobody takes the lock for nothing.
+    /// Number of the list in force, 0 if there never was one with a ban: so that nobody takes the
+    /// lock for nothing.
     generation: AtomicU64,
     /// Guards the temporary bans, for one look-up when a client connects.
     temporary: Mutex<HashMap<Subject, TemporaryBan, HashBuilder>>,
@@ -75,8 +77,9 @@ impl BanBook {
         drop(before);
     }
 
-    /// What is new since the list that `seen` counts, which is then the present one; none if it is the same. Cheap
-    /// enough for every turn of a worker. Who is new and connected is to be disconnected (0x98).
+    /// What is new since the list that `seen` counts, which is then the present one; none if it is
+    /// the same. Cheap enough for every turn of a worker. Who is new and connected is to be
+    /// disconnected (0x98).
     pub fn changes(&self, seen: &mut u64) -> Option<Changes> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
@@ -91,7 +94,8 @@ impl BanBook {
         })
     }
 
-    /// Seconds by which the wall clock is ahead of the node's, now and then: ends of bans are written by the wall clock.
+    /// Seconds by which the wall clock is ahead of the node's, now and then: ends of bans are
+    /// written by the wall clock.
     pub fn set_wall_ahead(&self, seconds: i64) {
         self.wall_ahead.store(seconds, Ordering::Relaxed);
     }
@@ -113,7 +117,8 @@ impl BanBook {
         self.is_banned(SubjectRef::ClientId(client_id), now)
     }
 
-    /// Whether this one client is banned, by its identifier together with its user, or with where it comes from.
+    /// Whether this one client is banned, by its identifier together with its user, or with where
+    /// it comes from.
     pub fn is_client_banned(&self, who: &Who<'_>, now: Time) -> bool {
         self.is_banned(who.client(), now)
     }
@@ -123,7 +128,8 @@ impl BanBook {
         self.is_banned(SubjectRef::Username(username), now)
     }
 
-    /// Whether the list bans the client by any of its names; bans that the node made for a time do not count.
+    /// Whether the list bans the client by any of its names; bans that the node made for a time do
+    /// not count.
     pub fn is_listed(&self, who: &Who<'_>, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) == 0 {
             return false;
@@ -176,8 +182,8 @@ impl BanBook {
         temporary.get(&subject).is_some_and(|ban| now < ban.until)
     }
 
-    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as [`Network::of_client`] cuts
-    /// them.
+    /// Bans for a time; false if there are too many temporary bans. Addresses are banned as
+    /// [`Network::of_client`] cuts them.
     #[must_use]
     pub fn ban_for_now(&self, subject: SubjectRef<'_>, until: Time, now: Time) -> bool {
         let mut temporary = self

@@ -173,7 +173,8 @@ impl BanFile {
         &self.path
     }
 
-    /// Reads it; no file is no ban. Empty lines are left out, and of two bans of one subject the last one counts.
+    /// Reads it; no file is no ban. Empty lines are left out, and of two bans of one subject the
+    /// last one counts.
     ///
     /// # Errors
     /// A file that cannot be read, or the first line that is not a ban.
@@ -211,8 +212,9 @@ impl BanFile {
         Ok(list)
     }
 
-    /// Reads the bans, changes them and writes the file anew if `change` says that it changed something. Two that do so
-    /// at a time wait for each other; a reader sees the old file or the new one.
+    /// Reads the bans, changes them and writes the file anew if `change` says that it changed
+    /// something. Two that do so at a time wait for each other; a reader sees the old file or the
+    /// new one.
     ///
     /// # Errors
     /// As [`BanFile::load`]; a file or a folder that cannot be written.

@@ -30,8 +30,9 @@ pub struct BanKeeper {
 }
 
 impl BanKeeper {
-    /// Reads the bans and starts to watch their file. Temporary bans are written to a second file, for people to see;
-    /// whoever is taken out of it (`thrum bans rm`) is not banned any more. It is not read at a start.
+    /// Reads the bans and starts to watch their file. Temporary bans are written to a second file,
+    /// for people to see; whoever is taken out of it (`thrum bans rm`) is not banned any more. It
+    /// is not read at a start.
     ///
     /// # Errors
     /// A file of bans that cannot be read: nobody should come in because of a slip of the pen.
@@ -61,8 +62,8 @@ impl BanKeeper {
         Ok(Self { stop, thread })
     }
 
-    /// The same for the file that the configuration names; none if it names no file and no data directory. The
-    /// temporary bans are shown if there is a data directory.
+    /// The same for the file that the configuration names; none if it names no file and no data
+    /// directory. The temporary bans are shown if there is a data directory.
     ///
     /// # Errors
     /// As [`BanKeeper::start`].

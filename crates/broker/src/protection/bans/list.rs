@@ -152,7 +152,8 @@ impl Ban {
 #[derive(Clone, Debug, Default)]
 pub struct BanList {
     bans: HashMap<Subject, Ban, HashBuilder>,
-    /// Lengths of the prefixes there are, with the number of bans that have each; a look-up tries each length once.
+    /// Lengths of the prefixes there are, with the number of bans that have each; a look-up tries
+    /// each length once.
     lengths_v4: Vec<(u8, usize)>,
     lengths_v6: Vec<(u8, usize)>,
 }
@@ -222,12 +223,14 @@ impl BanList {
         ended.len()
     }
 
-    /// The ban of exactly this subject, if it is in force. For addresses see [`BanList::find_address`].
+    /// The ban of exactly this subject, if it is in force. For addresses see
+    /// [`BanList::find_address`].
     pub fn find(&self, subject: SubjectRef<'_>, now: u64) -> Option<&Ban> {
         self.bans.get(&subject).filter(|ban| ban.is_in_force(now))
     }
 
-    /// A ban in force of a network that the address is in: one look-up for each length of prefix there is.
+    /// A ban in force of a network that the address is in: one look-up for each length of prefix
+    /// there is.
     pub fn find_address(&self, address: IpAddr, now: u64) -> Option<&Ban> {
         let address = address.to_canonical();
         let lengths = match address {

@@ -1,7 +1,8 @@
-//! Who may not connect: by client identifier, user name, address or network, for good or for a time.
+//! Who may not connect: by client identifier, user name, address or network, for good or for a
+//! time.
 //!
-//! [`BanList`] is what the file of `thrum bans` says, [`BanBook`] what is in force on a node: the list and the
-//! temporary bans.
+//! [`BanList`] is what the file of `thrum bans` says, [`BanBook`] what is in force on a node: the
+//! list and the temporary bans.
 
 mod book;
 mod file;

@@ -7,22 +7,27 @@ use super::super::{Client, READ_BYTES};
 use super::world::{Failure, World};
 use crate::connection::Connection;
 
-/// Messages that a session writes at once, whatever the limit of the output is: on a new connection, and for one packet of the client.
+/// Messages that a session writes at once, whatever the limit of the output is: on a new
+/// connection, and for one packet of the client.
 const BURST_BYTES: usize = 256 * 1024;
-/// Messages that were on their way to a session at a start, or when its queue became nearly full, and are taken then; or
-/// what waited for a worker that took no turns, which tells nobody that a queue is.
+/// Messages that were on their way to a session at a start, or when its queue became nearly full,
+/// and are taken then; or what waited for a worker that took no turns, which tells nobody that a
+/// queue is.
 const UNDER_WAY: usize = 100;
 /// A client is read until so many times the limit of its output waits.
 const OUTPUT_HARD_FACTOR: usize = 2;
 
-/// Pieces of mail that one message becomes for another worker: for its subscribers, and a member of each group.
+/// Pieces of mail that one message becomes for another worker: for its subscribers, and a member of
+/// each group.
 const MAIL_PER_MESSAGE: usize = 3;
 /// Messages of shared groups that look for another member meanwhile, whom no publisher sent.
 const REDISPATCHED: usize = 32;
-/// What the costliest single packet, timer or piece of mail does: a session with all its subscriptions ends.
+/// What the costliest single packet, timer or piece of mail does: a session with all its
+/// subscriptions ends.
 const ITEM_UNITS_MAX: u64 = 600;
-/// What goes beyond the share of all connections: the last portion begun, the connection that is read whatever the others
-/// took, mail, timers, and publishers that were held back, with the last portion begun there.
+/// What goes beyond the share of all connections: the last portion begun, the connection that is
+/// read whatever the others took, mail, timers, and publishers that were held back, with the last
+/// portion begun there.
 const PORTIONS: u64 = 6;
 
 impl World {
@@ -100,7 +105,8 @@ impl World {
     fn check_queue(&self, client: &Client) -> Result<(), Failure> {
         let limits = &self.plan.config.limits.client;
         let (messages, bytes, inflight) = client.session.backlog();
-        // A start may find a message that was about to leave for another member of its group, and the one that took its turn.
+        // A start may find a message that was about to leave for another member of its group, and
+        // the one that took its turn.
         let inflight_max = usize::from(if self.plan.has_disk {
             u16::MAX
         } else {
@@ -118,8 +124,9 @@ impl World {
         ))
     }
 
-    /// What others were promised while the queue filled up comes on top of the limit, and what was on its way. What members
-    /// of a group leave behind goes to the others whatever their limits are.
+    /// What others were promised while the queue filled up comes on top of the limit, and what was
+    /// on its way. What members of a group leave behind goes to the others whatever their limits
+    /// are.
     fn messages_max(&self, client: &Client) -> usize {
         let limit = self.plan.config.limits.client.queue as usize;
         // Members of groups are known before something is on its way to them.

@@ -12,8 +12,8 @@ const LARGE_MESSAGES: usize = 8;
 const ROUNDS: usize = 8;
 
 impl World {
-    /// The client says goodbye right behind messages, everything but the disk goes on, and what comes back is read. Often the
-    /// node dies then.
+    /// The client says goodbye right behind messages, everything but the disk goes on, and what
+    /// comes back is read. Often the node dies then.
     pub(super) fn last_message(&mut self) -> Result<(), Failure> {
         let Some(client) = self.someone_connected() else {
             return Ok(());
@@ -37,8 +37,8 @@ impl World {
         Ok(())
     }
 
-    /// A client reads nothing while others publish and while answers to itself wait for the disk; then it comes back on
-    /// another connection, and reads the old one to its end.
+    /// A client reads nothing while others publish and while answers to itself wait for the disk;
+    /// then it comes back on another connection, and reads the old one to its end.
     pub(super) fn take_over_full(&mut self) -> Result<(), Failure> {
         let Some(client) = self.someone_connected() else {
             return Ok(());

@@ -15,7 +15,8 @@ const SHORT: u32 = 100;
 const CALLS_MAX: usize = 30;
 /// Long enough for the node to look at its wall clock.
 const HOUSEKEEPING: Duration = Duration::from_millis(1100);
-/// Milliseconds by which the wall clock is ahead of what time it is: right, some hours and eight days off to both sides, never set.
+/// Milliseconds by which the wall clock is ahead of what time it is: right, some hours and eight
+/// days off to both sides, never set.
 const WALL_AHEAD: [i64; 6] = [
     0,
     3 * 3_600_000,

@@ -113,8 +113,8 @@ fn what_is_published_right_before_a_disconnect_is_acknowledged_when_it_is_on_the
     );
 }
 
-/// What a client reads that did not for a while, and whose identifier another connection takes over: while an answer to
-/// it waits for the disk, if there is one.
+/// What a client reads that did not for a while, and whose identifier another connection takes
+/// over: while an answer to it waits for the disk, if there is one.
 fn read_after_takeover(has_disk: bool) -> Vec<String> {
     let mut world = world(has_disk);
     for (filter, qos) in [("t/0", QoS::AtMostOnce), ("t/1", QoS::AtLeastOnce)] {

@@ -13,8 +13,8 @@ pub(super) type Millis = u64;
 pub(super) const CLIENTS_MAX: usize = 10;
 /// Topics of plain messages.
 pub(super) const PLAIN: [&str; 3] = ["t/0", "t/1", "t/2"];
-/// Topics of retained messages: each row is written by the client of that number. They are more than a slow client takes
-/// at a time.
+/// Topics of retained messages: each row is written by the client of that number. They are more
+/// than a slow client takes at a time.
 pub(super) const RETAINED: [[&str; 4]; CLIENTS_MAX] = [
     ["r/0", "r/0/a", "r/0/b", "r/0/c"],
     ["r/1", "r/1/a", "r/1/b", "r/1/c"],
@@ -60,7 +60,8 @@ pub(super) struct WillNote {
 pub(super) enum Ending {
     /// The network broke it; the node learns of it as soon as it looks.
     Cut,
-    /// The client went silent; the node learns of it by the keep alive, between these two times, or by the next connect.
+    /// The client went silent; the node learns of it by the keep alive, between these two times, or
+    /// by the next connect.
     Silent(Option<(Millis, Millis)>),
     /// The client sent DISCONNECT.
     Goodbye {
@@ -133,13 +134,14 @@ pub(super) enum Event {
         dup: bool,
         retain: bool,
     },
-    /// A connection that went silent is closed after all; of that CONNECT of the client, counted from 1.
+    /// A connection that went silent is closed after all; of that CONNECT of the client, counted
+    /// from 1.
     Buried {
         client: ClientNumber,
         connection: u32,
     },
-    /// All that clients have sent and all ends of connections but silent ones have reached the node, and all that it has to
-    /// say has reached the clients.
+    /// All that clients have sent and all ends of connections but silent ones have reached the
+    /// node, and all that it has to say has reached the clients.
     Settled,
     /// As before, and every client whose session may exist is connected.
     Drained,

@@ -1,4 +1,5 @@
-//! The network between a client and the node: bytes move when the run says so, in pieces, until someone cuts it.
+//! The network between a client and the node: bytes move when the run says so, in pieces, until
+//! someone cuts it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

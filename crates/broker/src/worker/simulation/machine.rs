@@ -1,4 +1,5 @@
-//! A node from its start to its end: workers without threads, and a storage that works when it is told to.
+//! A node from its start to its end: workers without threads, and a storage that works when it is
+//! told to.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Whole nodes under simulation: real workers, registry, mailboxes, sessions and storage; a virtual clock; a network that
-//! splits, delays and breaks; a disk that fails, fills and loses its power; clients that remember everything.
+//! Whole nodes under simulation: real workers, registry, mailboxes, sessions and storage; a virtual
+//! clock; a network that splits, delays and breaks; a disk that fails, fills and loses its power;
+//! clients that remember everything.
 //!
 //! ```text
 //!   Plan (how long, how many, which habits) -> World: one act after the other, all of it decided by the seed
@@ -8,7 +9,8 @@
 //!   finale: everything heals, what is owed arrives, everyone leaves, nothing is left in memory or on the disk
 //! ```
 //!
-//! One seed is one run. A run that fails prints its seed, its last events and how to repeat it; more runs, as for a night:
+//! One seed is one run. A run that fails prints its seed, its last events and how to repeat it;
+//! more runs, as for a night:
 //! `THRUM_SIM_SEEDS=1000..1000000 cargo test --release -p thrum-broker --lib simulation`.
 
 mod bounds;

@@ -1,6 +1,7 @@
 //! Which events of a history are owed for sure: what the checker must miss if they were not there.
 //!
-//! This looks at one event and its surroundings and is far simpler than the checker: it leaves out whatever might be excused.
+//! This looks at one event and its surroundings and is far simpler than the checker: it leaves out
+//! whatever might be excused.
 
 use thrum_codec::{QoS, topic};
 
@@ -21,8 +22,8 @@ pub(super) fn is_exactly_once(history: &[Entry], place: usize) -> bool {
     topic.starts_with('t') && sendings(history, number).count() == 1
 }
 
-/// A message that was accepted, and came once to a client that had subscribed to it before it was sent and stayed connected
-/// until everything was settled.
+/// A message that was accepted, and came once to a client that had subscribed to it before it was
+/// sent and stayed connected until everything was settled.
 pub(super) fn is_owed_message(history: &[Entry], place: usize) -> bool {
     let Event::Received {
         client,
@@ -96,7 +97,8 @@ fn has_one_subscription(
     touched == 1 && granted.is_some_and(|place| place < sent)
 }
 
-/// A will without delay that came once, and whose connection was up and was cut before everything was settled.
+/// A will without delay that came once, and whose connection was up and was cut before everything
+/// was settled.
 pub(super) fn is_owed_will(history: &[Entry], place: usize) -> bool {
     let Event::Received {
         client: watcher,

@@ -1,4 +1,5 @@
-//! The setting of a run: how many of everything, how short the limits are, and what happens how often.
+//! The setting of a run: how many of everything, how short the limits are, and what happens how
+//! often.
 
 use std::time::Duration;
 
@@ -205,8 +206,8 @@ fn scheme(random: &mut Random) -> Scheme {
     }
 }
 
-/// Mostly so little that packets of one read, mail and timers are put off. A flood takes more turns than a run has time
-/// for, then.
+/// Mostly so little that packets of one read, mail and timers are put off. A flood takes more turns
+/// than a run has time for, then.
 fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
     let portion_units = if has_floods {
         1024

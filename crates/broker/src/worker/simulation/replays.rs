@@ -19,7 +19,8 @@ const SUBSCRIBER: usize = 1;
 /// SUBACK of one filter in 5.0.
 const SUBACK_BYTES: usize = 6;
 
-/// A node with a publisher and a subscriber, each with its session at the worker of its number, if there are as many.
+/// A node with a publisher and a subscriber, each with its session at the worker of its number, if
+/// there are as many.
 fn world(workers: usize, has_disk: bool) -> World {
     let mut random = Random::new(5);
     let mut plan = Plan::new(&mut random);
@@ -124,7 +125,8 @@ fn a_retained_message_that_was_taken_before_it_was_replaced_survives_a_crash() {
     let mut world = world(2, true);
     retain(&mut world, 1, topic);
     world.settle().unwrap();
-    // The subscriber's worker has it in its turn, and the other one replaces it before that turn is handed in.
+    // The subscriber's worker has it in its turn, and the other one replaces it before that turn is
+    // handed in.
     subscribe(&mut world, topic);
     world.machine.seats[SUBSCRIBER].takes_half_a_turn();
     retain(&mut world, 2, topic);

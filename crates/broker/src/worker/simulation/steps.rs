@@ -144,7 +144,8 @@ impl World {
             let retain = kind >= 8;
             let number = self.number();
             let qos = if retain {
-                // A topic has one quality of service: a message with QoS 1 that is repeated may come after a later one with QoS 2.
+                // A topic has one quality of service: a message with QoS 1 that is repeated may
+                // come after a later one with QoS 2.
                 [QoS::AtLeastOnce, QoS::ExactlyOnce][client % 2]
             } else {
                 any_qos(&mut self.random)
@@ -224,7 +225,8 @@ impl World {
         }
     }
 
-    /// What is under way to the node and has not left the client is lost, and so is what the client has not read.
+    /// What is under way to the node and has not left the client is lost, and so is what the client
+    /// has not read.
     pub(super) fn cut(&mut self, client: ClientNumber) {
         drop(self.end(client, Ending::Cut));
     }

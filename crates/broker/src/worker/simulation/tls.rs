@@ -1,8 +1,9 @@
 //! TLS between clients and the node: the real layers of both ends.
 //!
-//! Keys and nonces are random, but nothing that a run sees of them is: every signature is of Ed25519 and every certificate has
-//! a number of one byte, so all that goes over the wire is equally long in each run. Of the wall clock TLS only asks whether
-//! certificates are valid, which they are for two thousand years.
+//! Keys and nonces are random, but nothing that a run sees of them is: every signature is of
+//! Ed25519 and every certificate has a number of one byte, so all that goes over the wire is
+//! equally long in each run. Of the wall clock TLS only asks whether certificates are valid, which
+//! they are for two thousand years.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

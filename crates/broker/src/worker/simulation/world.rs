@@ -1,4 +1,5 @@
-//! One node with its workers, its clients and the network between them, all in the hands of one thread.
+//! One node with its workers, its clients and the network between them, all in the hands of one
+//! thread.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -30,7 +31,8 @@ const START: Millis = 1_767_225_600_000;
 const SMALL_SOCKET: usize = 4608;
 /// Rounds after which a node that nobody talks to must be done.
 const ROUNDS_MAX: usize = 5000;
-/// Rounds in which nothing moves before everything is settled: mail between workers needs one for each step.
+/// Rounds in which nothing moves before everything is settled: mail between workers needs one for
+/// each step.
 const QUIET_ROUNDS: usize = 4;
 
 /// Time that passes at once at least.
@@ -55,7 +57,8 @@ pub(super) struct World {
     pub(super) most_mail: usize,
     /// The last one watches the wills.
     pub(super) clients: Vec<Client>,
-    /// Connections of which only the node does not know that they are dead. They are read once the client has another one.
+    /// Connections of which only the node does not know that they are dead. They are read once the
+    /// client has another one.
     pub(super) silent: Vec<Leaving>,
     /// Connections on which the client has said goodbye.
     pub(super) leaving: Vec<Leaving>,
@@ -138,7 +141,8 @@ impl World {
         self.next_number
     }
 
-    /// A new connection to any of the workers, and CONNECT on its way. The last connection must be over.
+    /// A new connection to any of the workers, and CONNECT on its way. The last connection must be
+    /// over.
     pub(super) fn connect(&mut self, client: ClientNumber, wish: Wish) {
         let seat = self.random.below(self.machine.seats.len());
         self.connect_to(seat, client, wish);
@@ -214,7 +218,8 @@ impl World {
         Ok(carried)
     }
 
-    /// Everything that is under way in either direction moves once, through all workers; true if anything did.
+    /// Everything that is under way in either direction moves once, through all workers; true if
+    /// anything did.
     pub(super) fn flow(&mut self) -> Result<bool, Failure> {
         let mut moved = false;
         for client in 0..self.clients.len() {
@@ -231,8 +236,8 @@ impl World {
         Ok(moved)
     }
 
-    /// What comes on connections that their clients do not use any more, so many bytes of each at most; true if anything
-    /// did.
+    /// What comes on connections that their clients do not use any more, so many bytes of each at
+    /// most; true if anything did.
     pub(super) fn carry_left(&mut self, bytes_max: usize) -> Result<bool, Failure> {
         let clients = &self.clients;
         let is_replaced =
@@ -309,7 +314,8 @@ impl World {
         Err("the watcher is always refused".to_owned())
     }
 
-    /// Everybody takes what comes, so nobody waits for room in a queue; but for one that is of a connection which is dead.
+    /// Everybody takes what comes, so nobody waits for room in a queue; but for one that is of a
+    /// connection which is dead.
     fn all_are_answered(&self) -> Result<(), Failure> {
         if !self.silent.is_empty() {
             return Ok(());

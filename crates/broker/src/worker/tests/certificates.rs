@@ -1,4 +1,5 @@
-//! Certificates that were verified before a connection came to its worker: who gets in under whose name.
+//! Certificates that were verified before a connection came to its worker: who gets in under whose
+//! name.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

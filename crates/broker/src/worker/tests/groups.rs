@@ -42,7 +42,8 @@ fn client(workers: &mut [Worker; 2], worker: usize, client_id: &str) -> UnixStre
     client
 }
 
-/// Publishers with these client identifiers come to both workers, publish once and go; how many members got something.
+/// Publishers with these client identifiers come to both workers, publish once and go; how many
+/// members got something.
 fn members_reached(strategy: Strategy, publishers: [&str; 2]) -> usize {
     let mut workers = two_workers_with(|parts| parts.config.shared.strategy = strategy);
     let mut members = Vec::new();

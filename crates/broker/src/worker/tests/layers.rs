@@ -1,4 +1,5 @@
-//! Connections with layers: their end in one read with what came before it, and what answers they may pile up.
+//! Connections with layers: their end in one read with what came before it, and what answers they
+//! may pile up.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -101,7 +102,8 @@ fn read(client: &mut UnixStream) -> Vec<u8> {
     payloads
 }
 
-/// What a subscriber gets of a client whose last words come in one read: ten messages, a DISCONNECT and this frame.
+/// What a subscriber gets of a client whose last words come in one read: ten messages, a DISCONNECT
+/// and this frame.
 fn heard_before(end: &[u8]) -> Vec<u8> {
     let mut workers = workers_with(|_| ());
     let mut subscriber = subscriber(&mut workers, 1);

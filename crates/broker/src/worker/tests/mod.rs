@@ -101,8 +101,8 @@ pub(super) fn two_workers_with(change: impl FnOnce(&mut Parts)) -> [Worker; 2] {
 }
 
 impl Worker {
-    /// A connection that this worker accepted; the client's end of it. What one end of such a pair writes is at the
-    /// other end at once.
+    /// A connection that this worker accepted; the client's end of it. What one end of such a pair
+    /// writes is at the other end at once.
     pub(super) fn accepted(&mut self) -> UnixStream {
         self.accepted_with(None)
     }
@@ -233,8 +233,8 @@ pub(super) fn subscriber(workers: &mut [Worker; 2], number: usize) -> UnixStream
     subscriber
 }
 
-/// The first worker has a message of the publisher for a subscriber of the second one, and has seen the end of the
-/// publisher's connection and session, but has not finished its turn.
+/// The first worker has a message of the publisher for a subscriber of the second one, and has seen
+/// the end of the publisher's connection and session, but has not finished its turn.
 fn publisher_gone_in_the_middle_of_a_turn(workers: &mut [Worker; 2]) {
     let mut publisher = workers[0].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();

@@ -1,4 +1,5 @@
-//! Clients that come back: what they left with is looked at again only if they may do something else.
+//! Clients that come back: what they left with is looked at again only if they may do something
+//! else.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

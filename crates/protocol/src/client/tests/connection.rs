@@ -28,8 +28,10 @@ fn with_connect(options: ClientOptions, client_id: &str, check: impl FnOnce(&Con
     }
 }
 
-// [MQTT-3.1.0-1] [MQTT3-3.1.0-1] [MQTT-3.1.2-9] [MQTT-3.1.2-12] [MQTT-3.1.2-17] [MQTT-3.1.2-19] [MQTT-3.1.3-1]
-// [MQTT-3.1.3-3] [MQTT3-3.1.2-9] [MQTT3-3.1.2-14] [MQTT3-3.1.2-19] [MQTT3-3.1.2-21] [MQTT3-3.1.3-1] [MQTT3-3.1.3-3]
+// [MQTT-3.1.0-1] [MQTT3-3.1.0-1] [MQTT-3.1.2-9] [MQTT-3.1.2-12] [MQTT-3.1.2-17] [MQTT-3.1.2-19]
+// [MQTT-3.1.3-1]
+// [MQTT-3.1.3-3] [MQTT3-3.1.2-9] [MQTT3-3.1.2-14] [MQTT3-3.1.2-19] [MQTT3-3.1.2-21] [MQTT3-3.1.3-1]
+// [MQTT3-3.1.3-3]
 #[test]
 fn every_option_arrives_in_the_connect_packet() {
     for version in [Version::V31, Version::V311, Version::V5] {
@@ -92,7 +94,8 @@ fn every_option_arrives_in_the_connect_packet() {
     }
 }
 
-// [MQTT-3.1.2-11] [MQTT-3.1.2-13] [MQTT-3.1.2-16] [MQTT-3.1.2-18] [MQTT3-3.1.2-11] [MQTT3-3.1.2-13] [MQTT3-3.1.2-15]
+// [MQTT-3.1.2-11] [MQTT-3.1.2-13] [MQTT-3.1.2-16] [MQTT-3.1.2-18] [MQTT3-3.1.2-11] [MQTT3-3.1.2-13]
+// [MQTT3-3.1.2-15]
 // [MQTT3-3.1.2-18] [MQTT3-3.1.2-20]
 #[test]
 fn a_plain_connect_has_neither_will_nor_credentials() {

@@ -1,4 +1,5 @@
-//! Scenarios of one client: the server's packets in, the client's packets and events out, both as short text.
+//! Scenarios of one client: the server's packets in, the client's packets and events out, both as
+//! short text.
 
 mod authentication;
 mod connection;
@@ -37,7 +38,8 @@ impl Peer {
         }
     }
 
-    /// Connects to a server without limits that has no session; the CONNECT is not in `out` any more.
+    /// Connects to a server without limits that has no session; the CONNECT is not in `out` any
+    /// more.
     fn connected(options: ClientOptions) -> Self {
         let mut peer = Self::new(options);
         peer.reconnect(&accept(false));

@@ -23,7 +23,8 @@ fn qos0_has_no_identifier_and_is_done_at_once() {
     assert_eq!(peer.client.inflight(), 0);
 }
 
-// [MQTT-4.3.2-1] [MQTT-4.3.2-2] [MQTT-4.3.2-3] [MQTT3-4.3.2-1] [MQTT3-2.3.1-1] [MQTT3-2.3.1-2] [MQTT-2.2.1-3]
+// [MQTT-4.3.2-1] [MQTT-4.3.2-2] [MQTT-4.3.2-3] [MQTT3-4.3.2-1] [MQTT3-2.3.1-1] [MQTT3-2.3.1-2]
+// [MQTT-2.2.1-3]
 #[test]
 fn qos1_is_unacknowledged_until_puback() {
     for version in [Version::V311, Version::V5] {
@@ -41,7 +42,8 @@ fn qos1_is_unacknowledged_until_puback() {
     }
 }
 
-// [MQTT-4.3.3-1] [MQTT-4.3.3-2] [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5] [MQTT3-4.3.3-1] [MQTT-2.2.1-5]
+// [MQTT-4.3.3-1] [MQTT-4.3.3-2] [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5] [MQTT3-4.3.3-1]
+// [MQTT-2.2.1-5]
 // [MQTT3-2.3.1-6] [MQTT-4.6.0-4] [MQTT3-4.6.0-4]
 #[test]
 fn qos2_is_released_after_pubrec_and_done_after_pubcomp() {
@@ -194,7 +196,8 @@ fn what_the_server_does_not_support_is_not_sent() {
     };
     let result = peer.client.publish(&retained, peer.now, &mut peer.out);
     assert_eq!(result, Err(PublishError::RetainNotSupported));
-    // Two bytes of header, two of length, seven of topic, one of properties, two of identifier, seven of payload.
+    // Two bytes of header, two of length, seven of topic, one of properties, two of identifier,
+    // seven of payload.
     assert_eq!(
         peer.publish(QoS::AtLeastOnce, "1234567"),
         Err(PublishError::TooLarge)

@@ -4,7 +4,8 @@ use core::num::NonZeroU16;
 
 use super::*;
 
-// [MQTT-3.3.4-1] [MQTT3-3.3.4-1] [MQTT-4.5.0-2] [MQTT3-4.5.0-2] [MQTT-4.6.0-2] [MQTT-4.6.0-3] [MQTT3-4.6.0-2]
+// [MQTT-3.3.4-1] [MQTT3-3.3.4-1] [MQTT-4.5.0-2] [MQTT3-4.5.0-2] [MQTT-4.6.0-2] [MQTT-4.6.0-3]
+// [MQTT3-4.6.0-2]
 // [MQTT3-4.6.0-3] [MQTT-4.3.2-4] [MQTT-4.3.3-8] [MQTT3-2.3.1-6] [MQTT-3.4.2-1] [MQTT-3.5.2-1]
 #[test]
 fn every_message_is_acknowledged_as_its_qos_asks_and_in_order() {

@@ -18,7 +18,8 @@ fn interrupted(options: ClientOptions) -> Peer {
     peer
 }
 
-// [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.3-6] [MQTT-3.1.2-23] [MQTT-4.1.0-1] [MQTT3-4.4.0-1]
+// [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.3-6] [MQTT-3.1.2-23] [MQTT-4.1.0-1]
+// [MQTT3-4.4.0-1]
 // [MQTT3-3.3.1-1] [MQTT3-2.3.1-3] [MQTT3-4.6.0-1] [MQTT3-4.1.0-1] [MQTT-3.1.3-2] [MQTT3-3.1.3-2]
 #[test]
 fn a_resumed_session_sends_again_what_is_unacknowledged_in_order() {

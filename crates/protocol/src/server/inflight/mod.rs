@@ -17,8 +17,8 @@ use super::{Awaiting, Seq, Taken};
 /// Entries that stay allocated while nothing is inflight; a burst above it is given back.
 const IDLE_CAPACITY_MAX: usize = 64;
 
-/// Finished entries between unfinished ones that are tolerated before they are swept out, so that a sweep
-/// costs less than the acknowledgements it follows.
+/// Finished entries between unfinished ones that are tolerated before they are swept out, so that a
+/// sweep costs less than the acknowledgements it follows.
 const FINISHED_SLACK: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +60,16 @@ struct Lists {
 /// The window of unacknowledged messages.
 #[derive(Debug)]
 pub(super) struct Inflight {
-    /// None before the first message, as for clients that are sent `QoS` 0 or nothing: it is one pointer.
+    /// None before the first message, as for clients that are sent `QoS` 0 or nothing: it is one
+    /// pointer.
     lists: Option<Box<Lists>>,
     /// At most as many as there are packet identifiers, as all that is counted here.
     unanswered: u32,
     unsent: u32,
     /// No entry before this place is unsent.
     first_unsent: u32,
-    /// Bytes of payload that may still be on their way to the client, less than 0 behind a message that was larger than
-    /// what was left; [`UNLIMITED`] while nothing is counted.
+    /// Bytes of payload that may still be on their way to the client, less than 0 behind a message
+    /// that was larger than what was left; [`UNLIMITED`] while nothing is counted.
     window_bytes_left: i32,
 }
 
@@ -96,7 +97,8 @@ impl Inflight {
         self.unanswered as usize
     }
 
-    /// Unanswered messages that were sent on this connection: those that count against the receive maximum.
+    /// Unanswered messages that were sent on this connection: those that count against the receive
+    /// maximum.
     pub(super) fn window_used(&self) -> usize {
         (self.unanswered - self.unsent) as usize
     }
@@ -107,7 +109,8 @@ impl Inflight {
         self.window_bytes_left <= 0
     }
 
-    /// Bytes of payload on their way are limited. They are counted for as long as their messages are kept.
+    /// Bytes of payload on their way are limited. They are counted for as long as their messages
+    /// are kept.
     #[inline]
     pub(super) fn counts_bytes(&self) -> bool {
         self.window_bytes_left != UNLIMITED
@@ -150,8 +153,8 @@ impl Inflight {
             // The front is never an answered entry.
             return Some(0);
         }
-        // Identifiers are handed out upwards, so their distance from the front grows along the queue, unless
-        // they have gone all the way round behind an entry that stays unanswered.
+        // Identifiers are handed out upwards, so their distance from the front grows along the
+        // queue, unless they have gone all the way round behind an entry that stays unanswered.
         let distance = |id: PacketId| id.as_u16().wrapping_sub(front.packet_id.as_u16());
         let wanted = distance(packet_id);
         let guess = entries.partition_point(|entry| distance(entry.packet_id) < wanted);
@@ -167,8 +170,8 @@ impl Inflight {
         self.lists.as_ref()?.entries.get(place)?.awaiting
     }
 
-    /// The client has the message: it is let go, and from now on only PUBREL is sent. Returns its place in the
-    /// journal if this is the first time.
+    /// The client has the message: it is let go, and from now on only PUBREL is sent. Returns its
+    /// place in the journal if this is the first time.
     pub(super) fn release(&mut self, place: Place) -> Seq {
         if self.awaiting(place) != Some(Awaiting::PubRec) {
             return UNNOTED;
@@ -185,7 +188,8 @@ impl Inflight {
         seq
     }
 
-    /// The exchange at that place is over; the caller trims afterwards. Returns its place in the journal.
+    /// The exchange at that place is over; the caller trims afterwards. Returns its place in the
+    /// journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
         let Some(entry) = self.entry_mut(place) else {
             return UNNOTED;
@@ -222,11 +226,12 @@ impl Inflight {
         }
     }
 
-    /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so many bytes of payload on
-    /// their way at once. 2^31 - 1 and more are no limit.
+    /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so
+    /// many bytes of payload on their way at once. 2^31 - 1 and more are no limit.
     pub(super) fn begin_connection(&mut self, window_bytes_max: u32) {
         for place in 0..self.places() {
-            // Without the message there is nothing to send again: it belonged to a session that was to end.
+            // Without the message there is nothing to send again: it belonged to a session that was
+            // to end.
             if is_publish(self.awaiting(place)) && self.held(place).is_none() {
                 self.finish(place);
             }
@@ -249,7 +254,8 @@ impl Inflight {
             .map(|entry| entry.packet_id)
     }
 
-    /// Takes out the next message to send again; [`Inflight::put_back`] or [`Inflight::finish`] follows.
+    /// Takes out the next message to send again; [`Inflight::put_back`] or [`Inflight::finish`]
+    /// follows.
     pub(super) fn take_unsent(&mut self) -> Option<(Place, PacketId, Held)> {
         if self.unsent == 0 {
             return None;
@@ -325,8 +331,8 @@ impl Inflight {
         });
     }
 
-    /// The client has the message at that place, or does not get it. Its bytes are no longer on their way, unless it has
-    /// waited to be sent again.
+    /// The client has the message at that place, or does not get it. Its bytes are no longer on
+    /// their way, unless it has waited to be sent again.
     fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
         if self.kept().is_none() {
             return UNNOTED;

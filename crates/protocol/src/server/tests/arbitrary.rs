@@ -1,4 +1,5 @@
-//! Whatever a client sends, the session answers with packets a server may send, or with a violation.
+//! Whatever a client sends, the session answers with packets a server may send, or with a
+//! violation.
 
 use alloc::vec;
 
@@ -400,7 +401,8 @@ impl Subject {
         self.peer.reconnect_into(&connect, &mut self.out);
     }
 
-    /// Everything written since the last connect is what a server may write, and no larger than the client takes.
+    /// Everything written since the last connect is what a server may write, and no larger than the
+    /// client takes.
     fn check(&mut self) {
         for packet in packets(&self.out.to_vec(), self.version) {
             line(&packet);

@@ -1,4 +1,5 @@
-//! A session and a conforming client over a wire that breaks: what QoS 1 and QoS 2 promise, both ways.
+//! A session and a conforming client over a wire that breaks: what QoS 1 and QoS 2 promise, both
+//! ways.
 
 use alloc::collections::{BTreeSet, VecDeque};
 
@@ -63,7 +64,8 @@ enum Sending {
 struct Client {
     published: Vec<(QoS, Sending)>,
     last_id: u16,
-    /// What it may still send, counted as the specification says: every PUBACK and PUBCOMP adds one.
+    /// What it may still send, counted as the specification says: every PUBACK and PUBCOMP adds
+    /// one.
     quota: u16,
     /// Messages of earlier connections that this one has no room for yet.
     to_send_again: VecDeque<usize>,
@@ -429,8 +431,10 @@ fn number(payload: &[u8]) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    // [MQTT-4.3.2-3] [MQTT-4.3.2-4] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-10] [MQTT-4.4.0-1] [MQTT-4.6.0-5]
-    // [MQTT3-4.3.2-1] [MQTT3-4.3.2-2] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1] [MQTT3-4.6.0-6]
+    // [MQTT-4.3.2-3] [MQTT-4.3.2-4] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-10] [MQTT-4.4.0-1]
+    // [MQTT-4.6.0-5]
+    // [MQTT3-4.3.2-1] [MQTT3-4.3.2-2] [MQTT3-4.3.3-1] [MQTT3-4.3.3-2] [MQTT3-4.4.0-1]
+    // [MQTT3-4.6.0-6]
     #[test]
     fn promises_are_kept_over_broken_connections(
         version in prop_oneof![Just(Version::V31), Just(Version::V311), Just(Version::V5)],

@@ -180,7 +180,8 @@ impl Subject {
                     .peer
                     .session
                     .take_shared(group.as_ref().map(std::slice::from_ref));
-                // The caller has moved them to another session; those with QoS 0 were not written down.
+                // The caller has moved them to another session; those with QoS 0 were not written
+                // down.
                 for seq in taken.iter().filter_map(|taken| taken.seq) {
                     assert!(self.model.deliveries.remove(&seq).is_some());
                 }
@@ -329,7 +330,8 @@ impl Subject {
         lines.retain(|line| !line.starts_with("PUBLISH 0"));
         assert_eq!(other.reconnect(&connect), lines);
         assert_eq!(other.deliver(QOS1, "new"), self.peer.deliver(QOS1, "new"));
-        // With priorities the one that stayed may have given new places for an order that no longer matters.
+        // With priorities the one that stayed may have given new places for an order that no longer
+        // matters.
         if other.session.limits.queue_priorities.is_empty() {
             assert_eq!(other.steps(), self.peer.steps());
             assert_eq!(holdings(&other.session), holdings(&self.peer.session));

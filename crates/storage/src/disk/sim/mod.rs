@@ -1,8 +1,9 @@
 //! A disk in memory that does its worst: one seed, one run.
 //!
-//! What was written and not synced may be lost at a crash, whole or in part, sector by sector in any order and torn
-//! inside a sector. Calls fail, fall short or find no space as [`Faults`] says, and a sync that failed has lost some of
-//! what it was to save, while reads go on showing it (as the page cache of Linux does).
+//! What was written and not synced may be lost at a crash, whole or in part, sector by sector in
+//! any order and torn inside a sector. Calls fail, fall short or find no space as [`Faults`] says,
+//! and a sync that failed has lost some of what it was to save, while reads go on showing it (as
+//! the page cache of Linux does).
 
 mod platter;
 
@@ -114,7 +115,8 @@ impl SimStorage {
         self.state().restart();
     }
 
-    /// Flips bits of one byte, in what is safe and in what is seen; false if the file is not that long.
+    /// Flips bits of one byte, in what is safe and in what is seen; false if the file is not that
+    /// long.
     pub fn rot(&self, name: &str, offset: usize, bits: u8) -> bool {
         let mut state = self.state();
         let Some(id) = state.names.get(name).copied() else {

@@ -1,4 +1,5 @@
-//! What the disk holds: what a read shows, what survives, and the chance that decides about the rest.
+//! What the disk holds: what a read shows, what survives, and the chance that decides about the
+//! rest.
 
 use std::collections::BTreeMap;
 
@@ -109,9 +110,11 @@ impl State {
         self.names = self.safe_names.clone();
     }
 
-    /// Saves what the mood lets through: nothing (0), all (1), or a choice of sectors, some of them torn.
+    /// Saves what the mood lets through: nothing (0), all (1), or a choice of sectors, some of them
+    /// torn.
     ///
-    /// A sector is written as it was at some moment: with the first of its writes, in their order, and none or a part of the next.
+    /// A sector is written as it was at some moment: with the first of its writes, in their order,
+    /// and none or a part of the next.
     pub(super) fn save_some(&mut self, content: &mut Content, mood: u64) {
         let mut sectors: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
         for (offset, bytes) in std::mem::take(&mut content.dirty) {

@@ -7,7 +7,8 @@
 //! "crc32c"}]}
 //! ```
 //!
-//! Without its manifest a file is none that was finished. `tar -x` unpacks it where thrum is not at hand.
+//! Without its manifest a file is none that was finished. `tar -x` unpacks it where thrum is not at
+//! hand.
 
 use std::fs::File;
 use std::io::{self, Seek as _};

@@ -1,4 +1,5 @@
-//! `thrum backup restore`: unpacks beside, makes it safe, and only then takes the place of what was there.
+//! `thrum backup restore`: unpacks beside, makes it safe, and only then takes the place of what was
+//! there.
 
 use std::fs::{self, File};
 use std::io;

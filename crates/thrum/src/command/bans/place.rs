@@ -39,8 +39,8 @@ impl Place {
         }
     }
 
-    /// What is to be said of a file that is about to be made and that the broker may not be able to read. In its data
-    /// directory it is given to the broker.
+    /// What is to be said of a file that is about to be made and that the broker may not be able to
+    /// read. In its data directory it is given to the broker.
     pub(super) fn for_root_alone(&self) -> Option<String> {
         root_alone::warning(self.file.as_deref()?)
     }

@@ -10,7 +10,8 @@ use crate::command::shown::name;
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(super) struct WhoArgs {
-    /// A client identifier; with --user or --address only the client of that user, or from there without user name.
+    /// A client identifier; with --user or --address only the client of that user, or from there
+    /// without user name.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// A user name: every client of that user.

@@ -19,8 +19,8 @@ pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct TargetArgs {
-    /// The broker by mqtt://, mqtts://, ws://, wss:// or quic://; NAME=URL for a scenario with several
-    /// [default: 127.0.0.1:1883].
+    /// The broker by mqtt://, mqtts://, ws://, wss:// or quic://; NAME=URL for a scenario with
+    /// several [default: 127.0.0.1:1883].
     #[arg(long, value_name = "[NAME=]mqtt://HOST:PORT")]
     pub(super) target: Vec<String>,
     /// User name of all clients that the scenario gives none.
@@ -41,7 +41,8 @@ pub(super) struct MeasureArgs {
     /// [default: who listens on the target's port on this machine].
     #[arg(long, value_name = "PID", value_parser = values::broker_process)]
     pub(super) pid: Option<BrokerProcess>,
-    /// Threads of the generator [default: half of the cores; one more for the publishers of a fan-out].
+    /// Threads of the generator
+    /// [default: half of the cores; one more for the publishers of a fan-out].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) threads: Option<u32>,
     /// Let so many agents on other machines make the load (`thrum bench agent`).
@@ -50,7 +51,8 @@ pub(super) struct MeasureArgs {
     /// The MQTT 5.0 broker where they meet [default: one of our own for the time of the run].
     #[arg(long, value_name = "URL", requires = "agents")]
     pub(super) control: Option<String>,
-    /// Command for the hooks of the scenario that name none, for example one that restarts the broker.
+    /// Command for the hooks of the scenario that name none, for example one that restarts the
+    /// broker.
     #[arg(long, value_name = "COMMAND")]
     pub(super) on_fault: Option<String>,
 }
@@ -71,14 +73,15 @@ pub(super) struct StageArgs {
     /// MQTT version [default: the scenario's].
     #[arg(long, value_name = "3.1.1|5", value_parser = values::version)]
     pub(super) mqtt: Option<Version>,
-    /// Addresses that the clients connect from in turn, such as 127.0.0.2-127.0.0.33; separated by commas or repeated
-    /// [default: this machine's choice].
+    /// Addresses that the clients connect from in turn, such as 127.0.0.2-127.0.0.33; separated by
+    /// commas or repeated [default: this machine's choice].
     #[arg(long, value_name = "ADDRESS|FROM-TO", value_delimiter = ',')]
     pub(super) source_addresses: Vec<AddressRange>,
     /// Run a part of the scenario: 0.1 is a tenth of its clients.
     #[arg(long, value_name = "FACTOR", value_parser = values::factor)]
     pub(super) scale: Option<f64>,
-    /// Scale a scenario down that needs more open files than this machine gives; the factor is told.
+    /// Scale a scenario down that needs more open files than this machine gives; the factor is
+    /// told.
     #[arg(long, conflicts_with = "scale")]
     pub(super) fit: bool,
     /// Set a key of the scenario, as its file names it; may be repeated.

@@ -23,7 +23,8 @@ Examples:
 /// Memory of the generator without clients.
 const GENERATOR_BYTES: f64 = 12.0 * 1_048_576.0;
 
-/// Memory of the generator for one client; 240 bytes were measured for an idle one, 500 for one of a pair.
+/// Memory of the generator for one client; 240 bytes were measured for an idle one, 500 for one of
+/// a pair.
 const CLIENT_BYTES: f64 = 1_024.0;
 
 /// Arguments of `thrum bench check`.

@@ -29,7 +29,8 @@ pub(super) struct CompareArgs {
     /// Print the comparison as JSON.
     #[arg(long)]
     json: bool,
-    /// End with exit code 99 if a run lost messages, or got slower or dearer by more than the noise.
+    /// End with exit code 99 if a run lost messages, or got slower or dearer by more than the
+    /// noise.
     #[arg(long)]
     fail: bool,
 }

@@ -29,7 +29,8 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 enum From {
-    /// Command lines of `emqtt_bench conn`, `sub` and `pub`; those given together run at the same time.
+    /// Command lines of `emqtt_bench conn`, `sub` and `pub`; those given together run at the same
+    /// time.
     #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
     EmqttBench {
         /// The command lines; read from standard input if there is none.

@@ -262,7 +262,8 @@ fn publish(report: &SearchReport, args: &SearchArgs, folder: &Path) -> anyhow::R
     Ok(())
 }
 
-/// 0 with an answer, 7 if the generator did not get that far, 1 if the broker holds nothing or it is not sure.
+/// 0 with an answer, 7 if the generator did not get that far, 1 if the broker holds nothing or it
+/// is not sure.
 const fn exit_code(answer: &Answer) -> u8 {
     match answer {
         Answer::Between { .. } | Answer::AtLeast { .. } => 0,

@@ -25,7 +25,8 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 enum From {
-    /// A mosquitto.conf of mosquitto 1.5 to 2.1, with what it includes. Files that it names are kept where they are.
+    /// A mosquitto.conf of mosquitto 1.5 to 2.1, with what it includes. Files that it names are
+    /// kept where they are.
     Mosquitto(FileArgs),
 }
 
@@ -36,7 +37,8 @@ struct FileArgs {
     /// The file to write, which must not be there yet, instead of standard output (-).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print what became of each line as one JSON object, and the new file in it unless it is written.
+    /// Print what became of each line as one JSON object, and the new file in it unless it is
+    /// written.
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,5 @@
-//! `thrum config`: write, check and show the configuration of a broker, and take over one of mosquitto.
+//! `thrum config`: write, check and show the configuration of a broker, and take over one of
+//! mosquitto.
 
 mod import;
 
@@ -33,13 +34,14 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Write or print a commented file with every key and its default; an existing file is not touched.
+    /// Write or print a commented file with every key and its default; an existing file is not
+    /// touched.
     Init {
         /// The file to write, which must not be there yet. Without one, or with -, it is printed.
         file: Option<PathBuf>,
     },
-    /// Check files and variables, and every file they name, as serve does before it opens a port: print all errors and
-    /// exit with 2, or print what differs from the defaults.
+    /// Check files and variables, and every file they name, as serve does before it opens a port:
+    /// print all errors and exit with 2, or print what differs from the defaults.
     Check {
         /// Take a warning, such as an expired certificate, for an error.
         #[arg(long)]
@@ -62,7 +64,8 @@ enum Action {
 /// Where to read from.
 #[derive(Debug, Args)]
 struct SourceArgs {
-    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it.
+    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after
+    /// it.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -20,7 +20,8 @@ const COMMIT_BYTES: usize = 1 << 20;
 /// Arguments of `thrum retained import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The file to read, as export writes it; - is standard input. Nothing is changed if a line of it is wrong.
+    /// The file to read, as export writes it; - is standard input. Nothing is changed if a line of
+    /// it is wrong.
     file: PathBuf,
     #[command(flatten)]
     data_dir: DataDir,

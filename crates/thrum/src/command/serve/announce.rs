@@ -29,7 +29,8 @@ pub(super) struct Start<'a> {
     pub(super) dev: bool,
 }
 
-/// Says what became of a configuration of mosquitto: to people all of it, to the log what needs a look.
+/// Says what became of a configuration of mosquitto: to people all of it, to the log what needs a
+/// look.
 pub(super) fn imported(report: &Report, format: LogFormat) -> std::io::Result<()> {
     match format {
         LogFormat::Text => write!(std::io::stderr(), "{report}"),
@@ -139,7 +140,8 @@ impl Start<'_> {
         format!("state is kept in {}{safe}", data_dir.display())
     }
 
-    /// Options that lead a client on this machine here; nothing where its defaults do. None if it would need certificates.
+    /// Options that lead a client on this machine here; nothing where its defaults do. None if it
+    /// would need certificates.
     fn target(&self) -> Option<String> {
         self.tcp()
             .or_else(|| self.unix())

@@ -11,13 +11,14 @@ use thrum_broker::config::Bind;
 use super::preflight::{self, Refused};
 use crate::config::{Config, Loaded, Origin};
 
-/// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said who they are.
+/// Files that are not clients': listeners, epoll instances, the log, and sockets that have not said
+/// who they are.
 const RESERVED: u64 = 1024 + 128;
 
 /// What the kernel's table takes for each file.
 const TABLE_BYTES: u64 = 8;
-/// The table is made for so many files at once that it takes one part in so many of the memory: all a million on a machine
-/// of 2 GiB.
+/// The table is made for so many files at once that it takes one part in so many of the memory: all
+/// a million on a machine of 2 GiB.
 const MEMORY_SHARE: u64 = 256;
 
 /// What was found out at the start; it also holds for a configuration that is loaded later.
@@ -86,9 +87,10 @@ fn raise_open_files() -> u64 {
     in_force.unwrap_or(u64::MAX)
 }
 
-/// Makes the process's table of open files large enough for so many, once and before there is anything to serve: the kernel
-/// doubles it as files are opened, and each time lets the worker that opens one wait for 10 to 50 ms. Costs eight bytes of
-/// the kernel's memory for each file; where it fails, the table grows as it would have.
+/// Makes the process's table of open files large enough for so many, once and before there is
+/// anything to serve: the kernel doubles it as files are opened, and each time lets the worker that
+/// opens one wait for 10 to 50 ms. Costs eight bytes of the kernel's memory for each file; where it
+/// fails, the table grows as it would have.
 fn grow_table_of_files(files: u64) {
     let files = files.min(files_affordable());
     let Ok(highest) = i32::try_from(files.saturating_sub(1)) else {

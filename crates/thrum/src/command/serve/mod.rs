@@ -41,19 +41,19 @@ const LOG_LEVEL: &str =
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Easy mode: everyone who reaches it may connect, it listens on port 1883 of this machine's loopback addresses
-    /// unless told otherwise, and no file is read unless named.
+    /// Easy mode: everyone who reaches it may connect, it listens on port 1883 of this machine's
+    /// loopback addresses unless told otherwise, and no file is read unless named.
     #[arg(long)]
     dev: bool,
-    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after it. A mosquitto.conf is
-    /// taken as well.
+    /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after
+    /// it. A mosquitto.conf is taken as well.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address and port to listen on, or a port for all addresses; may be given more than once.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<Listen>,
-    /// Folder for what must survive a restart: durable sessions and retained messages. Without one, nothing is kept on
-    /// disk.
+    /// Folder for what must survive a restart: durable sessions and retained messages. Without one,
+    /// nothing is kept on disk.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Worker threads: a number, or auto for one per core.

@@ -1,4 +1,5 @@
-//! Looks at every address before the broker starts, so that all that cannot work is said at once and in words.
+//! Looks at every address before the broker starts, so that all that cannot work is said at once
+//! and in words.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
@@ -16,7 +17,8 @@ const UNPRIVILEGED: u16 = 1024;
 #[derive(Debug)]
 pub(super) struct Refused(Vec<(SocketAddr, Error)>);
 
-/// Tries all addresses. Returns those of a family that this machine does not have, if their listener has another.
+/// Tries all addresses. Returns those of a family that this machine does not have, if their
+/// listener has another.
 ///
 /// # Errors
 /// The addresses that are busy, forbidden or not of this machine.
@@ -52,7 +54,8 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
     }
 }
 
-/// Listens for a moment, without sharing the port: a second broker must not slip in beside the first.
+/// Listens for a moment, without sharing the port: a second broker must not slip in beside the
+/// first.
 fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     let (kind, protocol) = match transport {
         Transport::Tcp | Transport::WebSocket => (Type::STREAM, Protocol::TCP),
@@ -72,8 +75,8 @@ fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     }
 }
 
-/// Whether an address fails because the machine has no IPv6: the family is unknown, or has no such address although
-/// every machine with IPv6 has it.
+/// Whether an address fails because the machine has no IPv6: the family is unknown, or has no such
+/// address although every machine with IPv6 has it.
 fn is_family_absent(address: SocketAddr, error: &Error) -> bool {
     let everywhere = address.ip().is_loopback() || address.ip().is_unspecified();
     let unknown = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());

@@ -53,8 +53,8 @@ impl Signals {
         Ok(Self { received, stopping })
     }
 
-    /// Serves signals until one asks to stop. `pause` is how long to wait for one, and then what `handle` says; zero is
-    /// for ever.
+    /// Serves signals until one asks to stop. `pause` is how long to wait for one, and then what
+    /// `handle` says; zero is for ever.
     pub(super) fn serve(self, mut pause: Duration, mut handle: impl FnMut(Event) -> Duration) {
         loop {
             let signal = if pause.is_zero() {

@@ -30,8 +30,8 @@ pub(super) struct Row<'a> {
     pub(super) bytes: usize,
 }
 
-/// The session of each client, by client identifier: that with the highest number, as at the start of the broker. Those of
-/// the node itself are left out.
+/// The session of each client, by client identifier: that with the highest number, as at the start
+/// of the broker. Those of the node itself are left out.
 pub(super) fn rows(state: &Recovered) -> Vec<Row<'_>> {
     let by_client: BTreeMap<&str, &RecoveredSession> = state
         .sessions

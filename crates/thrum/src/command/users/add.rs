@@ -46,7 +46,8 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
         is_superuser: args.superuser,
         ..User::default()
     };
-    // Before anybody types a password for nothing, and before the lock that would hold others up meanwhile.
+    // Before anybody types a password for nothing, and before the lock that would hold others up
+    // meanwhile.
     if args.place.read()?.user(name).is_some() {
         return Err(taken(name));
     }

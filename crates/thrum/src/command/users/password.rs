@@ -1,4 +1,5 @@
-//! Where a password comes from. It never stands in the command line, which everybody on the machine can read.
+//! Where a password comes from. It never stands in the command line, which everybody on the machine
+//! can read.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};

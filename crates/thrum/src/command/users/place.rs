@@ -21,10 +21,12 @@ pub(super) struct Place {
     /// File of the store; is made if there is none.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it. Is made if there is none.
+    /// Data directory of the broker, as `node.data_dir` names it: the store is users.jsonl in it.
+    /// Is made if there is none.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Configuration of the broker, which names the store or the data directory; without it /etc/thrum/thrum.toml.
+    /// Configuration of the broker, which names the store or the data directory; without it
+    /// /etc/thrum/thrum.toml.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -56,7 +58,8 @@ impl Place {
         Ok(loaded.config.access())
     }
 
-    /// The configuration has no other file for it than that in the data directory, which is the broker's.
+    /// The configuration has no other file for it than that in the data directory, which is the
+    /// broker's.
     fn is_in_data_dir(&self) -> anyhow::Result<bool> {
         Ok(self.users.is_none() && self.settings()?.auth.users.as_os_str().is_empty())
     }

@@ -8,7 +8,8 @@ use crate::command::Failure;
 /// Rules as options.
 #[derive(Debug, Default, Args)]
 pub(super) struct RuleArgs {
-    /// Allows what the rule says: 'pubsub devices/%c/#', 'pub(qos=0,1) a/b', 'sub #'; may be given more than once.
+    /// Allows what the rule says: 'pubsub devices/%c/#', 'pub(qos=0,1) a/b', 'sub #'; may be given
+    /// more than once.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
     /// Denies what the rule says; asked before those that allow.

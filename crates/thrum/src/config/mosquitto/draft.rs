@@ -1,4 +1,5 @@
-//! The configuration in the making: keys with the lines they come from, and what is told about those lines.
+//! The configuration in the making: keys with the lines they come from, and what is told about
+//! those lines.
 
 use toml_edit::Value as Toml;
 

@@ -46,8 +46,8 @@ pub(super) struct Part {
     pub(super) is_included: bool,
 }
 
-/// Takes the first file and what it includes apart, in mosquitto's order: a file that includes others is continued after
-/// them. The `include_dir` lines themselves stay in.
+/// Takes the first file and what it includes apart, in mosquitto's order: a file that includes
+/// others is continued after them. The `include_dir` lines themselves stay in.
 pub(super) fn read_all(main: &Source, files: &dyn Files, problems: &mut Vec<Problem>) -> Vec<Part> {
     let source = Rc::new(Source::new(main.path.clone(), main.text.clone()));
     let folder = main.path.parent().unwrap_or_else(|| Path::new(""));

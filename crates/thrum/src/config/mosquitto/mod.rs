@@ -4,8 +4,8 @@
 //!   text --syntax, files--> statements --scope--> lines in their places --convert--> draft --> TOML and report
 //! ```
 //!
-//! What every option becomes is in [`options`]; what cannot be carried over never makes a broker more open than it was:
-//! a listener that would be is left out.
+//! What every option becomes is in [`options`]; what cannot be carried over never makes a broker
+//! more open than it was: a listener that would be is left out.
 
 mod convert;
 mod draft;
@@ -40,8 +40,9 @@ pub(crate) struct Imported {
     pub(crate) unknown: Vec<super::problem::Problem>,
 }
 
-/// Whether a file is a configuration of mosquitto. A file of this program has brackets or an equals sign in its first line,
-/// which those of mosquitto never have; a name that ends in `.toml` decides for it.
+/// Whether a file is a configuration of mosquitto. A file of this program has brackets or an equals
+/// sign in its first line, which those of mosquitto never have; a name that ends in `.toml` decides
+/// for it.
 pub(crate) fn is_mosquitto(source: &Source) -> bool {
     let extension = source.path.extension().and_then(|name| name.to_str());
     if extension == Some("toml") {

@@ -1,7 +1,7 @@
 //! Lines of a mosquitto configuration: a name, a space, and a value up to the end of the line.
 //!
-//! As mosquitto reads them: a `#` begins a comment in the first column only, only spaces stand between name and value, and
-//! a value of one word may be followed by anything.
+//! As mosquitto reads them: a `#` begins a comment in the first column only, only spaces stand
+//! between name and value, and a value of one word may be followed by anything.
 
 use std::ops::Range;
 use std::path::PathBuf;

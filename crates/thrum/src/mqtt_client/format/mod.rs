@@ -1,7 +1,7 @@
 //! `-F`: how a received message is printed.
 //!
-//! `%` begins a parameter of the message (`%-10.5t`: left-aligned, at least 10 wide, at most 5), `@` a parameter of
-//! strftime, `\` an escaped character.
+//! `%` begins a parameter of the message (`%-10.5t`: left-aligned, at least 10 wide, at most 5),
+//! `@` a parameter of strftime, `\` an escaped character.
 
 mod json;
 mod message;
@@ -128,7 +128,8 @@ impl Format {
     }
 }
 
-/// Formats the time with `%` and this letter; a letter that strftime does not know stands for itself.
+/// Formats the time with `%` and this letter; a letter that strftime does not know stands for
+/// itself.
 fn strftime(letter: char, at: &Zoned) -> String {
     let config = jiff::fmt::strtime::Config::new().lenient(true);
     let format = format!("%{letter}");

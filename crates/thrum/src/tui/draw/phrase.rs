@@ -66,8 +66,8 @@ pub(super) fn fit(parts: &[Part], width: u16) -> bool {
     total + gaps <= usize::from(width)
 }
 
-/// Parts side by side in as few lines as they need, at most `height`; the last line ends in `…` if some are left
-/// out and there is room to say so.
+/// Parts side by side in as few lines as they need, at most `height`; the last line ends in `…` if
+/// some are left out and there is room to say so.
 pub(super) fn flowed(
     parts: impl IntoIterator<Item = Part>,
     width: u16,

@@ -1,4 +1,5 @@
-//! What was accepted arrives, as often and in the order that its quality of service promises, and at nobody else.
+//! What was accepted arrives, as often and in the order that its quality of service promises, and
+//! at nobody else.
 
 use std::collections::BTreeMap;
 
@@ -133,8 +134,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Every message that was accepted has come to everyone whom it was owed to and who is there; those of groups too if
-    /// nobody is away with one.
+    /// Every message that was accepted has come to everyone whom it was owed to and who is there;
+    /// those of groups too if nobody is away with one.
     fn all_came(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
         if self.allowances.queues_overflow {
             return self.somebody_has_each(sessions, all_are_there);
@@ -160,8 +161,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Queues that overflow refuse, but do not lose what all of them were acknowledged for: a message that was accepted is
-    /// with one of those who wanted it.
+    /// Queues that overflow refuse, but do not lose what all of them were acknowledged for: a
+    /// message that was accepted is with one of those who wanted it.
     fn somebody_has_each(&self, sessions: &Sessions, all_are_there: bool) -> Result<(), Complaint> {
         if self.allowances.drops_oldest {
             return Ok(());
@@ -203,7 +204,8 @@ impl Deliveries {
         is_owed && published.owed_to.iter().all(is_without)
     }
 
-    /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2 ends as well.
+    /// Someone got it, or it may have been on its way to a member whose session ended, where QoS 2
+    /// ends as well.
     fn is_shared_done(&self, published: &Published, sessions: &Sessions) -> bool {
         let number = published.message.number;
         // What such a member got is nowhere but in memory.

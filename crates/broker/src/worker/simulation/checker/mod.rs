@@ -1,7 +1,7 @@
 //! Judges the history of a run: was every promise kept?
 //!
-//! It knows what clients did and saw, and for how long the node may not have known better: what is certain is
-//! demanded, what is possible is allowed, everything else is a complaint.
+//! It knows what clients did and saw, and for how long the node may not have known better: what is
+//! certain is demanded, what is possible is allowed, everything else is a complaint.
 
 mod deliveries;
 mod retained;
@@ -30,7 +30,8 @@ pub(super) struct Allowances {
     pub(super) drops_oldest: bool,
     /// Clients whose version can be told that nobody takes a message.
     pub(super) are_told: [bool; CLIENTS_MAX],
-    /// The disk fails at times and has no room at others: the node may refuse what it would have to keep.
+    /// The disk fails at times and has no room at others: the node may refuse what it would have to
+    /// keep.
     pub(super) disk_refuses: bool,
 }
 

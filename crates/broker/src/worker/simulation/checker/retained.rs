@@ -1,5 +1,5 @@
-//! Each retained topic shows its last message: never one older than what was accepted, never one older than what the
-//! client has seen, and to everybody whose subscription was acknowledged.
+//! Each retained topic shows its last message: never one older than what was accepted, never one
+//! older than what the client has seen, and to everybody whose subscription was acknowledged.
 
 use std::collections::BTreeMap;
 

@@ -66,8 +66,8 @@ impl Sessions {
         current.is_some_and(|attempt| attempt.confirmed)
     }
 
-    /// Nobody can know whether the session is the one that the client had before: a CONNECT that was not answered may have
-    /// ended that and begun another one.
+    /// Nobody can know whether the session is the one that the client had before: a CONNECT that
+    /// was not answered may have ended that and begun another one.
     pub(super) fn is_doubtful(&self, client: ClientNumber) -> bool {
         self.clients[client].is_doubtful
     }
@@ -221,7 +221,8 @@ impl Session {
         }
     }
 
-    /// The end of a connection that the node has not written down counts from now, and after each restart again.
+    /// The end of a connection that the node has not written down counts from now, and after each
+    /// restart again.
     fn restarted(&mut self, at: Millis) {
         if self
             .stragglers

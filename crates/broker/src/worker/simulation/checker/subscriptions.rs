@@ -87,7 +87,8 @@ impl Subscriptions {
             .collect()
     }
 
-    /// Whether the client may get a message on the topic that was sent first at that place of the history.
+    /// Whether the client may get a message on the topic that was sent first at that place of the
+    /// history.
     pub(super) fn may_want(&self, client: ClientNumber, topic: &str, sent: usize) -> bool {
         self.clients[client].iter().any(|subscription| {
             let was_there = subscription.removed.is_none_or(|place| place > sent);

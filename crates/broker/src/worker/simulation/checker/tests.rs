@@ -79,7 +79,8 @@ fn subscribed(client: usize, filter: &'static str) -> [Event; 2] {
     ]
 }
 
-/// What a node that keeps its promises does: messages of each quality of service, a will, a retained message.
+/// What a node that keeps its promises does: messages of each quality of service, a will, a
+/// retained message.
 fn good() -> Vec<Entry> {
     let note = WillNote {
         number: 9,

@@ -40,7 +40,8 @@ enum Fate {
     Waiting,
     /// The client said goodbye, which the node may not have read.
     Parting,
-    /// The connection ended, which the node may not have seen; it comes so many milliseconds after that.
+    /// The connection ended, which the node may not have seen; it comes so many milliseconds after
+    /// that.
     Ended {
         from: Millis,
         wait: Millis,
@@ -104,7 +105,8 @@ impl Will {
             self.answer = Answer::Overtaken;
         }
         let at_once = clean_start || self.is_immediate();
-        // It may take the connection over and end before it is let in: then the time of the will begins.
+        // It may take the connection over and end before it is let in: then the time of the will
+        // begins.
         let wait = if at_once {
             0
         } else {
@@ -225,7 +227,8 @@ impl Will {
         }
     }
 
-    /// The silent connection was closed: if it is this will's, its time begins, if it has not begun.
+    /// The silent connection was closed: if it is this will's, its time begins, if it has not
+    /// begun.
     pub(super) fn buried(&mut self, at: Millis) {
         if self.is_current && self.fate == Fate::Waiting {
             self.connection_ends(at, Ending::Cut, true);
@@ -300,8 +303,8 @@ impl Will {
         Ok(())
     }
 
-    /// Who was connected is away since now; what was not yet on the disk may be undone. The wills of sessions that end with
-    /// their connection are on a disk that never refuses.
+    /// Who was connected is away since now; what was not yet on the disk may be undone. The wills
+    /// of sessions that end with their connection are on a disk that never refuses.
     pub(super) fn restarted(&mut self, at: Millis, disk_refuses: bool) {
         let wait = self.wait(self.expiry_secs);
         let is_durable = self.expiry_secs > 0 || !disk_refuses;

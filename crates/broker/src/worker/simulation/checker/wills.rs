@@ -1,4 +1,5 @@
-//! Wills: published when they are due and not a moment before, once, and never after a normal goodbye.
+//! Wills: published when they are due and not a moment before, once, and never after a normal
+//! goodbye.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,12 @@ pub(super) struct Wills {
     allowances: Allowances,
     by_number: BTreeMap<MessageNumber, Will>,
     connections: [u32; CLIENTS_MAX],
-    /// A CONNECT that was never answered may reach the node later than others that were sent after it.
+    /// A CONNECT that was never answered may reach the node later than others that were sent after
+    /// it.
     has_straggler: [bool; CLIENTS_MAX],
     is_confirmed: [bool; CLIENTS_MAX],
-    /// Sent something that a full disk refuses; a client that cannot be told is disconnected for that, before its goodbye is
-    /// read.
+    /// Sent something that a full disk refuses; a client that cannot be told is disconnected for
+    /// that, before its goodbye is read.
     may_be_dismissed: [bool; CLIENTS_MAX],
     restarts: u32,
 }

@@ -1,5 +1,6 @@
-//! Connections that their clients do not use any more, and read to their end all the same: whatever still comes there has
-//! to be whole packets, and an acknowledgement counts until the client is back.
+//! Connections that their clients do not use any more, and read to their end all the same: whatever
+//! still comes there has to be whole packets, and an acknowledgement counts until the client is
+//! back.
 
 use thrum_codec::packet::Packet;
 use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, frame};
@@ -97,8 +98,8 @@ impl Leaving {
         Ok(carried)
     }
 
-    /// The node may end a connection within a packet, as a slow client has its time. What there is of it is not of another
-    /// packet.
+    /// The node may end a connection within a packet, as a slow client has its time. What there is
+    /// of it is not of another packet.
     fn ends_with_the_truth(&self) -> Result<(), Failure> {
         let rest = self.link.rest();
         let Some(len) = frame::announced_len(rest).filter(|_| self.has_ended) else {

@@ -1,4 +1,5 @@
-//! A client that keeps the rules and remembers its session for ever, whatever happens to its connections.
+//! A client that keeps the rules and remembers its session for ever, whatever happens to its
+//! connections.
 
 mod arrivals;
 mod leaving;

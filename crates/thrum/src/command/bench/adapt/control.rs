@@ -1,4 +1,5 @@
-//! Where coordinator and agents meet when nobody names a broker for it: one of our own, for the time of the run.
+//! Where coordinator and agents meet when nobody names a broker for it: one of our own, for the
+//! time of the run.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -56,7 +57,8 @@ impl Control {
 
 fn start(port: u16) -> Result<Broker, thrum_broker::StartError> {
     let mut config = Config::default();
-    // Agents come from other machines; the broker is there for the run only and carries nothing else.
+    // Agents come from other machines; the broker is there for the run only and carries nothing
+    // else.
     config.auth.anonymous = Anonymous::Everyone;
     config.listeners.clear();
     let listener = ListenerConfig {

@@ -120,8 +120,8 @@ impl Engine {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Who looks on at a run: the live view, lines, or nobody; a note goes into the result. A ^C in the live view is
-    /// one to this engine.
+    /// Who looks on at a run: the live view, lines, or nobody; a note goes into the result. A ^C in
+    /// the live view is one to this engine.
     pub(in super::super) fn onlooker(
         &self,
         output: &OutputArgs,

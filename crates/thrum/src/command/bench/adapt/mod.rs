@@ -1,4 +1,5 @@
-//! The only places that name the interfaces of the parts behind `thrum bench`: scenarios, engine, results.
+//! The only places that name the interfaces of the parts behind `thrum bench`: scenarios, engine,
+//! results.
 
 mod control;
 mod engine;

@@ -1,4 +1,5 @@
-//! The live view as an onlooker: it hands over a note of the command line before the keys' commands.
+//! The live view as an onlooker: it hands over a note of the command line before the keys'
+//! commands.
 
 use thrum_bench::Status;
 use thrum_bench::observe::{Command, Observer};

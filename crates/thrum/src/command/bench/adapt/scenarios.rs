@@ -91,11 +91,12 @@ fn changed(scenario: Scenario, changes: &Changes) -> Result<Scenario, Complaint>
     Ok(scenario)
 }
 
-/// Part of the open files of a process that a broker has for clients: it keeps the rest for other things.
+/// Part of the open files of a process that a broker has for clients: it keeps the rest for other
+/// things.
 const BROKER_SHARE: f64 = 0.9;
 
-/// The part of a scenario that this machine's limit of open files allows, in whole hundredths or ten-thousandths; none
-/// if it allows all of it.
+/// The part of a scenario that this machine's limit of open files allows, in whole hundredths or
+/// ten-thousandths; none if it allows all of it.
 fn fitting(scenario: &Scenario, is_wanted: bool) -> Option<f64> {
     let clients = f64::from(scenario.clients());
     let most = f64::from(preflight::clients_max()) * BROKER_SHARE;
@@ -118,7 +119,8 @@ fn threshold(condition: &str) -> Result<Threshold, Complaint> {
     Threshold::parse(metric.trim(), limit.trim()).map_err(Complaint::usage)
 }
 
-/// A path rather than a name: it ends like a scenario file. A name may have a slash: `docs-fanin/10K`.
+/// A path rather than a name: it ends like a scenario file. A name may have a slash:
+/// `docs-fanin/10K`.
 fn is_file(source: &str) -> bool {
     Path::new(source)
         .extension()

@@ -79,7 +79,8 @@ fn packet(general: &[Setting], draft: &mut Draft) -> i64 {
     let (least, most) = PACKET_BYTES;
     let payload = payload(general, draft);
     let Some(setting) = find(general, "max_packet_size") else {
-        // Mosquitto 2.0 has no limit of packets: what the limit of payloads lets through comes through.
+        // Mosquitto 2.0 has no limit of packets: what the limit of payloads lets through comes
+        // through.
         let needed = payload + PACKET_BYTES_BESIDE;
         let given = PACKET_BYTES_DEFAULT.max(needed).min(most);
         let why = if given == PACKET_BYTES_DEFAULT {

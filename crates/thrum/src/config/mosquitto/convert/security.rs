@@ -100,8 +100,9 @@ fn names(
     own.map(|(_, name)| name.clone()).collect()
 }
 
-/// Whether there is a file for the built-in store: in the data directory, or one of its own if it is needed. It is for
-/// the users of a plugin, and for a listener without passwords beside others, as a chain cannot be empty.
+/// Whether there is a file for the built-in store: in the data directory, or one of its own if it
+/// is needed. It is for the users of a plugin, and for a listener without passwords beside others,
+/// as a chain cannot be empty.
 fn store(
     general: &[Setting],
     listeners: &[Converted<'_>],
@@ -201,7 +202,8 @@ fn anonymous(
     }
 }
 
-/// Clients without an identifier are refused where every listener refuses them: the key is one for all.
+/// Clients without an identifier are refused where every listener refuses them: the key is one for
+/// all.
 fn identifiers(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Draft) {
     const NAME: &str = "allow_zero_length_clientid";
     let shared = find(general, NAME);
@@ -229,7 +231,8 @@ fn identifiers(general: &[Setting], listeners: &[Converted<'_>], draft: &mut Dra
     }
 }
 
-/// Mosquitto looks whether the publisher of a retained message may still publish it, where it has rules to look at.
+/// Mosquitto looks whether the publisher of a retained message may still publish it, where it has
+/// rules to look at.
 fn retained_sources(
     general: &[Setting],
     listeners: &[Converted<'_>],

@@ -100,7 +100,8 @@ fn one(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
     }
 }
 
-/// Mosquitto verifies clients by it, and also looks in it for what leads from its own certificate to the authority.
+/// Mosquitto verifies clients by it, and also looks in it for what leads from its own certificate
+/// to the authority.
 fn cafile(setting: &Setting, table: &str, is_required: bool, draft: &mut Draft) {
     let value = setting.value.text();
     draft.set(table, "tls.chain", value, setting);

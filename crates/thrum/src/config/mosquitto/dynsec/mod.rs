@@ -1,7 +1,7 @@
 //! The file of mosquitto's dynamic security plugin, made into lines of the user store.
 //!
-//! The plugin asks the roles of a user by their priority, then those of its groups, and the entries of a role by theirs;
-//! here the order of roles, groups and rules says the same.
+//! The plugin asks the roles of a user by their priority, then those of its groups, and the entries
+//! of a role by theirs; here the order of roles, groups and rules says the same.
 
 mod rules;
 #[cfg(test)]
@@ -182,7 +182,8 @@ fn role_names(roles: &[RoleName]) -> Vec<&str> {
     sorted.iter().map(|role| role.rolename.as_str()).collect()
 }
 
-/// The groups of each user, the highest priority first; they may be named with the user or with the group.
+/// The groups of each user, the highest priority first; they may be named with the user or with the
+/// group.
 fn groups_of_users(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     let with_groups = document.groups.iter().flat_map(|group| {
         let members = group.clients.iter();

@@ -87,7 +87,8 @@ fn rule(acl: &Acl, kind: Kind) -> Option<String> {
     ))
 }
 
-/// A filter as a rule has it: a percent sign that begins no placeholder is doubled, and white space needs quotes.
+/// A filter as a rule has it: a percent sign that begins no placeholder is doubled, and white space
+/// needs quotes.
 fn filter(topic: &str) -> String {
     let mut text = String::new();
     let mut letters = topic.chars().peekable();

@@ -76,7 +76,8 @@ fn a_file_that_breaks_off_anywhere_is_converted_or_refused() {
             let Err(problems) = import_with(&text[..end], &[]) else {
                 continue;
             };
-            // What is wrong with the beginning of a good file is at its end, or is a key that comes later.
+            // What is wrong with the beginning of a good file is at its end, or is a key that comes
+            // later.
             let last = problems.to_string();
             let is_last = last.contains(&format!(":{line}:")) || last.contains("keyfile");
             assert!(is_last, "{}\n{last}", &text[..end]);
