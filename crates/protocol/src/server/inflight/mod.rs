@@ -191,13 +191,18 @@ impl Inflight {
     /// The exchange at that place is over; the caller trims afterwards. Returns its place in the
     /// journal.
     pub(super) fn finish(&mut self, place: Place) -> Seq {
-        let Some(entry) = self.entry_mut(place) else {
+        let Some(lists) = self.lists.as_deref_mut() else {
             return UNNOTED;
         };
-        let was_unanswered = entry.awaiting.take().is_some();
+        let Some(entry) = lists.entries.get_mut(place) else {
+            return UNNOTED;
+        };
+        self.unanswered -= u32::from(entry.awaiting.take().is_some());
         let has_waited = core::mem::take(&mut entry.unsent);
-        self.unanswered -= u32::from(was_unanswered);
         self.unsent -= u32::from(has_waited);
+        if lists.kept.is_none() {
+            return UNNOTED;
+        }
         self.let_go(place, has_waited)
     }
 
@@ -320,6 +325,7 @@ impl Inflight {
         self.lists.as_mut()?.kept.as_deref_mut()
     }
 
+    #[inline]
     fn push_entry(&mut self, packet_id: PacketId, awaiting: Option<Awaiting>, kept: Kept) {
         self.unanswered += u32::from(awaiting.is_some());
         let lists = self.lists.get_or_insert_default();
@@ -331,13 +337,14 @@ impl Inflight {
         });
     }
 
-    /// The client has the message at that place, or does not get it. Its bytes are no longer on
-    /// their way, unless it has waited to be sent again.
+    /// The client has the message, or does not get it. Its bytes are no longer on their way, unless it
+    /// has waited to be sent again.
+    #[inline(never)]
     fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
-        if self.kept().is_none() {
+        let lists = self.lists.as_mut();
+        let Some(kept) = lists.and_then(|lists| lists.take_kept(place)) else {
             return UNNOTED;
-        }
-        let kept = self.take_kept(place);
+        };
         if self.counts_bytes()
             && let Kept::Message(held) = &kept
             && !has_waited
@@ -373,17 +380,10 @@ impl Inflight {
     }
 
     fn take_held(&mut self, place: Place) -> Option<Held> {
-        match self.take_kept(place) {
+        match self.lists.as_mut()?.take_kept(place)? {
             Kept::Message(held) => Some(held),
             Kept::Nothing | Kept::Released(_) => None,
         }
-    }
-
-    fn take_kept(&mut self, place: Place) -> Kept {
-        let slot = self.kept_mut().and_then(|kept| kept.get_mut(place));
-        slot.map_or(Kept::Nothing, |slot| {
-            core::mem::replace(slot, Kept::Nothing)
-        })
     }
 
     fn keep(&mut self, place: Place, what: Kept) {
@@ -394,16 +394,27 @@ impl Inflight {
 }
 
 impl Lists {
+    /// None if nothing is kept of any entry.
+    #[inline]
+    fn take_kept(&mut self, place: Place) -> Option<Kept> {
+        let slot = self.kept.as_mut()?.get_mut(place)?;
+        Some(core::mem::replace(slot, Kept::Nothing))
+    }
+
     /// What is kept of the entry that follows.
+    #[inline]
     fn keep_last(&mut self, what: Kept) {
-        match &mut self.kept {
-            Some(kept) => kept.push_back(what),
-            None if matches!(what, Kept::Nothing) => {}
-            None => {
-                let before = core::iter::repeat_with(|| Kept::Nothing).take(self.entries.len());
-                self.kept = Some(Box::new(before.chain([what]).collect()));
-            }
+        if let Some(kept) = &mut self.kept {
+            kept.push_back(what);
+        } else if !matches!(what, Kept::Nothing) {
+            self.begin_to_keep(what);
         }
+    }
+
+    #[cold]
+    fn begin_to_keep(&mut self, what: Kept) {
+        let before = core::iter::repeat_with(|| Kept::Nothing).take(self.entries.len());
+        self.kept = Some(Box::new(before.chain([what]).collect()));
     }
 
     /// Takes answered entries out of the middle.
