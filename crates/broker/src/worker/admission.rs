@@ -127,11 +127,7 @@ impl Worker {
             is_will_allowed: false,
             has_room: false,
         };
-        let next = self.come_in(key, (handshake, rest), admitted);
-        if next == Next::Frame {
-            self.charge_unread(key, rest);
-        }
-        next
+        self.come_in(key, (handshake, rest), admitted)
     }
 
     /// What the client shows.
@@ -335,7 +331,6 @@ impl Worker {
         let next = enter(self, &partial);
         self.local.end_unit();
         if next == Next::Frame {
-            self.charge_bytes(key, partial.len());
             self.go_on_reading(key, &partial);
         }
     }
@@ -465,7 +460,7 @@ impl Worker {
         };
         let id = connection.id(key);
         if !partial.is_empty() {
-            self.metered(key, |worker| worker.input(key, partial));
+            self.input(key, partial);
         }
         if self.local.connection(id).is_some() {
             self.read_socket(key);

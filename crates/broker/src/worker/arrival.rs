@@ -46,7 +46,6 @@ impl Worker {
         plain.clear();
         let waiting = layered.waiting();
         let result = layered.receive(wire, &mut plain);
-        self.plain_read = plain.len();
         // MQTT comes out of them only behind their handshakes, also where they ended at once.
         let is_done = connection.is_shaking && (layered.is_open() || !plain.is_empty());
         // A step costs, the bytes of one do not.

@@ -137,7 +137,6 @@ impl Worker {
             return;
         }
         if !handover.unread.is_empty() {
-            self.charge_unread(key, &handover.unread);
             self.input(key, &handover.unread);
         }
         self.list_reader(key);

@@ -11,6 +11,7 @@ use super::durable::rests_on_changes;
 use crate::connection::Phase;
 use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
+use crate::protection::Usage;
 use crate::publish::{Cleared, Published};
 use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
@@ -21,6 +22,8 @@ use crate::workers::WorkerSet;
 const OUTPUT_HARD_FACTOR: usize = 2;
 /// First byte of a CONNECT.
 const CONNECT: u8 = 0x10;
+/// Type of a PUBLISH, in the upper half of its first byte.
+const PUBLISH: u8 = 3;
 
 /// Whether more frames of a connection may be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +38,20 @@ pub(super) enum Next {
     Stop,
 }
 
+/// What became of some bytes.
+#[derive(Clone, Copy, Debug)]
+struct Framed {
+    /// Bytes of the packets that were handled.
+    used: usize,
+    /// PUBLISH packets among them.
+    messages: u64,
+    /// Why no more of them were.
+    next: Next,
+}
+
 impl Worker {
     /// Bytes of one connection behind those that were left: whole packets are handled, the rest is
-    /// kept.
+    /// kept. The bytes and the messages that were handled are charged to the connection's meter.
     pub(super) fn input(&mut self, key: ConnectionKey, bytes: &[u8]) {
         self.full_targets = WorkerSet::NONE;
         self.local.memory.has_queued = false;
@@ -45,27 +59,40 @@ impl Worker {
         if connection.is_draining() {
             return;
         }
-        if connection.reading.is_held() {
+        let id = connection.id(key);
+        let messages = if connection.reading.is_held() {
             self.read_ahead(key, bytes);
-            return;
-        }
+            0
+        } else {
+            self.handle_input(key, bytes)
+        };
+        let bytes = bytes.len() as u64;
+        self.charge(id, Usage { messages, bytes });
+    }
+
+    /// The number of PUBLISH packets that were handled.
+    fn handle_input(&mut self, key: ConnectionKey, bytes: &[u8]) -> u64 {
+        let connection = &mut self.local.connections[key];
         connection.reading.take_packets();
-        if connection.partial.is_empty() {
-            let (used, next) = self.frames(key, bytes);
-            if next != Next::Stop && used < bytes.len() {
-                let rest = bytes[used..].to_vec();
-                self.keep_rest(key, rest, next);
+        let framed = if connection.partial.is_empty() {
+            let framed = self.frames(key, bytes);
+            if framed.next != Next::Stop && framed.used < bytes.len() {
+                let rest = bytes[framed.used..].to_vec();
+                self.keep_rest(key, rest, framed.next);
             }
+            framed
         } else {
             let mut partial = connection.partial.take();
             partial.extend_from_slice(bytes);
-            let (used, next) = self.frames(key, &partial);
-            if next != Next::Stop && used < partial.len() {
-                partial.drain(..used);
-                self.keep_rest(key, partial, next);
+            let framed = self.frames(key, &partial);
+            if framed.next != Next::Stop && framed.used < partial.len() {
+                partial.drain(..framed.used);
+                self.keep_rest(key, partial, framed.next);
             }
-        }
+            framed
+        };
         self.after_input(key);
+        framed.messages
     }
 
     /// Bytes that cannot be handled yet stay in their connection.
@@ -93,34 +120,43 @@ impl Worker {
         self.local.wrote(key);
     }
 
-    fn frames(&mut self, key: ConnectionKey, bytes: &[u8]) -> (usize, Next) {
-        let mut used = 0;
+    fn frames(&mut self, key: ConnectionKey, bytes: &[u8]) -> Framed {
+        let mut framed = Framed {
+            used: 0,
+            messages: 0,
+            next: Next::Frame,
+        };
         let packet_bytes_max = self.local.settings.session.packet_bytes_max;
-        while used < bytes.len() {
-            let frame = match frame::split(&bytes[used..], packet_bytes_max) {
+        while framed.next == Next::Frame && framed.used < bytes.len() {
+            let rest = &bytes[framed.used..];
+            let frame = match frame::split(rest, packet_bytes_max) {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return (used, self.partial_frame(key, bytes[used])),
+                Ok(None) => {
+                    framed.next = self.partial_frame(key, rest[0]);
+                    break;
+                }
                 Err(error) => {
                     self.violated(key, error.into());
-                    return (used, Next::Stop);
+                    framed.next = Next::Stop;
+                    break;
                 }
             };
-            used += frame.len;
             let len = frame.len;
-            let next = self.frame(key, frame, &bytes[used..]);
+            let is_publish = frame.first >> 4 == PUBLISH;
+            framed.next = self.frame(key, frame, &rest[len..]);
             self.local.end_unit();
             self.local.work += 1;
-            match next {
-                Next::Frame if self.is_portion_over() => {
-                    self.local.row().add(Counter::PortionsUsedUp, 1);
-                    return (used, Next::Later);
-                }
-                Next::Frame => {}
-                Next::Wait => return (used - len, Next::Wait),
-                Next::Later | Next::Stop => return (used, next),
+            if framed.next == Next::Wait {
+                break;
+            }
+            framed.used += len;
+            framed.messages += u64::from(is_publish);
+            if framed.next == Next::Frame && self.is_portion_over() {
+                self.local.row().add(Counter::PortionsUsedUp, 1);
+                framed.next = Next::Later;
             }
         }
-        (used, Next::Frame)
+        framed
     }
 
     /// The beginning of a packet: what cannot become a CONNECT need not be waited for.

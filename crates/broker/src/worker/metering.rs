@@ -4,16 +4,11 @@
 use std::sync::Arc;
 
 use thrum_access::Identity;
-use thrum_codec::frame;
 
 use super::{Local, Target, Worker};
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::metrics::Counter;
 use crate::protection::{Meter, Pause, Scopes, Usage, Who};
 use crate::read_gate::PauseReason;
-
-/// Type of a PUBLISH in the first byte of its header.
-const PUBLISH: u8 = 3;
 
 impl Local {
     /// The meter of a connection, if it has one, with the rates in force for it.
@@ -85,7 +80,7 @@ impl Worker {
                 let len = bytes_max.min(buffer.len());
                 let buffer = &mut buffer[..len];
                 let outcome = self.local.connections[key].read(buffer);
-                self.metered(key, |worker| worker.take_read(key, buffer, outcome))
+                self.take_read(key, buffer, outcome)
             }
             Err(pause) => {
                 self.pace(key, pause);
@@ -94,59 +89,17 @@ impl Worker {
         }
     }
 
-    /// Does something that handles input of a connection, and charges what came in; nothing if it
-    /// has no meter.
-    pub(super) fn metered<R>(
-        &mut self,
-        key: ConnectionKey,
-        handle: impl FnOnce(&mut Self) -> R,
-    ) -> R {
-        let connection = self.local.connections.get(key);
-        let known = connection.map(|connection| (connection.id(key), connection.layered.is_some()));
-        let Some((id, is_layered)) = known else {
-            return handle(self);
-        };
-        self.plain_read = 0;
-        let row = self.local.row();
-        let messages = row.count(Counter::PublishReceived);
-        let bytes = row.count(Counter::BytesReceived);
-        let result = handle(self);
-        let row = self.local.row();
-        let messages = row.count(Counter::PublishReceived).wrapping_sub(messages);
-        let bytes = if is_layered {
-            self.plain_read as u64
-        } else {
-            row.count(Counter::BytesReceived).wrapping_sub(bytes)
-        };
-        if self.local.connection(id).is_some() {
-            self.charge(key, Usage { messages, bytes });
+    /// Charges what a connection has sent, if it has a meter and is still there.
+    #[inline]
+    pub(super) fn charge(&mut self, id: ConnectionId, usage: Usage) {
+        let connection = self.local.connection(id);
+        if connection.is_some_and(|connection| connection.meter.is_some()) {
+            self.charge_meter(id.key, usage);
         }
-        result
     }
 
-    /// Charges what came in behind a CONNECT, before it is handled.
-    pub(super) fn charge_unread(&mut self, key: ConnectionKey, unread: &[u8]) {
-        if self.local.connections[key].meter.is_none() {
-            return;
-        }
-        let (mut messages, mut rest) = (0, unread);
-        let packet_bytes_max = self.local.settings.session.packet_bytes_max;
-        while let Ok(Some(frame)) = frame::split(rest, packet_bytes_max) {
-            messages += u64::from(frame.first >> 4 == PUBLISH);
-            rest = &rest[frame.len..];
-        }
-        let bytes = unread.len() as u64;
-        self.charge(key, Usage { messages, bytes });
-    }
-
-    /// Charges bytes that came in before the connection had its meter; the messages among them are
-    /// charged as they are handled.
-    pub(super) fn charge_bytes(&mut self, key: ConnectionKey, bytes: usize) {
-        let (messages, bytes) = (0, bytes as u64);
-        self.charge(key, Usage { messages, bytes });
-    }
-
-    fn charge(&mut self, key: ConnectionKey, usage: Usage) {
+    #[inline(never)]
+    fn charge_meter(&mut self, key: ConnectionKey, usage: Usage) {
         let now = self.local.now;
         let pause = self
             .local

@@ -219,8 +219,6 @@ pub(crate) struct Worker {
     read_buffer: Vec<u8>,
     /// MQTT out of the layers of the connection at hand.
     plain_buffer: Vec<u8>,
-    /// Bytes that the last read of a connection with layers brought out of them.
-    plain_read: usize,
     /// Memory to encrypt into.
     wire_buffer: Vec<u8>,
     /// Connections that are in their TLS or WebSocket handshake.
@@ -291,7 +289,6 @@ impl Worker {
             ended: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
             plain_buffer: Vec::new(),
-            plain_read: 0,
             wire_buffer: Vec::new(),
             handshakes: Handshakes::default(),
             bans_seen: 0,

@@ -244,7 +244,7 @@ impl Worker {
         let has_packets = connection.reading.has_packets();
         self.begin_read_portion();
         if has_packets {
-            self.metered(key, |worker| worker.input(key, &[]));
+            self.input(key, &[]);
         }
         self.read_socket(key);
     }

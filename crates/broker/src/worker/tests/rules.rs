@@ -463,6 +463,11 @@ fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
         ..Admission::default()
     }));
     worker.refreshed((slot, id), None, answer);
+    let access = worker.local.clients[slot].access.as_ref().unwrap();
+    assert!(
+        access.admission().rules.is_none(),
+        "it is judged by its CONNECT"
+    );
     turns_until_it_is_in(&mut workers);
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
 }
