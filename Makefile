@@ -6,6 +6,7 @@ SHELL := bash
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 THRUM := $(TARGET)/release/thrum
+QUICK := $(TARGET)/quick/thrum
 
 # Each step of `test` needs the one before it.
 .NOTPARALLEL:
@@ -18,9 +19,13 @@ help: ## what can be made
 build: ## the release binary, target/release/thrum
 	cargo build --release --package thrum
 
+.PHONY: quick
+quick: ## the same program in less than half the time, target/quick/thrum
+	cargo build --profile quick --package thrum
+
 .PHONY: run
-run: build ## a broker in its easy mode on this machine
-	exec $(THRUM) serve --dev
+run: quick ## a broker in its easy mode on this machine
+	exec $(QUICK) serve --dev
 
 .PHONY: check
 check: ## format, lints, repository rules, conformance coverage
@@ -34,26 +39,17 @@ counts: ## instructions per operation of the hot path, against docs/performance
 setup: ## install what the tests need and this machine lacks
 	scripts/setup-tests.sh
 
-# Everything is built once, in the profile `gate`: the program under test, the tests and the tools.
-# Rust's tests come last, so that a run ends with their results.
+# Everything is built once, in the profile `gate`: the program under test, the tests and the tools. Then xtask runs all
+# suites, several side by side, and the checks of the repository beside them.
 # Property tests make the same choices in each run; `night` makes others.
 GATE := cargo test --profile gate --workspace
-BUILT := $(TARGET)/gate
-ALL := --lib --bins --tests
-CONFORMANCE := --test abuse --test malformed --test normative
 
 .PHONY: test
 test: export PROPTEST_RNG_SEED ?= 1
-test: export THRUM_BIN := $(BUILT)/thrum
 test: setup ## every check and every test
 	cargo fmt --all --check
-	cargo build --profile gate --workspace $(ALL)
-	$(BUILT)/xtask check
-	$(BUILT)/xtask counts
-	tests/interop/run.sh
-	tests/agents/netns.sh
-	CONFORMANCE_DURABLE=1 THRUM_STORAGE__MAX_DISK=32MiB $(GATE) $(CONFORMANCE)
-	$(GATE) $(ALL) --no-fail-fast
+	cargo run --quiet --profile gate --package xtask -- counts
+	cargo run --quiet --profile gate --package xtask -- test
 
 PURE := codec protocol routing access storage
 # What proptest rejects counts for the whole test: more cases need a higher limit.

@@ -87,7 +87,7 @@ fn documented_commands(document: &str) -> Vec<String> {
             in_block = !in_block;
             continue;
         }
-        let line = line.strip_prefix("target/release/").unwrap_or(line);
+        let line = line.strip_prefix("target/quick/").unwrap_or(line);
         if in_block && line.starts_with("thrum ") && !line.starts_with("thrum 0") {
             let line = line.split(" #").next().unwrap_or(line);
             commands.push(line.trim_end().to_owned());

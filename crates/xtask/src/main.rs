@@ -9,6 +9,7 @@ mod check;
 mod counts;
 mod source;
 mod spec;
+mod suites;
 mod tidy;
 mod violation;
 mod workspace;
@@ -25,7 +26,8 @@ usage: cargo xtask <command>
   check                       fmt, clippy, tidy, spec, and cargo-deny if it is installed: what CI runs
   tidy                        file length, dependency direction, files that nothing compiles, names
   spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
-  counts                      instructions per operation, against docs/performance (needs valgrind)";
+  counts                      instructions per operation, against docs/performance (needs valgrind)
+  test [--list] [NAME…]       builds all tests and runs them side by side, or those named so";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,6 +52,7 @@ fn run(arguments: &[String]) -> Result<bool> {
         "tidy" if options.is_empty() => tidy::run(&Workspace::open()?),
         "spec" => spec::run(&Workspace::open()?, &spec::View::parse(options)?),
         "counts" if options.is_empty() => counts::run(&Workspace::open()?),
+        "test" => suites::run(&Workspace::open()?, &suites::Options::parse(options)?),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(true)

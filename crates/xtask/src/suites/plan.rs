@@ -1,0 +1,199 @@
+//! Which suites there are, and in which order they begin.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::built::{Built, TestProgram};
+use crate::workspace::Workspace;
+
+/// Long ones, which begin first, with about as many seconds as each took on two cores.
+const LONG: [(&str, u32); 17] = [
+    ("check", 240),
+    ("bench selfcheck", 70),
+    ("interop", 60),
+    ("crash kill", 40),
+    ("crash power", 40),
+    ("thrum bench_tools", 31),
+    ("backends mqtt", 31),
+    ("crash storm", 29),
+    ("agents in namespaces", 25),
+    ("conformance normative", 20),
+    ("conformance normative, durable", 20),
+    ("fuzz targets", 20),
+    ("conformance abuse", 15),
+    ("broker lib", 15),
+    ("crash faults", 10),
+    ("thrum serve", 10),
+    ("thrum clients", 10),
+];
+
+/// They measure time or memory, so they run alone, after the others.
+const ALONE: [&str; 2] = ["bench selfcheck", "bench agents"];
+
+/// Suites of the conformance that are run again with a broker that has a data directory.
+const DURABLE: [&str; 3] = [
+    "conformance abuse",
+    "conformance malformed",
+    "conformance normative",
+];
+
+/// Programs that run once and say by their exit code whether they passed.
+#[derive(Debug)]
+pub(super) struct Suite {
+    pub(super) name: String,
+    /// About how long it runs.
+    pub(super) seconds: u32,
+    pub(super) is_alone: bool,
+    pub(super) program: PathBuf,
+    arguments: Vec<OsString>,
+    pub(super) folder: PathBuf,
+    pub(super) environment: Vec<(&'static str, OsString)>,
+}
+
+impl Suite {
+    fn new(name: String, program: PathBuf, folder: &Path) -> Self {
+        let long = LONG.iter().find(|(long, _)| *long == name);
+        Self {
+            seconds: long.map_or(1, |(_, seconds)| *seconds),
+            is_alone: ALONE.contains(&name.as_str()),
+            program,
+            arguments: Vec::new(),
+            folder: folder.to_owned(),
+            environment: Vec::new(),
+            name,
+        }
+    }
+
+    fn of_test(test: &TestProgram) -> Self {
+        let mut suite = Self::new(test.name.clone(), test.path.clone(), &test.folder);
+        let folder = test.folder.clone().into_os_string();
+        suite.environment.push(("CARGO_MANIFEST_DIR", folder));
+        suite
+    }
+
+    /// `xtask check`, which compiles: it takes the time that the others spend waiting.
+    fn of_check(workspace: &Workspace) -> Result<Self> {
+        let own = std::env::current_exe().context("the path of xtask")?;
+        let mut suite = Self::new("check".to_owned(), "nice".into(), &workspace.root);
+        suite.arguments = vec!["-n".into(), "19".into(), own.into(), "check".into()];
+        Ok(suite)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_command(name: &str, program: &str) -> Self {
+        Self::new(name.to_owned(), program.into(), Path::new("."))
+    }
+
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).current_dir(&self.folder);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// All suites, in the order in which they begin.
+pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>> {
+    let mut suites: Vec<Suite> = built.tests.iter().map(Suite::of_test).collect();
+    for name in DURABLE {
+        let Some(test) = built.tests.iter().find(|test| test.name == name) else {
+            bail!("there is no suite `{name}`");
+        };
+        let mut suite = Suite::of_test(test);
+        suite.name.push_str(", durable");
+        suite.environment.push(("CONFORMANCE_DURABLE", "1".into()));
+        suite
+            .environment
+            .push(("THRUM_STORAGE__MAX_DISK", "32MiB".into()));
+        suites.push(suite);
+    }
+    for (name, script) in [
+        ("interop", "tests/interop/run.sh"),
+        ("agents in namespaces", "tests/agents/netns.sh"),
+    ] {
+        let program = workspace.root.join(script);
+        suites.push(Suite::new(name.to_owned(), program, &workspace.root));
+    }
+    suites.push(Suite::of_check(workspace)?);
+    for suite in &mut suites {
+        let thrum = built.thrum.clone().into_os_string();
+        suite.environment.push(("THRUM_BIN", thrum));
+    }
+    suites.sort_by_key(|suite| (suite.is_alone, u32::MAX - suite.seconds));
+    check_names(&suites)?;
+    Ok(suites)
+}
+
+/// A suite that is renamed would lose its place without a word.
+fn check_names(suites: &[Suite]) -> Result<()> {
+    let named = LONG.iter().map(|(name, _)| name).chain(&ALONE);
+    for name in named {
+        if !suites.iter().any(|suite| suite.name == *name) {
+            bail!("there is no suite `{name}`: correct the lists in xtask's suites/plan.rs");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(names: &[&str]) -> Built {
+        let test = |name: &&str| TestProgram {
+            name: (*name).to_owned(),
+            path: "/t/program".into(),
+            folder: "/r/crates/c".into(),
+        };
+        Built {
+            tests: names.iter().map(test).collect(),
+            thrum: "/t/thrum".into(),
+        }
+    }
+
+    fn workspace() -> Workspace {
+        Workspace {
+            root: "/r".into(),
+            files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn long_suites_begin_first_and_those_that_measure_run_last() {
+        let own = [
+            "check",
+            "interop",
+            "agents in namespaces",
+            "conformance normative, durable",
+        ];
+        let mut names: Vec<&str> = LONG.iter().map(|(name, _)| *name).collect();
+        names.extend(ALONE.iter().chain(&DURABLE).chain(&["codec lib"]));
+        names.retain(|name| !own.contains(name));
+        names.sort_unstable();
+        names.dedup();
+        let suites = suites(&workspace(), &built(&names)).unwrap();
+        assert_eq!((&*suites[0].name, &*suites[1].name), ("check", "interop"));
+        assert_eq!(suites.last().unwrap().name, "bench agents");
+        let durable = suites
+            .iter()
+            .find(|suite| suite.name == "conformance abuse, durable");
+        let durable = durable.unwrap();
+        let names = durable.environment.iter().map(|(name, _)| *name);
+        let expected = [
+            "CARGO_MANIFEST_DIR",
+            "CONFORMANCE_DURABLE",
+            "THRUM_STORAGE__MAX_DISK",
+            "THRUM_BIN",
+        ];
+        assert!(names.eq(expected));
+    }
+
+    #[test]
+    fn a_suite_that_is_gone_is_named() {
+        let error = suites(&workspace(), &built(&DURABLE)).unwrap_err();
+        assert!(error.to_string().contains("`bench selfcheck`"), "{error}");
+    }
+}

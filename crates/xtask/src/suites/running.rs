@@ -1,0 +1,141 @@
+//! Runs suites side by side and prints what those that failed have said.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::plan::Suite;
+
+/// What became of one.
+struct Ended {
+    name: String,
+    took: Duration,
+    output: Vec<u8>,
+    is_passed: bool,
+}
+
+/// Runs all of them, at most `most` at a time, and gives back the names of those that failed.
+pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
+    let (alone, others): (Vec<_>, Vec<_>) = suites.into_iter().partition(|suite| suite.is_alone);
+    let mut failed = side_by_side(others, most)?;
+    failed.extend(side_by_side(alone, 1)?);
+    Ok(failed)
+}
+
+fn side_by_side(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
+    let count = suites.len();
+    // The lock is held to take the next one.
+    let waiting = Mutex::new(VecDeque::from(suites));
+    let (sender, ended) = mpsc::sync_channel(count.max(1));
+    std::thread::scope(|scope| {
+        for _ in 0..most.min(count) {
+            let (waiting, sender) = (&waiting, sender.clone());
+            let next = move || Some(run_one(&next(waiting)?));
+            scope.spawn(move || std::iter::from_fn(next).try_for_each(|ended| sender.send(ended)));
+        }
+        drop(sender);
+        let mut failed = Vec::new();
+        for (number, ended) in ended.iter().enumerate() {
+            let ended = ended?;
+            print(&ended, number + 1, count)?;
+            if !ended.is_passed {
+                failed.push(ended.name);
+            }
+        }
+        Ok(failed)
+    })
+}
+
+fn next(waiting: &Mutex<VecDeque<Suite>>) -> Option<Suite> {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.pop_front()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a tool that runs for minutes tells how long"
+)]
+fn run_one(suite: &Suite) -> Result<Ended> {
+    let began = Instant::now();
+    let (mut reader, writer) = io::pipe().context("a pipe")?;
+    let mut command = suite.command();
+    command.stdin(Stdio::null());
+    command.stdout(writer.try_clone().context("a pipe")?);
+    command.stderr(writer);
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("{} does not start", suite.program.display()))?;
+    // Else our own end of the pipe keeps it open.
+    drop(command);
+    let mut output = Vec::new();
+    reader
+        .read_to_end(&mut output)
+        .context(suite.name.clone())?;
+    let status = child.wait().context(suite.name.clone())?;
+    Ok(Ended {
+        name: suite.name.clone(),
+        took: began.elapsed(),
+        output,
+        is_passed: status.success(),
+    })
+}
+
+fn print(ended: &Ended, number: usize, count: usize) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let verdict = if ended.is_passed { "ok" } else { "FAILED" };
+    let took = ended.took.as_secs_f64();
+    if !ended.is_passed {
+        writeln!(out, "----- {}", ended.name)?;
+        out.write_all(&ended.output)?;
+    }
+    writeln!(
+        out,
+        "{number:>3}/{count} {verdict:<6} {took:>6.1} s  {}",
+        ended.name
+    )?;
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suite(name: &str, program: &str) -> Suite {
+        Suite::of_command(name, program)
+    }
+
+    #[test]
+    fn every_suite_is_run_and_those_that_fail_are_named() {
+        let suites = [
+            suite("a", "true"),
+            suite("b", "false"),
+            suite("c", "true"),
+            suite("d", "false"),
+        ];
+        for most in [1, 3] {
+            let suites = suites
+                .iter()
+                .map(|one| suite(&one.name, one.program.to_str().unwrap()));
+            let mut failed = run(suites.collect(), most).unwrap();
+            failed.sort();
+            assert_eq!(failed, ["b", "d"]);
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_start_is_an_error() {
+        let error = run(vec![suite("a", "/no/such/program")], 2).unwrap_err();
+        assert!(format!("{error:#}").contains("/no/such/program does not start"));
+    }
+
+    #[test]
+    fn what_a_suite_prints_is_kept() {
+        let ended = run_one(&suite("a", "pwd")).unwrap();
+        assert!(ended.is_passed && !ended.output.is_empty());
+    }
+}
