@@ -10,8 +10,7 @@ use super::built::{Built, TestProgram};
 use crate::workspace::Workspace;
 
 /// Long ones, which begin first, with about as many seconds as each took on two cores.
-const LONG: [(&str, u32); 17] = [
-    ("check", 240),
+const LONG: [(&str, u32); 16] = [
     ("bench selfcheck", 70),
     ("interop", 60),
     ("crash kill", 40),
@@ -40,13 +39,24 @@ const DURABLE: [&str; 3] = [
     "conformance normative",
 ];
 
+/// What may run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Company {
+    /// Everything: it takes the time that the others leave.
+    Beside,
+    /// Other suites.
+    Others,
+    /// No other suite.
+    Alone,
+}
+
 /// Programs that run once and say by their exit code whether they passed.
 #[derive(Debug)]
 pub(super) struct Suite {
     pub(super) name: String,
     /// About how long it runs.
     pub(super) seconds: u32,
-    pub(super) is_alone: bool,
+    pub(super) company: Company,
     pub(super) program: PathBuf,
     arguments: Vec<OsString>,
     pub(super) folder: PathBuf,
@@ -56,9 +66,14 @@ pub(super) struct Suite {
 impl Suite {
     fn new(name: String, program: PathBuf, folder: &Path) -> Self {
         let long = LONG.iter().find(|(long, _)| *long == name);
+        let company = if ALONE.contains(&name.as_str()) {
+            Company::Alone
+        } else {
+            Company::Others
+        };
         Self {
             seconds: long.map_or(1, |(_, seconds)| *seconds),
-            is_alone: ALONE.contains(&name.as_str()),
+            company,
             program,
             arguments: Vec::new(),
             folder: folder.to_owned(),
@@ -78,6 +93,7 @@ impl Suite {
     fn of_check(workspace: &Workspace) -> Result<Self> {
         let own = std::env::current_exe().context("the path of xtask")?;
         let mut suite = Self::new("check".to_owned(), "nice".into(), &workspace.root);
+        suite.company = Company::Beside;
         suite.arguments = vec!["-n".into(), "19".into(), own.into(), "check".into()];
         Ok(suite)
     }
@@ -122,7 +138,7 @@ pub(super) fn suites(workspace: &Workspace, built: &Built) -> Result<Vec<Suite>>
         let thrum = built.thrum.clone().into_os_string();
         suite.environment.push(("THRUM_BIN", thrum));
     }
-    suites.sort_by_key(|suite| (suite.is_alone, u32::MAX - suite.seconds));
+    suites.sort_by_key(|suite| (suite.company, u32::MAX - suite.seconds));
     check_names(&suites)?;
     Ok(suites)
 }

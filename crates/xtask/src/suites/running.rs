@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::process::Stdio;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::plan::Suite;
+use super::plan::{Company, Suite};
 
 /// What became of one.
 struct Ended {
@@ -20,34 +21,45 @@ struct Ended {
 
 /// Runs all of them, at most `most` at a time, and gives back the names of those that failed.
 pub(super) fn run(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
-    let (alone, others): (Vec<_>, Vec<_>) = suites.into_iter().partition(|suite| suite.is_alone);
-    let mut failed = side_by_side(others, most)?;
-    failed.extend(side_by_side(alone, 1)?);
-    Ok(failed)
-}
-
-fn side_by_side(suites: Vec<Suite>, most: usize) -> Result<Vec<String>> {
-    let count = suites.len();
-    // The lock is held to take the next one.
-    let waiting = Mutex::new(VecDeque::from(suites));
-    let (sender, ended) = mpsc::sync_channel(count.max(1));
-    std::thread::scope(|scope| {
-        for _ in 0..most.min(count) {
-            let (waiting, sender) = (&waiting, sender.clone());
-            let next = move || Some(run_one(&next(waiting)?));
-            scope.spawn(move || std::iter::from_fn(next).try_for_each(|ended| sender.send(ended)));
+    let total = suites.len();
+    let (mut beside, mut together, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for suite in suites {
+        match suite.company {
+            Company::Beside => beside.push(suite),
+            Company::Others => together.push(suite),
+            Company::Alone => alone.push(suite),
         }
-        drop(sender);
+    }
+    let (sender, ended) = mpsc::sync_channel(total.max(1));
+    std::thread::scope(|scope| {
+        let sender_beside = sender.clone();
+        scope.spawn(move || side_by_side(beside, 1, &sender_beside));
+        scope.spawn(move || {
+            side_by_side(together, most, &sender);
+            side_by_side(alone, 1, &sender);
+        });
         let mut failed = Vec::new();
         for (number, ended) in ended.iter().enumerate() {
             let ended = ended?;
-            print(&ended, number + 1, count)?;
+            print(&ended, number + 1, total)?;
             if !ended.is_passed {
                 failed.push(ended.name);
             }
         }
         Ok(failed)
     })
+}
+
+fn side_by_side(suites: Vec<Suite>, most: usize, ended: &SyncSender<Result<Ended>>) {
+    let threads = most.min(suites.len());
+    // The lock is held to take the next one.
+    let waiting = Mutex::new(VecDeque::from(suites));
+    let run_next = || Some(run_one(&next(&waiting)?));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| std::iter::from_fn(run_next).try_for_each(|one| ended.send(one)));
+        }
+    });
 }
 
 fn next(waiting: &Mutex<VecDeque<Suite>>) -> Option<Suite> {
