@@ -473,6 +473,17 @@ fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
 }
 
 #[test]
+fn an_answer_about_a_login_changes_nothing_for_who_waits_for_a_review() {
+    let (mut workers, mut client, slot) = wait_for_the_review();
+    let id = workers[0].returning_to(slot).unwrap();
+    workers[0].answered(id, Answer::Unchanged);
+    turns_until_it_is_in(&mut workers);
+    client.write_all(&publish(b"t")).unwrap();
+    settle(&mut workers);
+    assert_eq!(messages(&mut client), [b"t"]);
+}
+
+#[test]
 fn what_was_said_of_the_will_before_holds_while_another_connection_waits() {
     let mut workers = leave_with_many();
     let slot = workers[0].local.find("many").unwrap();
