@@ -3,13 +3,12 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use thrum_access::Network;
 use thrum_codec::Version;
 use thrum_transport::Acceptor;
 
 use super::mount::MountTemplate;
-use crate::config::{
-    Anonymous, CertificateName, ListenerConfig, Network, ProtocolVersion, Transport,
-};
+use crate::config::{Anonymous, CertificateName, ListenerConfig, ProtocolVersion, Transport};
 use crate::peer::Peer;
 use crate::protection::{Account, Paces};
 

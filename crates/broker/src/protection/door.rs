@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use thrum_access::Network;
 use thrum_codec::ReasonCode;
 use thrum_protocol::{Time, Violation};
 
@@ -13,7 +14,6 @@ use super::logins::{Attempt, LoginGuard};
 use super::meter::{Meter, Scopes};
 use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 use super::settings::ProtectionSettings;
-use crate::config::Network;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

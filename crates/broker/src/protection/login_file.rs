@@ -138,11 +138,12 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
+    use thrum_access::Network;
     use thrum_protocol::Time;
 
     use super::super::logins::Attempt;
     use super::*;
-    use crate::config::{LoginsConfig, Network};
+    use crate::config::LoginsConfig;
 
     struct Place(PathBuf);
 

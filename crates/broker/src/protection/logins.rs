@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use thrum_access::Network;
 use thrum_protocol::Time;
 
 use super::idle_map::IdleMap;
 use super::window::Window;
-use crate::config::{LoginsConfig, Network};
+use crate::config::LoginsConfig;
 
 /// Most addresses with failed logins that are counted at a time.
 pub const ADDRESSES_MAX: usize = 1 << 16;

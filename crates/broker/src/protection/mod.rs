@@ -76,5 +76,3 @@ pub use meter::{Limit, Meter, Pause, Scopes, Usage};
 pub use overload::{Cause, Measured, Overload, OverloadLimits};
 pub use rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
 pub use settings::ProtectionSettings;
-
-pub use crate::config::Network;

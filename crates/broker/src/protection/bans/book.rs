@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hashbrown::HashMap;
+use thrum_access::Network;
 use thrum_protocol::Time;
 
 use super::super::door::Who;
 use super::list::{BanList, Subject, SubjectRef};
-use crate::config::Network;
 use crate::hashing::HashBuilder;
 
 /// Most temporary bans; one more is not made.

@@ -6,10 +6,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thrum_access::Network;
 use thrum_files::{Folder, Stamp};
 
 use super::list::{Ban, BanList, Subject};
-use crate::config::Network;
 
 /// Longest file that is read: some hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;

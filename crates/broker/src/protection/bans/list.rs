@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hashbrown::{Equivalent, HashMap};
+use thrum_access::Network;
 
-use crate::config::Network;
 use crate::hashing::HashBuilder;
 
 /// Who is banned.
