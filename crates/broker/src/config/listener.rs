@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_access::Network;
+use thrum_protection::Rate;
 
-use super::rate::{self, ByteRateSchema, Rate, RateSchema};
+use super::rate::{self, ByteRateSchema, RateSchema};
 use super::{Anonymous, units};
 
 /// One listener.

@@ -30,8 +30,9 @@ pub use listener::{
 };
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
-pub use rate::{ByteRateSchema, Rate, RateSchema};
+pub use rate::{ByteRateSchema, RateSchema};
 pub use storage::{Durability, StorageConfig, Wills};
+pub use thrum_protection::Rate;
 pub use thrum_settings::{Anonymous, ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use tls::TlsFilesConfig;
 

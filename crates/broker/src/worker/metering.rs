@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use thrum_access::Identity;
 use thrum_codec::frame;
+use thrum_protection::{ClientRef, InputUsage, Meter, Pause, Scopes};
 
 use super::{Local, Target, Worker};
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::protection::{Meter, Pause, Scopes, Usage, Who};
 use crate::read_gate::PauseReason;
 
 /// Type of a PUBLISH in the first byte of its header.
@@ -27,7 +27,7 @@ impl Local {
             client: &settings.client,
             user: &settings.user,
             address: &settings.address,
-            listener: gate.map(|gate| (&gate.paces, &*gate.account)),
+            listener: gate.map(|gate| gate.scope()),
         };
         Some((meter, scopes))
     }
@@ -40,7 +40,7 @@ impl Worker {
         let (number, address) = (connection.gate, connection.peer.address());
         let gate = Arc::clone(self.local.gate(number));
         let settings = &self.local.settings.protection;
-        let who = Who {
+        let who = ClientRef {
             client_id: &identity.client_id,
             username: identity.username.as_deref(),
             address,
@@ -49,7 +49,7 @@ impl Worker {
             client: &settings.client,
             user: &settings.user,
             address: &settings.address,
-            listener: Some((&gate.paces, &gate.account)),
+            listener: Some(gate.scope()),
         };
         let meter = self.node.protection.meter(&who, &scopes);
         self.local.connections[key].meter = meter;
@@ -119,7 +119,7 @@ impl Worker {
             row.count(Counter::BytesReceived).wrapping_sub(bytes)
         };
         if self.local.connection(id).is_some() {
-            self.charge(key, Usage { messages, bytes });
+            self.charge(key, InputUsage { messages, bytes });
         }
         result
     }
@@ -136,17 +136,17 @@ impl Worker {
             rest = &rest[frame.len..];
         }
         let bytes = unread.len() as u64;
-        self.charge(key, Usage { messages, bytes });
+        self.charge(key, InputUsage { messages, bytes });
     }
 
     /// Charges bytes that came in before the connection had its meter; the messages among them are
     /// charged as they are handled.
     pub(super) fn charge_bytes(&mut self, key: ConnectionKey, bytes: usize) {
         let (messages, bytes) = (0, bytes as u64);
-        self.charge(key, Usage { messages, bytes });
+        self.charge(key, InputUsage { messages, bytes });
     }
 
-    fn charge(&mut self, key: ConnectionKey, usage: Usage) {
+    fn charge(&mut self, key: ConnectionKey, usage: InputUsage) {
         let now = self.local.now;
         let pause = self
             .local

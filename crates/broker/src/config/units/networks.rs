@@ -6,9 +6,9 @@ use thrum_access::Network;
 use super::{Deserializer, Serializer};
 
 /// One of them: an error is at its place in the list.
-struct Written(Network);
+struct WrittenNetwork(Network);
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for WrittenNetwork {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let network = String::deserialize(from)?.parse();
         network.map(Self).map_err(serde::de::Error::custom)
@@ -19,10 +19,10 @@ pub(in crate::config) fn deserialize<'de, D>(from: D) -> Result<Vec<Network>, D:
 where
     D: Deserializer<'de>,
 {
-    let written = Vec::<Written>::deserialize(from)?;
+    let written = Vec::<WrittenNetwork>::deserialize(from)?;
     Ok(written
         .into_iter()
-        .map(|Written(network)| network)
+        .map(|WrittenNetwork(network)| network)
         .collect())
 }
 

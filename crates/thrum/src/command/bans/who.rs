@@ -2,7 +2,7 @@
 
 use clap::Args;
 use thrum_access::Network;
-use thrum_broker::protection::Subject;
+use thrum_protection::Subject;
 
 use crate::command::Failure;
 use crate::command::shown::name;
