@@ -15,14 +15,16 @@ extern crate alloc;
 mod gatekeeper;
 mod identity;
 mod login;
+mod network;
 pub mod rules;
 mod secret;
 
 pub use gatekeeper::{Gatekeeper, Question, Reply};
 pub use identity::{Certificate, Identity};
 pub use login::{Admission, Answer, Denial, Exchange, Login, Method};
+pub use network::{Network, NotANetwork};
 pub use rules::{
-    Actions, Coverage, Decision, Network, QosSet, Resolved, Rule, RuleError, RuleId, Rules, Source,
+    Actions, Coverage, Decision, QosSet, Resolved, Rule, RuleError, RuleId, Rules, Source,
     TooManyRules, Who,
 };
 pub use secret::Secret;

@@ -11,6 +11,7 @@ use mio::Token;
 use rustix::io::Errno;
 use thrum_access::{Certificate, Exchange};
 use thrum_codec::Version;
+use thrum_protection::Meter;
 use thrum_protocol::Output;
 
 use crate::durable::HeldOutput;
@@ -18,7 +19,6 @@ use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
-use crate::protection::Meter;
 use crate::read_gate::ReadGate;
 use crate::socket::Socket;
 use crate::worker::{Awaited, Pending};

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::Waker;
 use thrum_access::Certificate;
+use thrum_protection::BanChanges;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
@@ -23,7 +24,6 @@ use crate::interest::SessionRef;
 use crate::layered::Layered;
 use crate::listener::Change;
 use crate::peer::Peer;
-use crate::protection::Changes;
 use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -60,7 +60,7 @@ pub(crate) enum Mail {
     /// Say that what came before this is in force.
     Settled(SyncSender<WorkerId>),
     /// The list of bans has changed.
-    Banned(Changes),
+    Banned(BanChanges),
     /// First step of a stop: publish the wills of connected clients.
     StopWills,
     /// Second step: disconnect everyone and end.

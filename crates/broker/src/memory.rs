@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Time;
-
-use crate::protection::MemoryLevel;
 
 /// Somebody looks at the resident memory this often while there is something to do. It takes some
 /// microseconds.

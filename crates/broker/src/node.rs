@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use mio::{Poll, Waker};
-
+use thrum_protection::{Protection, SharedBucket};
 use thrum_storage::disk::RealDisk;
 use thrum_storage::{Committer, QUEUE_BYTES_MAX, Recovered, Store, Submitter, Wake};
 
@@ -25,7 +25,7 @@ use crate::listener::{
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::memory::NodeMemory;
 use crate::metrics::{Counter, Metrics};
-use crate::protection::{BanKeeper, LoginKeeper, Protection, SharedBucket};
+use crate::protection::{BanKeeper, LoginKeeper};
 use crate::registry::Registry;
 use crate::retained::{RetainedStore, review_at_start};
 use crate::session_counts::SessionCounts;

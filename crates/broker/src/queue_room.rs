@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Limits;
 use thrum_protocol::limits::QueuePolicy;
 use thrum_protocol::server::{GroupId, Session};
 
 use crate::interest::SessionRef;
 use crate::memory::SharedLevel;
-use crate::protection::MemoryLevel;
 use crate::workers::WorkerId;
 
 /// A queue with fewer free places than this is nearly full whatever its limit: what others have

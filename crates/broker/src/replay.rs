@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::server::DeliveryOptions;
 use thrum_protocol::{Message, Outgoing};
 use thrum_routing::Allowance;
 
 use crate::ids::Slot;
-use crate::protection::MemoryLevel;
 use crate::subscribe::Subscriber;
 use crate::worker::{Replay, Worker, Written};
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
 use hashbrown::HashMap;
+use thrum_access::Network;
 
 /// Parts of the table, so that workers seldom wait for each other.
 const SHARDS: usize = 64;
@@ -75,7 +76,9 @@ impl SessionCounts {
         let address = address.filter(|_| limits.address > 0);
         Holder {
             user: user.map_or(0, |user| self.hasher.hash_one(user).max(1)),
-            address: address.map_or(0, |address| self.hasher.hash_one(network(address)).max(1)),
+            address: address.map_or(0, |address| {
+                self.hasher.hash_one(Network::of_client(address)).max(1)
+            }),
         }
     }
 
@@ -117,17 +120,6 @@ impl SessionCounts {
         let place = usize::try_from(key % SHARDS as u64).unwrap_or(0);
         let shard = self.shards[place].lock();
         shard.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// For IPv6 the network of 64 bits: who has one address of it has all.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(six) => {
-            let [a, b, c, d, ..] = six.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-        }
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thrum_codec::QoS;
+use thrum_protection::{Pace, ProtectionSettings};
 use thrum_protocol::Limits;
 
 use crate::access::Shared;
 use crate::config::{Anonymous, ClientIdPattern, Config, Rate, Takeover, Wills};
-use crate::protection::{Pace, ProtectionSettings};
 use crate::retained::RetainedLimits;
 use crate::session_counts::SessionLimits;
 
@@ -93,7 +93,7 @@ impl Settings {
                 payload_bytes: limits.retained_payload as usize,
             },
             wills: config.storage.wills,
-            protection: ProtectionSettings::new(config),
+            protection: config.protection.settings(limits),
             sys_interval: config.sys.interval,
             published_qos_min: if limits.client.upgrade_outgoing_qos {
                 QoS::ExactlyOnce

@@ -5,6 +5,7 @@ use thrum_codec::packet::{
 };
 use thrum_codec::topic::TopicFilter;
 use thrum_codec::{QoS, ReasonCode, topic};
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Violation;
 use thrum_protocol::server::GroupId;
 use thrum_routing::{Destination, FilterId};
@@ -13,7 +14,6 @@ use crate::access::Grant;
 use crate::ids::Slot;
 use crate::interest::{Member, SessionRef};
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::subscription_cost::subscription_bytes;
 use crate::worker::{Client, FILTER_UNITS, Replay, SubscriptionChange, Worker, Written};
 

@@ -58,7 +58,6 @@ mod coverage;
 mod error;
 mod filter;
 mod mosquitto;
-mod network;
 mod parse;
 mod print;
 mod relation;
@@ -69,7 +68,6 @@ mod source;
 
 pub use coverage::{Coverage, Part};
 pub use error::{Hint, Problem, RuleError};
-pub use network::Network;
 pub use resolved::{Decision, Resolved, RuleId, TooManyRules};
 pub use rule::{Actions, QosSet, Rule, Who};
 pub use set::Rules;

@@ -3,12 +3,14 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use thrum_codec::QoS;
 
 use super::error::{Hint, Problem, excerpt};
 use super::filter::Filter;
 use super::{Actions, ERRORS_MAX, QosSet, RULES_MAX, Rule, RuleError, Rules, Source, Who};
+use crate::Network;
 
 impl Rule {
     /// Reads one rule; the grammar is in [`crate::rules`].
@@ -234,13 +236,25 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
         "client" => client(cursor, name, is_quoted),
         "role" => Who::Role(name),
         "group" => Who::Group(name),
-        "ip" => Who::Network(name.parse()?),
+        "ip" => Who::Network(network(&name)?),
         "listener" => Who::Listener(name),
         "cn" => Who::CommonName(name),
         other => return Err(nobody(other)),
     };
     cursor.end_of_word()?;
     Ok(who)
+}
+
+/// A network without a bit behind its prefix: whoever writes one means something else.
+fn network(text: &str) -> Result<Network, Problem> {
+    let first = text.split('/').next().unwrap_or(text).parse::<IpAddr>();
+    let first = first.map(|address| address.to_canonical());
+    let is_exact =
+        |network: &Network| first == Ok(network.address()) && !text.contains(char::is_whitespace);
+    let network = text.parse().ok().filter(is_exact);
+    network.ok_or_else(|| Problem::Network {
+        found: excerpt(text),
+    })
 }
 
 /// A client identifier, or the beginning of one: a star inside the quotes is part of the name, one
@@ -393,6 +407,47 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+
+    #[test]
+    fn a_network_with_bits_behind_its_prefix_is_refused() {
+        for text in [
+            "10.0.0.1/8",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/",
+            "10.0.0",
+            "host",
+            "/8",
+            "",
+            "fd00::1/8",
+            "10.0.0.0/-1",
+            "10.0.0.0/256",
+            "::ffff:10.0.0.0/24",
+            "::ffff:10.0.0.1/104",
+            " 10.0.0.0/8",
+            "10.0.0.0/ 8",
+            "10.0.0.1 ",
+        ] {
+            let found = text.into();
+            assert_eq!(network(text), Err(Problem::Network { found }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_printed_as_it_is_read() {
+        for text in [
+            "10.0.0.0/8",
+            "192.168.1.7",
+            "::1",
+            "fd00::/8",
+            "0.0.0.0/0",
+            "::/0",
+        ] {
+            let network = network(text).map(|network| network.to_string());
+            assert_eq!(network.as_deref(), Ok(text));
+        }
+        assert!(network("::ffff:10.0.0.0/104").is_ok());
+    }
 
     #[test]
     fn rules_beyond_the_limit_are_an_error_at_the_first_of_them() {

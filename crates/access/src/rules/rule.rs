@@ -8,8 +8,8 @@ use thrum_codec::{FIELD_BYTES_MAX, QoS};
 
 use super::error::Problem;
 use super::filter::Filter;
-use super::{Network, RuleError, Source};
-use crate::Identity;
+use super::{RuleError, Source};
+use crate::{Identity, Network};
 
 /// One rule: allows or denies somebody something.
 #[derive(Clone, Debug, PartialEq, Eq)]

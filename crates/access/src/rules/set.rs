@@ -4,9 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::network::Family;
-use super::{Network, RULES_MAX, Rule, Who};
-use crate::Identity;
+use super::{RULES_MAX, Rule, Who};
+use crate::{Identity, Network};
 
 /// Rules in their order: the first that fits decides.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +24,9 @@ struct Index {
     order: Vec<u32>,
     /// Lengths that beginnings of client identifiers have.
     prefix_lengths: Vec<usize>,
-    /// Lengths that prefixes of networks have.
-    networks: Vec<(Family, u8)>,
+    /// Lengths that networks of IPv4 have, and those of IPv6.
+    lengths_v4: Vec<u8>,
+    lengths_v6: Vec<u8>,
 }
 
 /// What a rule is found by.
@@ -138,17 +138,24 @@ impl Rules {
             .order
             .sort_by(|left, right| key_at(list, *left).cmp(&key_at(list, *right)));
         index.prefix_lengths.clear();
-        index.networks.clear();
+        index.lengths_v4.clear();
+        index.lengths_v6.clear();
         for position in &index.order {
             match key_at(list, *position) {
                 Key::ClientPrefix(length, _) => index.prefix_lengths.push(length),
-                Key::Network(network) => index.networks.push((network.family, network.prefix)),
+                Key::Network(network) if network.address().is_ipv4() => {
+                    index.lengths_v4.push(network.prefix());
+                }
+                Key::Network(network) => index.lengths_v6.push(network.prefix()),
                 _ => {}
             }
         }
         // They are sorted.
         index.prefix_lengths.dedup();
-        index.networks.dedup();
+        for lengths in [&mut index.lengths_v4, &mut index.lengths_v6] {
+            lengths.sort_unstable();
+            lengths.dedup();
+        }
         self.index = Some(index);
     }
 }
@@ -179,11 +186,17 @@ impl Index {
                 take(Key::ClientPrefix(length, prefix));
             }
         }
-        for &(family, prefix) in &self.networks {
-            let network = identity
-                .address
-                .and_then(|address| Network::around(address, family, prefix));
-            if let Some(network) = network {
+        let Some(address) = identity.address else {
+            return;
+        };
+        let address = address.to_canonical();
+        let lengths = if address.is_ipv4() {
+            &self.lengths_v4
+        } else {
+            &self.lengths_v6
+        };
+        for &length in lengths {
+            if let Some(network) = Network::new(address, length) {
                 take(Key::Network(network));
             }
         }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thrum_codec::QoS;
+use thrum_protection::Rate;
 use thrum_protocol::Limits;
 use thrum_protocol::limits::{self, TopicPriority};
 
-use super::rate::{ByteRateSchema, Rate, RateSchema};
+use super::rate::{ByteRateSchema, RateSchema};
 use super::{priorities, rate, units};
 
 const KIB: u32 = 1024;

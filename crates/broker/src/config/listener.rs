@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thrum_access::Network;
+use thrum_protection::Rate;
 
-use super::rate::{self, ByteRateSchema, Rate, RateSchema};
-use super::{Anonymous, Network, units};
+use super::rate::{self, ByteRateSchema, RateSchema};
+use super::{Anonymous, units};
 
 /// One listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +42,7 @@ pub struct ListenerConfig {
     /// Addresses of the proxies that are believed, as networks: `["10.0.0.0/8", "::1"]`;
     /// connections from elsewhere are closed. Needed with `proxy_protocol`. Default `[]`: nobody's
     /// word is taken for an address.
+    #[serde(with = "units::networks")]
     #[schemars(with = "Vec<String>")]
     pub proxy_from: Vec<Network>,
     /// Most connections through this listener; 0 is no limit of its own. Default `0`:

@@ -5,7 +5,6 @@
 
 mod limits;
 mod listener;
-mod network;
 mod priorities;
 mod protection;
 mod rate;
@@ -29,11 +28,11 @@ pub use listener::{
     Bind, CertificateConfig, CertificateName, ClientCert, ListenerConfig, ProtocolVersion,
     TlsConfig, TlsVersion, Transport,
 };
-pub use network::{Network, NotANetwork};
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
-pub use rate::{ByteRateSchema, Rate, RateSchema};
+pub use rate::{ByteRateSchema, RateSchema};
 pub use storage::{Durability, StorageConfig, Wills};
+pub use thrum_protection::Rate;
 pub use thrum_settings::{Anonymous, ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use tls::TlsFilesConfig;
 

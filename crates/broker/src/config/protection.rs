@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thrum_protection::{
+    FlappingLimits, LoginLimits, OverloadLimits, Paces, ProtectionSettings, Rate,
+};
 
-use super::units;
+use super::{LimitsConfig, units};
 
 /// Settings of protection.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +26,21 @@ pub struct ProtectionConfig {
     pub logins: LoginsConfig,
     /// When new work waits so that old work does not suffer.
     pub overload: OverloadConfig,
+}
+
+impl ProtectionConfig {
+    /// These and the rates among the limits, in the form that protection takes them.
+    pub fn settings(&self, limits: &LimitsConfig) -> ProtectionSettings {
+        let (client, user, address) = (&limits.client, &limits.user, &limits.address);
+        ProtectionSettings {
+            client: Paces::new(&Rate::NONE, &client.messages, &client.bytes),
+            user: Paces::new(&user.connects, &user.messages, &user.bytes),
+            address: Paces::new(&address.connects, &address.messages, &address.bytes),
+            flapping: self.flapping.limits(),
+            logins: self.logins.limits(),
+            overload: self.overload.limits(limits.handshakes),
+        }
+    }
 }
 
 /// Settings against clients that come back all the time.
@@ -70,6 +88,19 @@ impl Default for FlappingConfig {
     }
 }
 
+impl FlappingConfig {
+    fn limits(&self) -> FlappingLimits {
+        let if_enabled = |connects_max| if self.enabled { connects_max } else { 0 };
+        FlappingLimits {
+            window: self.window,
+            connects: if_enabled(self.connects),
+            user_connects: if_enabled(self.user_connects),
+            address_connects: if_enabled(self.address_connects),
+            ban: self.ban,
+        }
+    }
+}
+
 /// Settings against guessing of passwords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -98,6 +129,16 @@ impl Default for LoginsConfig {
             failures: 30,
             window: Duration::from_mins(1),
             wait: Duration::from_mins(1),
+        }
+    }
+}
+
+impl LoginsConfig {
+    fn limits(&self) -> LoginLimits {
+        LoginLimits {
+            failures: self.failures,
+            window: self.window,
+            wait: self.wait,
         }
     }
 }
@@ -136,5 +177,54 @@ impl Default for OverloadConfig {
             turns: 5,
             calm: Duration::from_secs(5),
         }
+    }
+}
+
+impl OverloadConfig {
+    fn limits(&self, handshakes: u32) -> OverloadLimits {
+        OverloadLimits {
+            turn: self.turn,
+            publish_turn: self.publish_turn,
+            turns: self.turns,
+            calm: self.calm,
+            handshakes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_default_only_failed_logins_are_limited() {
+        let limits = LimitsConfig::default();
+        let settings = ProtectionConfig::default().settings(&limits);
+        let free = Paces::default();
+        assert_eq!(
+            [settings.client, settings.user, settings.address],
+            [free; 3]
+        );
+        let flapping = settings.flapping;
+        assert_eq!(
+            [
+                flapping.connects,
+                flapping.user_connects,
+                flapping.address_connects
+            ],
+            [0; 3]
+        );
+        assert_eq!(settings.logins.failures, 30);
+        assert_eq!(settings.overload.handshakes, limits.handshakes);
+    }
+
+    #[test]
+    fn connections_are_counted_once_that_is_enabled() {
+        let mut config = ProtectionConfig::default();
+        config.flapping.enabled = true;
+        config.flapping.address_connects = 7;
+        let flapping = config.settings(&LimitsConfig::default()).flapping;
+        assert_eq!((flapping.connects, flapping.user_connects), (15, 0));
+        assert_eq!(flapping.address_connects, 7);
     }
 }

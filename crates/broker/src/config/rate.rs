@@ -1,17 +1,14 @@
-//! Rates: `"1000/s"`, `"10/m"`, `"1MiB/s burst 4MiB"`, and 0 for no limit.
+//! How rates are written: `"1000/s"`, `"10/m"`, `"1MiB/s burst 4MiB"`, and 0 for no limit.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thrum_protection::Rate;
 
 use super::units;
 
-/// Most that a rate or its burst can be: one more makes no difference to any machine.
-const AMOUNT_MAX: u64 = 1_000_000_000_000;
-/// Longest time that a rate is counted over.
-const PER_MAX: Duration = Duration::from_hours(24);
 /// Periods that are written with their unit alone.
 const PERIODS: [(&str, Duration); 4] = [
     ("s", Duration::from_secs(1)),
@@ -20,95 +17,36 @@ const PERIODS: [(&str, Duration); 4] = [
     ("d", Duration::from_hours(24)),
 ];
 
-/// So much in so long a time, and how much of it may come at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Rate {
-    /// 0 is no limit.
-    amount: u64,
-    per: Duration,
-    /// What is saved up at most; 0 is the amount itself.
-    burst: u64,
+/// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the
+/// amounts.
+fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Rate> {
+    let (rate, burst) = match text.split_once("burst") {
+        Some((rate, burst)) => (rate, number(burst.trim()).filter(|burst| *burst > 0)?),
+        None => (text, 0),
+    };
+    let (amount, per) = match rate.split_once('/') {
+        Some((amount, per)) => (amount, parse_period(per.trim())?),
+        None => (rate, Duration::from_secs(1)),
+    };
+    Rate::new(number(amount.trim())?, per, burst)
 }
 
-impl Rate {
-    /// No limit.
-    pub const NONE: Self = Self {
-        amount: 0,
-        per: Duration::ZERO,
-        burst: 0,
+/// Writes a rate so that it is read as the same; none for no limit.
+fn format(rate: &Rate, number: fn(u64) -> String) -> Option<String> {
+    if rate.is_none() {
+        return None;
+    }
+    let unit = PERIODS.iter().find(|(_, period)| *period == rate.per());
+    let per = match unit {
+        Some((unit, _)) => (*unit).to_owned(),
+        None => units::format_duration(rate.per())?,
     };
-
-    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount
-    /// of 0 is no limit, a burst of 0 is the amount.
-    pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
-        if amount == 0 {
-            return (burst == 0).then_some(Self::NONE);
-        }
-        let is_sane = amount <= AMOUNT_MAX && burst <= AMOUNT_MAX;
-        let is_period = per >= Duration::from_millis(1) && per <= PER_MAX;
-        let burst = if burst == amount { 0 } else { burst };
-        (is_sane && is_period).then_some(Self { amount, per, burst })
-    }
-
-    /// So much a second.
-    pub fn per_second(amount: u64) -> Self {
-        Self::new(amount.min(AMOUNT_MAX), Duration::from_secs(1), 0).unwrap_or_default()
-    }
-
-    /// Whether it limits nothing.
-    pub const fn is_none(&self) -> bool {
-        self.amount == 0
-    }
-
-    /// How much in [`Rate::per`]; 0 is no limit.
-    pub const fn amount(&self) -> u64 {
-        self.amount
-    }
-
-    /// The period.
-    pub const fn per(&self) -> Duration {
-        self.per
-    }
-
-    /// How much may come at once.
-    pub const fn burst(&self) -> u64 {
-        if self.burst == 0 {
-            self.amount
-        } else {
-            self.burst
-        }
-    }
-
-    /// Reads `"1000/s"`, `"100/10s"`, `"10/m burst 50"`, or a number a second; `number` reads the
-    /// amounts.
-    fn parse(text: &str, number: fn(&str) -> Option<u64>) -> Option<Self> {
-        let (rate, burst) = match text.split_once("burst") {
-            Some((rate, burst)) => (rate, number(burst.trim()).filter(|burst| *burst > 0)?),
-            None => (text, 0),
-        };
-        let (amount, per) = match rate.split_once('/') {
-            Some((amount, per)) => (amount, parse_period(per.trim())?),
-            None => (rate, Duration::from_secs(1)),
-        };
-        Self::new(number(amount.trim())?, per, burst)
-    }
-
-    /// Writes it so that it is read as the same; none for no limit.
-    fn format(&self, number: fn(u64) -> String) -> Option<String> {
-        if self.is_none() {
-            return None;
-        }
-        let unit = PERIODS.iter().find(|(_, period)| *period == self.per);
-        let per = match unit {
-            Some((unit, _)) => (*unit).to_owned(),
-            None => units::format_duration(self.per)?,
-        };
-        let burst = match self.burst {
-            0 => String::new(),
-            burst => format!(" burst {}", number(burst)),
-        };
-        Some(format!("{}/{per}{burst}", number(self.amount)))
-    }
+    let burst = if rate.burst() == rate.amount() {
+        String::new()
+    } else {
+        format!(" burst {}", number(rate.burst()))
+    };
+    Some(format!("{}/{per}{burst}", number(rate.amount())))
 }
 
 /// A number of things, such as messages.
@@ -145,14 +83,14 @@ fn read<'de, D: Deserializer<'de>>(
 ) -> Result<Rate, D::Error> {
     let rate = match Written::deserialize(from) {
         Ok(Written::Number(amount)) => Rate::new(amount, Duration::from_secs(1), 0),
-        Ok(Written::Text(text)) => Rate::parse(text.trim(), number),
+        Ok(Written::Text(text)) => parse(text.trim(), number),
         Err(_) => None,
     };
     rate.ok_or_else(|| serde::de::Error::custom(format!("expected {expected}")))
 }
 
 fn write<S: Serializer>(rate: &Rate, number: fn(u64) -> String, to: S) -> Result<S::Ok, S::Error> {
-    match rate.format(number) {
+    match format(rate, number) {
         Some(text) => text.serialize(to),
         None => 0.serialize(to),
     }
@@ -251,7 +189,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, number: fn(&str) -> Option<u64>, expected: Option<(u64, u64, u64)>) {
-        let rate = Rate::parse(text, number);
+        let rate = parse(text, number);
         let found = rate.map(|rate| (rate.amount(), rate.per().as_secs(), rate.burst()));
         assert_eq!(found, expected, "{text:?}");
     }
@@ -308,18 +246,15 @@ mod tests {
             "5/d burst 1",
             "3/250ms",
         ] {
-            let rate = Rate::parse(text, parse_count).unwrap();
-            assert_eq!(rate.format(|count| count.to_string()).unwrap(), text);
+            let rate = parse(text, parse_count).unwrap();
+            assert_eq!(format(&rate, |count| count.to_string()).unwrap(), text);
         }
         for text in ["1MiB/s", "64KiB/s burst 1MiB", "1500/m", "1GB/d"] {
-            let rate = Rate::parse(text, units::parse_size).unwrap();
-            assert_eq!(rate.format(format_bytes).unwrap(), text);
+            let rate = parse(text, units::parse_size).unwrap();
+            assert_eq!(format(&rate, format_bytes).unwrap(), text);
         }
-        assert_eq!(Rate::NONE.format(format_bytes), None);
+        assert_eq!(format(&Rate::NONE, format_bytes), None);
         // A burst of the amount itself is what it is without one.
-        assert_eq!(
-            Rate::parse("5/s burst 5", parse_count),
-            Some(Rate::per_second(5))
-        );
+        assert_eq!(parse("5/s burst 5", parse_count), Some(Rate::per_second(5)));
     }
 }

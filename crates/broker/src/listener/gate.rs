@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use thrum_access::Network;
 use thrum_codec::Version;
+use thrum_protection::{Account, ListenerScope, Paces};
 use thrum_transport::Acceptor;
 
 use super::mount::MountTemplate;
-use crate::config::{
-    Anonymous, CertificateName, ListenerConfig, Network, ProtocolVersion, Transport,
-};
+use crate::config::{Anonymous, CertificateName, ListenerConfig, ProtocolVersion, Transport};
 use crate::peer::Peer;
-use crate::protection::{Account, Paces};
 
 /// One listener as its connections see it. A reload makes another one of the same name, and
 /// connections keep theirs.
@@ -79,6 +78,14 @@ impl Gate {
             proxies: config
                 .proxy_protocol
                 .then(|| config.proxy_from.clone().into_boxed_slice()),
+        }
+    }
+
+    /// The rates that its clients share.
+    pub(crate) fn scope(&self) -> ListenerScope<'_> {
+        ListenerScope {
+            paces: &self.paces,
+            account: &self.account,
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use thrum_protection::{Pace, SharedBucket};
 use thrum_protocol::Time;
 use thrum_quic::{Admission, Host, Limits, QuicListener};
 use thrum_transport::{Acceptor, describe_certificate};
@@ -18,7 +19,6 @@ use crate::mailbox::{Arrived, Mail};
 use crate::metrics::Counter;
 use crate::node::Node;
 use crate::peer::Peer;
-use crate::protection::{Pace, SharedBucket};
 use crate::workers::WorkerId;
 
 /// How long the clients of an address that is given up have to receive their last words, the

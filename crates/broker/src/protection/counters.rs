@@ -1,8 +1,7 @@
 //! What protection counts, and where `$SYS` shows it.
 
-use super::door::Refusal;
-use super::meter::Limit;
-use super::overload::Cause;
+use thrum_protection::{OverloadCause, RateLimit, Refusal};
+
 use crate::metrics::Counter;
 
 /// Counters at their topics below `$SYS/broker/`.
@@ -49,17 +48,17 @@ pub(crate) const TOPICS: [(&str, Counter); 31] = [
     ),
 ];
 
-impl From<Limit> for Counter {
-    fn from(limit: Limit) -> Self {
+impl From<RateLimit> for Counter {
+    fn from(limit: RateLimit) -> Self {
         match limit {
-            Limit::ClientMessages => Self::LimitClientMessages,
-            Limit::ClientBytes => Self::LimitClientBytes,
-            Limit::UserMessages => Self::LimitUserMessages,
-            Limit::UserBytes => Self::LimitUserBytes,
-            Limit::AddressMessages => Self::LimitAddressMessages,
-            Limit::AddressBytes => Self::LimitAddressBytes,
-            Limit::ListenerMessages => Self::LimitListenerMessages,
-            Limit::ListenerBytes => Self::LimitListenerBytes,
+            RateLimit::ClientMessages => Self::LimitClientMessages,
+            RateLimit::ClientBytes => Self::LimitClientBytes,
+            RateLimit::UserMessages => Self::LimitUserMessages,
+            RateLimit::UserBytes => Self::LimitUserBytes,
+            RateLimit::AddressMessages => Self::LimitAddressMessages,
+            RateLimit::AddressBytes => Self::LimitAddressBytes,
+            RateLimit::ListenerMessages => Self::LimitListenerMessages,
+            RateLimit::ListenerBytes => Self::LimitListenerBytes,
         }
     }
 }
@@ -80,12 +79,12 @@ impl From<Refusal> for Counter {
 }
 
 /// How often it began.
-impl From<Cause> for Counter {
-    fn from(cause: Cause) -> Self {
+impl From<OverloadCause> for Counter {
+    fn from(cause: OverloadCause) -> Self {
         match cause {
-            Cause::Lag => Self::OverloadLag,
-            Cause::LongLag => Self::OverloadLongLag,
-            Cause::Handshakes => Self::OverloadHandshakes,
+            OverloadCause::Lag => Self::OverloadLag,
+            OverloadCause::LongLag => Self::OverloadLongLag,
+            OverloadCause::Handshakes => Self::OverloadHandshakes,
         }
     }
 }

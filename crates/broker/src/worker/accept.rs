@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mio::Interest;
 use thrum_access::Certificate;
+use thrum_protection::OverloadCause;
 
 use super::{Target, Worker};
 use crate::connection::{Connection, Phase};
@@ -14,7 +15,6 @@ use crate::layered::Layered;
 use crate::mailbox::Arrived;
 use crate::metrics::Counter;
 use crate::peer::Peer;
-use crate::protection::Cause;
 use crate::socket::Socket;
 
 /// Connections accepted from one listener in one turn.
@@ -97,7 +97,7 @@ impl Worker {
         if may_enter {
             self.let_newcomers_in_from = self.local.now.plus(OVERLOAD_PAUSE);
         }
-        may_enter && !self.overload.has(Cause::Handshakes)
+        may_enter && !self.overload.has(OverloadCause::Handshakes)
     }
 
     /// The pause is over: look at every listener.

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::{QoS, Version};
+use thrum_protection::MemoryLevel;
 use thrum_protocol::{Publication, Time};
 
 use super::Worker;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::mailbox::Mail;
-use crate::protection::MemoryLevel;
 use crate::publish::is_reserved;
 use crate::read_gate::PauseReason;
 use crate::route_cache::Remembered;

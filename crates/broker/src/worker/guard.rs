@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use thrum_access::Identity;
+use thrum_protection::{BanChanges, BanList, ClientRef, Refusal, Subject, SubjectRef};
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
@@ -11,7 +12,6 @@ use super::rounds::Errand;
 use crate::ids::ConnectionKey;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::protection::{BanList, Changes, Refusal, Subject, SubjectRef, Who};
 use crate::workers::WorkerId;
 
 /// Client identifiers whose connections are looked up when they are banned; for more all
@@ -91,8 +91,11 @@ impl Worker {
             self.local.row().add(Counter::LoginWaits, 1);
             if self.may_log() {
                 let peer = self.local.connections[key].peer;
-                tracing::warn!(%peer, "too many failed logins: logins from this address are refused for a while \
-                     (protection.logins)");
+                tracing::warn!(
+                    %peer,
+                    "too many failed logins: logins from this address are refused for a while \
+                     (protection.logins)"
+                );
             }
         }
     }
@@ -114,8 +117,8 @@ impl Worker {
         key: ConnectionKey,
         client_id: &'a str,
         username: Option<&'a str>,
-    ) -> Who<'a> {
-        Who {
+    ) -> ClientRef<'a> {
+        ClientRef {
             client_id,
             username,
             address: self.local.connections[key].peer.address(),
@@ -128,8 +131,8 @@ impl Worker {
         key: ConnectionKey,
         client_id: &'a str,
         username: Option<&'a str>,
-    ) -> Who<'a> {
-        Who {
+    ) -> ClientRef<'a> {
+        ClientRef {
             address: self.local.connections[key].peer.login_address(),
             ..self.who(key, client_id, username)
         }
@@ -156,10 +159,10 @@ impl Worker {
     }
 
     /// Clients that are banned and connected have to go.
-    pub(super) fn banned(&mut self, changes: &Changes) {
+    pub(super) fn banned(&mut self, changes: &BanChanges) {
         let keys = match changes {
-            Changes::Added(subjects) => self.keys_of(subjects),
-            Changes::Unknown => None,
+            BanChanges::Added(subjects) => self.keys_of(subjects),
+            BanChanges::Unknown => None,
         };
         let Some(keys) = keys else {
             self.go_round(Errand::Bans);
@@ -207,13 +210,13 @@ impl Worker {
         let client_id = SubjectRef::ClientId(client.session.client_id());
         let access = client.access.as_deref();
         let username = access.and_then(|access| access.identity.username.as_deref());
-        let who = Who {
+        let who = ClientRef {
             client_id: client.session.client_id(),
             username,
             address: from,
         };
         let username = username.map(SubjectRef::Username);
-        let mut subjects = [Some(client_id), Some(who.client()), username]
+        let mut subjects = [Some(client_id), Some(who.subject()), username]
             .into_iter()
             .flatten();
         subjects.any(|subject| list.find(subject, seconds).is_some())

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
+use thrum_protection::MemoryLevel;
 use thrum_protocol::{Message, Time};
 
 use super::{Target, Worker};
@@ -23,7 +24,6 @@ use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::publish::{Clearance, Cleared, is_reserved};
 use crate::queue_room::{QueueRoom, Shortage};
 use crate::shared::MEMBERS_SEEN_MAX;

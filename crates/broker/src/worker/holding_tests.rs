@@ -10,6 +10,7 @@ use thrum_access::{Admission, Answer, Gatekeeper, Login, Question, Reply};
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
+use thrum_protection::MemoryLevel;
 
 use super::budget::TurnLimits;
 use super::queue_tests::{Client, REFUSED, TAKEN, Workers, full_group, short};
@@ -17,7 +18,6 @@ use crate::config::{Anonymous, Config};
 use crate::extension::Access;
 use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::read_gate::PauseReason;
 
 /// The limit of the queues of a test that fills them by their bytes: one message of 500 bytes

@@ -11,11 +11,11 @@ use super::durable::rests_on_changes;
 use crate::connection::Phase;
 use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::protection::Usage;
 use crate::publish::{Cleared, Published};
 use crate::read_gate::PauseReason;
 use crate::worker::lifecycle::Ending;
 use crate::workers::WorkerSet;
+use thrum_protection::InputUsage;
 
 /// A client with this many times the soft limit of output waiting is not read: what waits are
 /// answers that it does not take.
@@ -67,7 +67,7 @@ impl Worker {
             self.handle_input(key, bytes)
         };
         let bytes = bytes.len() as u64;
-        self.charge(id, Usage { messages, bytes });
+        self.charge(id, InputUsage { messages, bytes });
     }
 
     /// The number of PUBLISH packets that were handled.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::server::Session;
 use thrum_protocol::{Outgoing, Time};
 
@@ -12,7 +13,6 @@ use super::local::{Local, QUEUED_BYTES};
 use super::trim::give_back;
 use crate::ids::Slot;
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::system;
 
 /// A queue that takes no more than this is short: it takes messages until memory is full.

@@ -8,11 +8,11 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{AckProperties, PublishProperties, SubscribeProperties};
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
+use thrum_protection::MemoryLevel;
 
 use super::tests::{connect_v5, settle, two_workers, two_workers_with};
 use super::{PRESSURE_CHECK, Worker};
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 
 const QOS1: QoS = QoS::AtLeastOnce;
 /// More than a short queue takes.

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use thrum_access::Identity;
+use thrum_protection::{ClientRef, InputUsage, Meter, Pause, Scopes};
 
 use super::{Local, Target, Worker};
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
-use crate::protection::{Meter, Pause, Scopes, Usage, Who};
 use crate::read_gate::PauseReason;
 
 impl Local {
@@ -22,7 +22,7 @@ impl Local {
             client: &settings.client,
             user: &settings.user,
             address: &settings.address,
-            listener: gate.map(|gate| (&gate.paces, &*gate.account)),
+            listener: gate.map(|gate| gate.scope()),
         };
         Some((meter, scopes))
     }
@@ -35,7 +35,7 @@ impl Worker {
         let (number, address) = (connection.gate, connection.peer.address());
         let gate = Arc::clone(self.local.gate(number));
         let settings = &self.local.settings.protection;
-        let who = Who {
+        let who = ClientRef {
             client_id: &identity.client_id,
             username: identity.username.as_deref(),
             address,
@@ -44,7 +44,7 @@ impl Worker {
             client: &settings.client,
             user: &settings.user,
             address: &settings.address,
-            listener: Some((&gate.paces, &gate.account)),
+            listener: Some(gate.scope()),
         };
         let meter = self.node.protection.meter(&who, &scopes);
         self.local.connections[key].meter = meter;
@@ -91,7 +91,7 @@ impl Worker {
 
     /// Charges what a connection has sent, if it has a meter and is still there.
     #[inline]
-    pub(super) fn charge(&mut self, id: ConnectionId, usage: Usage) {
+    pub(super) fn charge(&mut self, id: ConnectionId, usage: InputUsage) {
         let connection = self.local.connection(id);
         if connection.is_some_and(|connection| connection.meter.is_some()) {
             self.charge_meter(id.key, usage);
@@ -99,7 +99,7 @@ impl Worker {
     }
 
     #[inline(never)]
-    fn charge_meter(&mut self, key: ConnectionKey, usage: Usage) {
+    fn charge_meter(&mut self, key: ConnectionKey, usage: InputUsage) {
         let now = self.local.now;
         let pause = self
             .local

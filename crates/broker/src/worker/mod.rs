@@ -65,6 +65,7 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use thrum_codec::ReasonCode;
+use thrum_protection::{Handshakes, Overload};
 use thrum_protocol::Time;
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{GroupId, Session};
@@ -81,7 +82,6 @@ use crate::ids::{ConnectionId, Slot};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::node::Node;
-use crate::protection::{Handshakes, Overload};
 use crate::publish::Match;
 use crate::replay::ReplayTurn;
 use crate::route_cache::RouteCache;

@@ -1,8 +1,9 @@
 //! The end of a turn: what it took decides whether new work waits.
 
+use thrum_protection::{Measured, OverloadCause};
+
 use super::Worker;
 use crate::metrics::Counter;
-use crate::protection::{Cause, Measured};
 
 impl Worker {
     /// Takes in how long the turn took, and what else is short.
@@ -46,13 +47,13 @@ impl Worker {
     }
 }
 
-fn log(cause: Cause, begins: bool) {
+fn log(cause: OverloadCause, begins: bool) {
     let what = match cause {
-        Cause::Lag => "turns take long: new connections wait (protection.overload.turn)",
-        Cause::LongLag => {
+        OverloadCause::Lag => "turns take long: new connections wait (protection.overload.turn)",
+        OverloadCause::LongLag => {
             "turns take long: publishers are read less (protection.overload.publish_turn)"
         }
-        Cause::Handshakes => {
+        OverloadCause::Handshakes => {
             "many handshakes are unfinished: new connections wait (limits.handshakes)"
         }
     };

@@ -4,13 +4,13 @@
 use thrum_codec::frame::{self, Frame};
 use thrum_codec::packet::Packet;
 use thrum_codec::{Version, decode};
+use thrum_protection::MemoryLevel;
 
 use super::input::Next;
 use super::{READ_BYTES, Worker};
 use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::partial::Seen;
-use crate::protection::MemoryLevel;
 use crate::publish::Cleared;
 use crate::read_gate::PauseReason;
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use mio::event::Event;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Time;
 
 use super::budget::READ_UNITS;
@@ -18,7 +19,6 @@ use super::{PRESSURE_CHECK, Worker};
 use crate::connection::ReadOutcome;
 use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::read_gate::PauseReason;
 use crate::workers::{WorkerId, WorkerSet};
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thrum_codec::QoS;
 use thrum_codec::packet::SubscriptionOptions;
 use thrum_codec::topic::TopicFilter;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::{Message, Outgoing, Publication};
 use thrum_routing::FilterId;
 use thrum_storage::{Change, Retained, Subscription};
@@ -14,7 +15,6 @@ use super::Worker;
 use crate::durable::Journal;
 use crate::ids::Slot;
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::publish::Publisher;
 use crate::retained::RetainedSource;
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use thrum_codec::QoS;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::limits::QueuePolicy;
 use thrum_protocol::server::DropReason;
 use thrum_routing::FilterId;
@@ -18,7 +19,6 @@ use super::memory::takes_until;
 use crate::ids::Slot;
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
-use crate::protection::MemoryLevel;
 use crate::publish::Source;
 use crate::queue_room::{Promise, QueueRoom, Told, is_nearly_full, is_short};
 

@@ -2,13 +2,13 @@
 
 use thrum_access::Identity;
 use thrum_codec::ReasonCode;
+use thrum_protection::MemoryLevel;
 use thrum_protocol::Violation;
 use thrum_protocol::server::Handshake;
 
 use super::{Client, Worker};
 use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::protection::MemoryLevel;
 use crate::session_counts::{Full, Holder};
 
 impl Worker {

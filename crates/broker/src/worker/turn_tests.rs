@@ -12,6 +12,7 @@ use thrum_codec::packet::{
 };
 use thrum_codec::properties::{SubscribeProperties, UserProperties, WillProperties};
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
+use thrum_protection::Measured;
 
 use super::budget::{CLOSING_UNITS, OUT_UNIT_BYTES};
 use super::rounds::Errand;
@@ -23,7 +24,6 @@ use crate::ids::ConnectionKey;
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
-use crate::protection::Measured;
 use crate::read_gate::PauseReason;
 use crate::workers::WorkerId;
 
@@ -570,10 +570,10 @@ fn newcomers_trickle_in_while_turns_take_long() {
     let node = worker.node.clone();
     let limits = worker.local.settings.protection.overload;
     let slow = Measured {
-        turn: limits.lag.turn,
+        turn: limits.turn,
         handshakes: 0,
     };
-    for _ in 0..limits.lag.turns {
+    for _ in 0..limits.turns {
         worker
             .overload
             .observe(&slow, &limits, worker.local.now, |_, _| {});

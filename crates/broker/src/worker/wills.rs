@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thrum_access::{Admission, Question};
 use thrum_codec::ReasonCode;
+use thrum_protection::ClientRef;
 use thrum_protocol::server::Handshake;
 use thrum_protocol::{Message, Violation};
 
@@ -13,7 +14,6 @@ use super::admission::{Awaited, Pending};
 use crate::access::{ClientAccess, Verdict};
 use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
-use crate::protection::Who;
 use crate::publish::is_reserved;
 use crate::retained::RetainedSource;
 
@@ -172,7 +172,7 @@ impl Worker {
     fn is_publisher_banned(&self, slot: Slot) -> bool {
         let client = &self.local.clients[slot];
         let identity = client.access.as_deref().map(|access| &*access.identity);
-        let who = Who {
+        let who = ClientRef {
             client_id: client.session.client_id(),
             username: client.owner().user(),
             address: identity.and_then(|identity| identity.address),

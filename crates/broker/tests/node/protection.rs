@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use thrum_access::{Admission, Answer, Denial, Gatekeeper, Identity, Login, Reply};
 use thrum_broker::config::{Config, Rate, Transport};
-use thrum_broker::protection::{Ban, BanFile, Subject};
-use thrum_broker::{Access, Broker};
+use thrum_broker::{Access, BanFile, Broker};
 use thrum_codec::{QoS, ReasonCode, Version};
+use thrum_protection::{Ban, Subject};
 
 use crate::peer::{Peer, connect_packet, start, start_with};
 

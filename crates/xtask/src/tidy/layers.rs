@@ -9,7 +9,10 @@ use crate::workspace::Package;
 const ROWS: [(&str, &[&str]); 8] = [
     ("wire", &["codec"]),
     ("pure", &["access", "protocol", "routing", "rules"]),
-    ("library", &["files", "report", "settings", "transport"]),
+    (
+        "library",
+        &["files", "protection", "report", "settings", "transport"],
+    ),
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
     ("parts", &["auth", "connectors", "cluster"]),

@@ -2,6 +2,7 @@
 
 pub(super) mod bind;
 pub(super) mod inherited_anonymous;
+pub(super) mod networks;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use thrum_broker::protection::Ban;
+use thrum_protection::Ban;
 
 use super::place::{Place, failure};
 use super::who::{WhoArgs, shown};

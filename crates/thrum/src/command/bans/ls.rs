@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
-use thrum_broker::protection::{Ban, Subject};
+use thrum_protection::{Ban, Subject};
 
 use super::place::{Place, load};
 use super::who::shown;

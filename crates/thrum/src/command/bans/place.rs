@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use thrum_broker::protection::{BanFile, BanFileError, BanList};
+use thrum_broker::{BanFile, BanFileError};
+use thrum_protection::BanList;
 
 use crate::command::Failure;
 use crate::command::root_alone;

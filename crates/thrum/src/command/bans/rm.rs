@@ -3,7 +3,8 @@
 use std::io::Write as _;
 
 use clap::Args;
-use thrum_broker::protection::{BanFile, BanList, Subject};
+use thrum_broker::BanFile;
+use thrum_protection::{BanList, Subject};
 
 use super::place::{Place, failure, load};
 use super::who::{WhoArgs, shown};

@@ -1,7 +1,8 @@
 //! Who is meant, on the command line and in a table.
 
 use clap::Args;
-use thrum_broker::protection::{Network, Subject};
+use thrum_access::Network;
+use thrum_protection::Subject;
 
 use crate::command::Failure;
 use crate::command::shown::name;

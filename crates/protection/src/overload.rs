@@ -3,23 +3,17 @@
 //!
 //! | cause | begins | ends | what waits |
 //! |---|---|---|---|
-//! | [`Cause::Lag`] | `turns` turns in a row of `turn` or longer | no turn of half of it for `calm` | new connections |
-//! | [`Cause::LongLag`] | the same with `publish_turn` | the same | publishers |
-//! | [`Cause::Handshakes`] | `limits.handshakes` of them are open | three quarters are | new connections |
+//! | `Lag` | `turns` in a row of `turn` or longer | none of half of it for `calm` | connections |
+//! | `LongLag` | the same with `publish_turn` | the same | publishers |
+//! | `Handshakes` | `handshakes` of them are open | three quarters are | connections |
 
 use std::time::Duration;
 
 use thrum_protocol::Time;
 
-use crate::config::{LimitsConfig, OverloadConfig};
-
-/// Causes there are.
-const CAUSES: usize = 3;
-
 /// Why something waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
+pub enum OverloadCause {
     /// Turns of the event loop take long.
     Lag,
     /// They take so long that publishers are read less.
@@ -28,23 +22,23 @@ pub enum Cause {
     Handshakes,
 }
 
+impl OverloadCause {
+    const ALL: [Self; 3] = [Self::Lag, Self::LongLag, Self::Handshakes];
+}
+
 /// The limits in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverloadLimits {
-    /// `protection.overload`.
-    pub lag: OverloadConfig,
-    /// `limits.handshakes`.
+    /// New connections wait after turns of this length. 0 is off.
+    pub turn: Duration,
+    /// Publishers are read less after turns of this length. 0 is off.
+    pub publish_turn: Duration,
+    /// How many such turns in a row it takes.
+    pub turns: u32,
+    /// It is over when for so long every turn took less than half of the limit.
+    pub calm: Duration,
+    /// Most unfinished handshakes of one worker. 0 is no limit.
     pub handshakes: u32,
-}
-
-impl OverloadLimits {
-    /// From the configuration.
-    pub fn new(overload: &OverloadConfig, limits: &LimitsConfig) -> Self {
-        Self {
-            lag: *overload,
-            handshakes: limits.handshakes,
-        }
-    }
 }
 
 /// What a worker found at the end of a turn.
@@ -61,59 +55,59 @@ pub struct Measured {
 pub struct Overload {
     lag: Lag,
     long_lag: Lag,
-    is_on: [bool; CAUSES],
+    has_many_handshakes: bool,
 }
 
 impl Overload {
-    /// Takes in what a turn found; `changed` is told each cause that begins (true) or ends (false).
-    /// To be called after each turn: it costs some comparisons.
+    /// Takes in what a turn found, and tells `changed` each cause that begins (true) or ends
+    /// (false). A worker calls it after each turn; it costs some comparisons.
     pub fn observe(
         &mut self,
         measured: &Measured,
         limits: &OverloadLimits,
         now: Time,
-        mut changed: impl FnMut(Cause, bool),
+        mut changed: impl FnMut(OverloadCause, bool),
     ) {
-        let OverloadLimits { lag, handshakes } = limits;
-        let full = self.has(Cause::Handshakes);
-        // Three quarters, so that it does not come and go with each of them.
-        let bound = if full {
-            (handshakes / 4 * 3).max(1)
-        } else {
-            *handshakes
-        };
-        let found = [
-            self.lag.observe(lag.turn, lag, measured.turn, now),
-            self.long_lag
-                .observe(lag.publish_turn, lag, measured.turn, now),
-            *handshakes > 0 && measured.handshakes >= bound,
-        ];
-        if found == self.is_on {
-            return;
-        }
-        let before = std::mem::replace(&mut self.is_on, found);
-        for cause in [Cause::Lag, Cause::LongLag, Cause::Handshakes] {
-            let place = cause as usize;
-            if before[place] != found[place] {
-                changed(cause, found[place]);
+        let before = *self;
+        self.lag.observe(limits.turn, limits, measured.turn, now);
+        self.long_lag
+            .observe(limits.publish_turn, limits, measured.turn, now);
+        self.observe_handshakes(measured.handshakes, limits.handshakes);
+        for cause in OverloadCause::ALL {
+            if self.has(cause) != before.has(cause) {
+                changed(cause, self.has(cause));
             }
         }
     }
 
-    /// Whether that is a reason now.
-    pub fn has(&self, cause: Cause) -> bool {
-        self.is_on[cause as usize]
+    /// Whether there is this cause now.
+    pub fn has(&self, cause: OverloadCause) -> bool {
+        match cause {
+            OverloadCause::Lag => self.lag.is_on,
+            OverloadCause::LongLag => self.long_lag.is_on,
+            OverloadCause::Handshakes => self.has_many_handshakes,
+        }
     }
 
-    /// Whether new connections are to be left in the backlog. Nobody wakes a worker when it is
-    /// over: it has to look again after some time.
+    /// Whether a worker leaves new connections in the backlog. Nothing wakes the worker when it is
+    /// over: it looks again after some time.
     pub fn defers_connections(&self) -> bool {
-        self.has(Cause::Lag) || self.has(Cause::Handshakes)
+        self.has(OverloadCause::Lag) || self.has(OverloadCause::Handshakes)
     }
 
-    /// Whether publishers are to be read less.
+    /// Whether a worker reads publishers less.
     pub fn slows_publishers(&self) -> bool {
-        self.has(Cause::LongLag)
+        self.has(OverloadCause::LongLag)
+    }
+
+    fn observe_handshakes(&mut self, open: u32, handshakes_max: u32) {
+        // Three quarters, so that it does not come and go with each of them.
+        let bound = if self.has_many_handshakes {
+            (handshakes_max / 4 * 3).max(1)
+        } else {
+            handshakes_max
+        };
+        self.has_many_handshakes = handshakes_max > 0 && open >= bound;
     }
 }
 
@@ -127,20 +121,14 @@ struct Lag {
 }
 
 impl Lag {
-    fn observe(
-        &mut self,
-        limit: Duration,
-        lag: &OverloadConfig,
-        turn: Duration,
-        now: Time,
-    ) -> bool {
+    fn observe(&mut self, limit: Duration, limits: &OverloadLimits, turn: Duration, now: Time) {
         if limit.is_zero() {
             *self = Self::default();
-            return false;
+            return;
         }
         if turn >= limit {
             self.in_a_row = self.in_a_row.saturating_add(1);
-            self.is_on |= self.in_a_row >= lag.turns.max(1);
+            self.is_on |= self.in_a_row >= limits.turns.max(1);
         } else {
             self.in_a_row = 0;
         }
@@ -148,9 +136,8 @@ impl Lag {
             if turn >= limit / 2 {
                 self.last_long = now;
             }
-            self.is_on = now.since(self.last_long) < lag.calm || turn >= limit;
+            self.is_on = now.since(self.last_long) < limits.calm || turn >= limit;
         }
-        self.is_on
     }
 }
 
@@ -159,12 +146,10 @@ mod tests {
     use super::*;
 
     const LIMITS: OverloadLimits = OverloadLimits {
-        lag: OverloadConfig {
-            turn: Duration::from_millis(200),
-            publish_turn: Duration::from_secs(1),
-            turns: 3,
-            calm: Duration::from_secs(5),
-        },
+        turn: Duration::from_millis(200),
+        publish_turn: Duration::from_secs(1),
+        turns: 3,
+        calm: Duration::from_secs(5),
         handshakes: 100,
     };
     const CALM: Measured = Measured {
@@ -177,7 +162,7 @@ mod tests {
     struct Bench {
         overload: Overload,
         now: u64,
-        told: Vec<(Cause, bool)>,
+        told: Vec<(OverloadCause, bool)>,
     }
 
     impl Bench {
@@ -213,7 +198,7 @@ mod tests {
         }
         assert_eq!(bench.told, []);
         bench.turns(3, 200);
-        assert_eq!(bench.told, [(Cause::Lag, true)]);
+        assert_eq!(bench.told, [(OverloadCause::Lag, true)]);
         assert!(bench.overload.defers_connections() && !bench.overload.slows_publishers());
     }
 
@@ -228,7 +213,10 @@ mod tests {
             .turns(1, 99);
         assert!(bench.overload.defers_connections());
         bench.sleep(1).turns(1, 0);
-        assert_eq!(bench.told, [(Cause::Lag, true), (Cause::Lag, false)]);
+        assert_eq!(
+            bench.told,
+            [(OverloadCause::Lag, true), (OverloadCause::Lag, false)]
+        );
         assert!(!bench.overload.defers_connections());
     }
 
@@ -236,7 +224,10 @@ mod tests {
     fn publishers_are_slowed_by_longer_turns_than_connections() {
         let mut bench = Bench::default();
         bench.turns(3, 1000);
-        assert_eq!(bench.told, [(Cause::Lag, true), (Cause::LongLag, true)]);
+        assert_eq!(
+            bench.told,
+            [(OverloadCause::Lag, true), (OverloadCause::LongLag, true)]
+        );
         assert!(bench.overload.slows_publishers());
         // Half a second is short for the one and long for the other.
         bench.turns(11, 499);
@@ -254,7 +245,10 @@ mod tests {
         bench.observe(open(74));
         assert_eq!(
             bench.told,
-            [(Cause::Handshakes, true), (Cause::Handshakes, false)]
+            [
+                (OverloadCause::Handshakes, true),
+                (OverloadCause::Handshakes, false)
+            ]
         );
     }
 
@@ -262,12 +256,10 @@ mod tests {
     fn a_limit_of_zero_is_off() {
         let mut overload = Overload::default();
         let off = OverloadLimits {
-            lag: OverloadConfig {
-                turn: Duration::ZERO,
-                publish_turn: Duration::ZERO,
-                ..LIMITS.lag
-            },
+            turn: Duration::ZERO,
+            publish_turn: Duration::ZERO,
             handshakes: 0,
+            ..LIMITS
         };
         let measured = Measured {
             turn: Duration::from_hours(1),

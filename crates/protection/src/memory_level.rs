@@ -3,10 +3,10 @@
 //!
 //! | level | from, in hundredths of the limit | what changes |
 //! |---|---|---|
-//! | [`MemoryLevel::Low`] | 80 | publishers whose messages have to wait are read less |
-//! | [`MemoryLevel::Short`] | 90 | long queues take no more messages; no new session that outlives its connection begins |
-//! | [`MemoryLevel::Full`] | 100 | no queue takes more; clients with many filters get no more; what is retained may not grow |
-//! | [`MemoryLevel::Exhausted`] | 110 | only clients that have a session come in |
+//! | `Low` | 80 | publishers whose messages have to wait are read less |
+//! | `Short` | 90 | long queues take no more; no session begins that outlives its connection |
+//! | `Full` | 100 | no queue and no large set of filters grows, nor what is retained |
+//! | `Exhausted` | 110 | only clients that have a session come in |
 //!
 //! What passes through to connected clients, and who comes to take what waits, is served at every
 //! level.
@@ -28,13 +28,6 @@ pub enum MemoryLevel {
     Exhausted,
 }
 
-/// Where each level begins, in hundredths of the limit.
-const BEGINS: [(MemoryLevel, u64); 4] = [
-    (MemoryLevel::Exhausted, 110),
-    (MemoryLevel::Full, 100),
-    (MemoryLevel::Short, 90),
-    (MemoryLevel::Low, 80),
-];
 /// A level ends so many hundredths below where it began, so that it does not come and go with each
 /// message.
 const CALM: u64 = 5;
@@ -57,12 +50,23 @@ impl MemoryLevel {
         }
         let hundredths = u128::from(resident_bytes) * 100 / u128::from(limit);
         let hundredths = u64::try_from(hundredths).unwrap_or(u64::MAX);
-        let is_reached = |(level, begins): &(Self, u64)| {
+        let is_reached = |level: &Self| {
             let calm = if *level <= self { CALM } else { 0 };
-            hundredths.saturating_add(calm) >= *begins
+            hundredths.saturating_add(calm) >= level.begins()
         };
-        let reached = BEGINS.into_iter().find(is_reached);
-        reached.map_or(Self::Ample, |(level, _)| level)
+        let mut levels = Self::ALL.into_iter().rev();
+        levels.find(is_reached).unwrap_or_default()
+    }
+
+    /// Where it begins, in hundredths of the limit.
+    const fn begins(self) -> u64 {
+        match self {
+            Self::Ample => 0,
+            Self::Low => 80,
+            Self::Short => 90,
+            Self::Full => 100,
+            Self::Exhausted => 110,
+        }
     }
 
     /// What it means, for the log.
@@ -70,15 +74,16 @@ impl MemoryLevel {
         match self {
             Self::Ample => "memory is below limits.memory again",
             Self::Low => {
-                "memory is at 80 % of limits.memory: publishers whose messages have to wait for their receivers are read less"
+                "memory is at 80 % of limits.memory: publishers whose messages have to wait for \
+                 their receivers are read less"
             }
             Self::Short => {
-                "memory is at 90 % of limits.memory: messages for long queues and new sessions that outlive their \
-                 connection are refused"
+                "memory is at 90 % of limits.memory: messages for long queues and new sessions \
+                 that outlive their connection are refused"
             }
             Self::Full => {
-                "memory is at limits.memory: messages that have to wait are refused, and retained messages that take \
-                 more than the ones before"
+                "memory is at limits.memory: messages that have to wait are refused, and retained \
+                 messages that take more than the ones before"
             }
             Self::Exhausted => {
                 "memory is over limits.memory: only clients that have a session come in"

@@ -1,32 +1,48 @@
-//! Clients that come back all the time: counted by client identifier together with its user, by
-//! user and by address, and banned for a time.
+//! Flapping: clients that connect too often are counted by client identifier together with its
+//! user, by user and by address, and are banned for a time.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use hashbrown::DefaultHashBuilder;
 use thrum_protocol::Time;
 
 use super::bans::{BanBook, SubjectRef};
 use super::idle_map::IdleMap;
 use super::window::Window;
-use crate::config::FlappingConfig;
-use crate::hashing::HashBuilder;
 
 /// Most subjects that are counted at a time; those not seen for longest are forgotten.
-pub const SUBJECTS_MAX: usize = 1 << 17;
+const SUBJECTS_MAX: usize = 1 << 17;
+
+/// How many connections may begin in a window, and what one more leads to. 0 connections are no
+/// limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlappingLimits {
+    /// Time in which connections are counted.
+    pub window: Duration,
+    /// Most of one client.
+    pub connects: u32,
+    /// Most of one user.
+    pub user_connects: u32,
+    /// Most from one address.
+    pub address_connects: u32,
+    /// How long a ban takes.
+    pub ban: Duration,
+}
 
 /// Counts connections.
 #[derive(Debug)]
-pub struct Flapping {
+pub(crate) struct Flapping {
     /// Random, so that nobody outside can choose two names that are counted as one.
-    hasher: HashBuilder,
+    hasher: DefaultHashBuilder,
     /// Guards the counts, for one look-up when a client connects.
     counts: Mutex<IdleMap<u64, Window>>,
 }
 
 /// What a connection led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flap {
+pub(crate) enum Flap {
     /// Nothing.
     Calm,
     /// A ban, from now on.
@@ -38,7 +54,7 @@ pub enum Flap {
 impl Default for Flapping {
     fn default() -> Self {
         Self {
-            hasher: HashBuilder::default(),
+            hasher: DefaultHashBuilder::default(),
             counts: Mutex::new(IdleMap::new(SUBJECTS_MAX)),
         }
     }
@@ -46,10 +62,10 @@ impl Default for Flapping {
 
 impl Flapping {
     /// Counts a connection of this subject and bans it if it was one too many.
-    pub fn count(
+    pub(crate) fn count(
         &self,
         subject: SubjectRef<'_>,
-        settings: &FlappingConfig,
+        settings: &FlappingLimits,
         bans: &BanBook,
         now: Time,
     ) -> Flap {
@@ -60,7 +76,7 @@ impl Flapping {
             SubjectRef::Username(_) => settings.user_connects,
             SubjectRef::Network(_) => settings.address_connects,
         };
-        if !settings.enabled || connects_max == 0 {
+        if connects_max == 0 {
             return Flap::Calm;
         }
         let key = self.hasher.hash_one(subject);
@@ -78,14 +94,15 @@ impl Flapping {
         }
     }
 
-    /// Forgets counts that are over; to be called now and then.
-    pub fn sweep(&self, settings: &FlappingConfig, now: Time) {
+    /// Forgets counts that are over. The node calls it now and then.
+    pub(crate) fn sweep(&self, settings: &FlappingLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.forget_idle(settings.window, now, |_| false);
     }
 
     /// Subjects that are counted.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -93,19 +110,17 @@ impl Flapping {
     }
 
     /// Whether none is counted.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    const SETTINGS: FlappingConfig = FlappingConfig {
-        enabled: true,
+    const SETTINGS: FlappingLimits = FlappingLimits {
         window: Duration::from_mins(1),
         connects: 3,
         user_connects: 0,
@@ -145,8 +160,8 @@ mod tests {
     #[test]
     fn what_is_not_configured_is_not_counted() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
-        let off = FlappingConfig {
-            enabled: false,
+        let off = FlappingLimits {
+            connects: 0,
             ..SETTINGS
         };
         for _ in 0..100 {

@@ -5,16 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use hashbrown::Equivalent;
+use hashbrown::{DefaultHashBuilder, Equivalent};
 use thrum_protocol::Time;
 
 use super::bucket::{Pace, SharedBucket};
 use super::idle_map::IdleMap;
-use crate::config::Rate;
-use crate::hashing::HashBuilder;
+use super::rate::Rate;
 
 /// Accounts of one table: what an attacker with many addresses can fill is some tens of MiB.
-pub const ACCOUNTS_MAX: usize = 1 << 18;
+pub(crate) const ACCOUNTS_MAX: usize = 1 << 18;
 /// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be
 /// cleared.
 const SHARDS: usize = 64;
@@ -44,12 +43,12 @@ impl Paces {
     }
 
     /// Whether nothing that a client sends is limited.
-    pub fn is_input_free(&self) -> bool {
+    pub(crate) fn is_input_free(&self) -> bool {
         self.messages.is_none() && self.bytes.is_none()
     }
 
     /// Whether nothing is limited.
-    pub fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.connects.is_none() && self.is_input_free()
     }
 
@@ -72,31 +71,31 @@ pub struct Account {
     pub bytes: SharedBucket,
 }
 
-/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not asked for
-/// longest are forgotten, those without a connection first; who is forgotten begins with full
+/// Accounts by name, at most [`ACCOUNTS_MAX`]. When there are more, those that were not used for
+/// longest are forgotten, those without a connection first; a forgotten name begins with full
 /// buckets.
 #[derive(Debug)]
-pub struct RateTable<K> {
-    hasher: HashBuilder,
+pub(crate) struct RateTable<K> {
+    hasher: DefaultHashBuilder,
     /// Each lock guards its shard, for one look-up when a client connects. Messages do not come
     /// here: a connection holds its account.
-    shards: Box<[CachePadded<Mutex<Shard<K>>>]>,
+    shards: Box<[CachePadded<Mutex<AccountShard<K>>>]>,
 }
 
-type Shard<K> = IdleMap<K, Arc<Account>>;
+type AccountShard<K> = IdleMap<K, Arc<Account>>;
 
 impl<K: Hash + Eq> RateTable<K> {
     /// A table for so many accounts, at least two for each of its 64 shards.
-    pub fn new(accounts_max: usize) -> Self {
+    pub(crate) fn new(accounts_max: usize) -> Self {
         let shard = || CachePadded::new(Mutex::new(IdleMap::new(accounts_max / SHARDS)));
         Self {
-            hasher: HashBuilder::default(),
+            hasher: DefaultHashBuilder::default(),
             shards: (0..SHARDS).map(|_| shard()).collect(),
         }
     }
 
     /// The account of a name, a full one if it is new.
-    pub fn account<Q>(&self, name: &Q, owned: impl FnOnce() -> K) -> Arc<Account>
+    pub(crate) fn account<Q>(&self, name: &Q, owned: impl FnOnce() -> K) -> Arc<Account>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -108,8 +107,8 @@ impl<K: Hash + Eq> RateTable<K> {
         Arc::clone(account)
     }
 
-    /// Forgets accounts that nobody needs; to be called now and then.
-    pub fn sweep(&self, paces: &Paces, now: Time) {
+    /// Forgets accounts that nobody needs. The node calls it now and then.
+    pub(crate) fn sweep(&self, paces: &Paces, now: Time) {
         let idle = paces.idle();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,8 +121,8 @@ impl<K: Hash + Eq> RateTable<K> {
     }
 
     /// Accounts that were forgotten because there was no room, since the last call.
-    pub fn take_crowded_out(&self) -> u64 {
-        let of = |shard: &Mutex<Shard<K>>| {
+    pub(crate) fn take_crowded_out(&self) -> u64 {
+        let of = |shard: &Mutex<AccountShard<K>>| {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.take_crowded_out()
         };
@@ -131,14 +130,17 @@ impl<K: Hash + Eq> RateTable<K> {
     }
 
     /// Accounts there are.
-    pub fn len(&self) -> usize {
-        let of =
-            |shard: &Mutex<Shard<K>>| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        let of = |shard: &Mutex<AccountShard<K>>| {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).len()
+        };
         self.shards.iter().map(|shard| of(shard)).sum()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }

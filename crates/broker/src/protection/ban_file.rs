@@ -1,15 +1,12 @@
-//! The file of bans: a line of JSON for each, rewritten as a whole.
+//! The file of bans, rewritten as a whole.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use thrum_files::{Folder, Stamp};
-
-use super::list::{Ban, BanList, Subject};
-use crate::config::Network;
+use thrum_protection::{BanLineError, BanList};
 
 /// Longest file that is read: some hundred thousand bans take 20 MiB.
 const BYTES_MAX: u64 = 256 << 20;
@@ -43,107 +40,6 @@ pub enum BanFileError {
         /// Why.
         source: io::Error,
     },
-}
-
-/// A ban as a line; times are seconds of the Unix epoch.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_id: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    username: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    reason: Box<str>,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    by: Box<str>,
-    #[serde(default)]
-    since: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    until: Option<u64>,
-}
-
-impl Line {
-    fn new(ban: &Ban) -> Self {
-        let mut line = Self {
-            reason: ban.reason.clone(),
-            by: ban.by.clone(),
-            since: ban.since,
-            until: ban.until,
-            ..Self::default()
-        };
-        match &ban.subject {
-            Subject::ClientId(id) => line.client_id = Some(id.clone()),
-            Subject::Username(name) => line.username = Some(name.clone()),
-            Subject::Network(network) => line.address = Some(network.to_string()),
-            Subject::ClientOfUser {
-                client_id,
-                username,
-            } => {
-                line.client_id = Some(client_id.clone());
-                line.username = Some(username.clone());
-            }
-            Subject::ClientFrom { client_id, network } => {
-                line.client_id = Some(client_id.clone());
-                line.address = Some(network.to_string());
-            }
-        }
-        line
-    }
-
-    fn ban(self) -> Result<Ban, String> {
-        let network = |address: String| {
-            let network = address.parse::<Network>();
-            network.map_err(|error| format!("address {address:?}: {error}"))
-        };
-        let subject = match (self.client_id, self.username, self.address) {
-            (Some(id), None, None) => Subject::ClientId(id),
-            (None, Some(name), None) => Subject::Username(name),
-            (None, None, Some(address)) => Subject::Network(network(address)?),
-            (Some(client_id), Some(username), None) => Subject::ClientOfUser {
-                client_id,
-                username,
-            },
-            (Some(client_id), None, Some(address)) => {
-                // What is looked up is the site of a client, never a wider network.
-                let network = network(address)?;
-                let site = Network::of_client(network.address());
-                if network != site && network != Network::of_address(network.address()) {
-                    return Err(
-                        "a client_id with an address takes one address, and no network".to_owned(),
-                    );
-                }
-                Subject::ClientFrom {
-                    client_id,
-                    network: site,
-                }
-            }
-            _ => {
-                return Err(
-                    "expected client_id, username or address, or client_id with one of the others"
-                        .to_owned(),
-                );
-            }
-        };
-        Ok(Ban {
-            subject,
-            reason: self.reason,
-            by: self.by,
-            since: self.since,
-            until: self.until,
-        })
-    }
-}
-
-fn read(file: File) -> io::Result<String> {
-    let len = file.metadata()?.len();
-    if len > BYTES_MAX {
-        let what = format!("it has {len} bytes, the limit is {BYTES_MAX}");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
-    }
-    io::read_to_string(file)
 }
 
 /// Where the bans are kept.
@@ -194,22 +90,11 @@ impl BanFile {
                 return Err(BanFileError::Read { path, source });
             }
         };
-        let mut list = BanList::default();
-        for (number, line) in text.lines().enumerate() {
-            if line.trim().is_empty() {
-                continue;
-            }
-            let read = serde_json::from_str::<Line>(line).map_err(|error| error.to_string());
-            let ban = read
-                .and_then(Line::ban)
-                .map_err(|what| BanFileError::Line {
-                    path: self.path.clone(),
-                    line: number + 1,
-                    what,
-                })?;
-            list.insert(ban);
-        }
-        Ok(list)
+        BanList::parse(&text).map_err(|BanLineError { line, what }| BanFileError::Line {
+            path: self.path.clone(),
+            line,
+            what,
+        })
     }
 
     /// Reads the bans, changes them and writes the file anew if `change` says that it changed
@@ -235,19 +120,10 @@ impl BanFile {
         })?;
         let (is_changed, outcome) = change(&mut list);
         if is_changed {
-            self.replace(&folder, &list).map_err(failed)?;
+            let replaced = folder.replace(self.name(), |to| list.write_to(to));
+            replaced.map_err(failed)?;
         }
         Ok(outcome)
-    }
-
-    fn replace(&self, folder: &Folder, list: &BanList) -> io::Result<()> {
-        folder.replace(self.name(), |to| {
-            for ban in list.sorted() {
-                serde_json::to_writer(&mut *to, &Line::new(ban))?;
-                to.write_all(b"\n")?;
-            }
-            Ok(())
-        })
     }
 
     fn name(&self) -> &OsStr {
@@ -260,9 +136,21 @@ impl BanFile {
     }
 }
 
+fn read(file: File) -> io::Result<String> {
+    let len = file.metadata()?.len();
+    if len > BYTES_MAX {
+        let what = format!("it has {len} bytes, the limit is {BYTES_MAX}");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    io::read_to_string(file)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use thrum_access::Network;
+    use thrum_protection::{Ban, Subject};
 
     use super::*;
 
@@ -376,21 +264,23 @@ mod tests {
         for (text, expected) in [
             (
                 "\n{}",
-                ":2: expected client_id, username or address, or client_id with one of the others; mend the line or remove it",
+                ":2: expected client_id, username or address, or client_id with one of the \
+                 others; mend the line or remove it",
             ),
             (
                 "{\"address\":\"192.0.2.1\",\"username\":\"b\"}",
-                ":1: expected client_id, username or address, or client_id with one of the others; mend the line or \
-                 remove it",
+                ":1: expected client_id, username or address, or client_id with one of the \
+                 others; mend the line or remove it",
             ),
             (
                 "{\"client_id\":\"a\",\"address\":\"192.0.2.0/24\"}",
-                ":1: a client_id with an address takes one address, and no network; mend the line or remove it",
+                ":1: a client_id with an address takes one address, and no network; mend the \
+                 line or remove it",
             ),
             (
                 "{\"address\":\"here\"}",
-                ":1: address \"here\": expected an address such as 192.0.2.7 or 2001:db8::1, or a network such as \
-                 192.0.2.0/24; mend the line or remove it",
+                ":1: address \"here\": expected an address such as 192.0.2.7 or 2001:db8::1, or \
+                 a network such as 192.0.2.0/24; mend the line or remove it",
             ),
             ("{\"clientid\":\"a\"}", ":1: unknown field `clientid`"),
             ("no", ":1: expected"),

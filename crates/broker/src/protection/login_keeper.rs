@@ -1,10 +1,7 @@
-//! Who is known where, kept over restarts: a mass reconnect after one is not the moment to take
-//! everybody for a stranger.
-//!
-//! The file holds no name, no address and no secret but a key: each entry is a hash under it.
+//! The thread that keeps who is known where over restarts: no worker waits for a disk.
 
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -12,21 +9,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thrum_files::Folder;
-
-use super::logins::{KNOWN_MAX, LoginGuard, Remembered};
+use thrum_protection::{KnownLogins, LoginGuard};
 
 /// The file, in the data directory.
 const NAME: &str = "known-logins";
-/// How it begins; another form gets another number.
-const MAGIC: &[u8] = b"thrum known logins 1\n";
 /// How often what is new is written: what is lost when a broker is killed.
 const WRITE: Duration = Duration::from_mins(1);
-/// Longest file that is read: as many entries as are kept, 8 bytes each.
-const BYTES_MAX: u64 = (2 * KNOWN_MAX as u64 + 16) * 8;
 
 /// Writes what is remembered from time to time, and at the end.
 #[derive(Debug)]
-pub struct LoginKeeper {
+pub(crate) struct LoginKeeper {
     /// Its end ends the thread.
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
@@ -38,15 +30,20 @@ impl LoginKeeper {
     ///
     /// # Errors
     /// The system gives no thread, or there is no such directory.
-    pub fn start(data_dir: &Path, logins: Arc<LoginGuard>) -> io::Result<Self> {
+    pub(crate) fn start(data_dir: &Path, logins: Arc<LoginGuard>) -> io::Result<Self> {
         let folder = Folder::open(data_dir)?;
         match read(&folder) {
-            Ok(Some(remembered)) => logins.restore(&remembered),
+            Ok(Some(known)) => logins.restore(&known),
             Ok(None) => {}
             Err(error) => {
                 let path = folder.path().join(NAME);
                 let path = path.display();
-                tracing::warn!(%path, %error, "who was known where is forgotten: users that log in are taken for strangers once");
+                tracing::warn!(
+                    %path,
+                    %error,
+                    "who was known where is forgotten: users that log in are taken for strangers \
+                     once"
+                );
             }
         }
         // From here on everything is new, whenever the thread begins.
@@ -58,7 +55,7 @@ impl LoginKeeper {
     }
 
     /// Writes what is new, and ends the thread.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
             tracing::error!("the thread of the logins ended by a panic");
@@ -83,54 +80,28 @@ fn write_until_stopped(
 }
 
 fn save(folder: &Folder, logins: &LoginGuard) -> bool {
-    let remembered = logins.remembered();
-    let written = folder.replace(OsStr::new(NAME), |to| {
-        to.write_all(MAGIC)?;
-        let counts = [
-            remembered.users.len() as u64,
-            remembered.clients.len() as u64,
-        ];
-        let numbers = remembered.key.iter().chain(&counts);
-        let numbers = numbers.chain(&remembered.users).chain(&remembered.clients);
-        for number in numbers {
-            to.write_all(&number.to_le_bytes())?;
-        }
-        Ok(())
-    });
+    let known = logins.known();
+    let written = folder.replace(OsStr::new(NAME), |to| known.write_to(to));
     if let Err(error) = &written {
-        tracing::warn!(%error, "who is known where cannot be written: after a restart everybody is a stranger once");
+        tracing::warn!(
+            %error,
+            "who is known where cannot be written: after a restart everybody is a stranger once"
+        );
     }
     written.is_ok()
 }
 
 /// None if there is no file.
-fn read(folder: &Folder) -> io::Result<Option<Remembered>> {
+fn read(folder: &Folder) -> io::Result<Option<KnownLogins>> {
     let file = match folder.change(OsStr::new(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    parse(&bytes)
+    file.take(KnownLogins::BYTES_MAX).read_to_end(&mut bytes)?;
+    KnownLogins::parse(&bytes)
         .map(Some)
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it is damaged"))
-}
-
-fn parse(bytes: &[u8]) -> Option<Remembered> {
-    let (numbers, rest) = bytes.strip_prefix(MAGIC)?.as_chunks::<8>();
-    let numbers: Vec<u64> = numbers
-        .iter()
-        .map(|bytes| u64::from_le_bytes(*bytes))
-        .collect();
-    let ([first, second, users, clients], hashes) = numbers.split_first_chunk::<4>()?;
-    let users = usize::try_from(*users).ok()?;
-    let (of_users, of_clients) = hashes.split_at_checked(users)?;
-    let is_whole = rest.is_empty() && of_clients.len() as u64 == *clients;
-    is_whole.then(|| Remembered {
-        key: [*first, *second],
-        users: of_users.to_vec(),
-        clients: of_clients.to_vec(),
-    })
 }
 
 #[cfg(test)]
@@ -138,11 +109,11 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
+    use thrum_protection::{ClientRef, Protection, ProtectionSettings};
     use thrum_protocol::Time;
 
-    use super::super::logins::Attempt;
     use super::*;
-    use crate::config::{LoginsConfig, Network};
+    use crate::config::Config;
 
     struct Place(PathBuf);
 
@@ -155,10 +126,10 @@ mod tests {
             Self(path)
         }
 
-        fn start(&self) -> (LoginKeeper, Arc<LoginGuard>) {
-            let logins = Arc::<LoginGuard>::default();
-            let keeper = LoginKeeper::start(&self.0, Arc::clone(&logins)).unwrap();
-            (keeper, logins)
+        fn start(&self) -> (LoginKeeper, Protection) {
+            let protection = Protection::default();
+            let logins = Arc::clone(protection.logins());
+            (LoginKeeper::start(&self.0, logins).unwrap(), protection)
         }
     }
 
@@ -168,20 +139,25 @@ mod tests {
         }
     }
 
-    fn attempt(username: &str) -> Attempt<'_> {
-        Attempt {
-            address: Network::of_client("192.0.2.7".parse().unwrap()),
-            username,
+    fn client(username: &str) -> ClientRef<'_> {
+        ClientRef {
             client_id: "meter-7",
+            username: Some(username),
+            address: Some("192.0.2.7".parse().unwrap()),
         }
+    }
+
+    fn settings() -> ProtectionSettings {
+        let config = Config::default();
+        config.protection.settings(&config.limits)
     }
 
     #[test]
     fn who_is_known_is_known_after_a_restart_and_is_named_nowhere() {
         let place = Place::new("restart");
-        let settings = LoginsConfig::default();
-        let (keeper, logins) = place.start();
-        logins.succeeded(&attempt("josephine"), &settings);
+        let settings = settings();
+        let (keeper, protection) = place.start();
+        protection.login_succeeded(&client("josephine"), &settings);
         keeper.stop();
         let file = place.0.join(NAME);
         let bytes = fs::read(&file).unwrap();
@@ -191,20 +167,16 @@ mod tests {
                 .any(|part| part == name.as_bytes());
             assert!(!found, "{name} is in the file");
         }
-        let (keeper, logins) = place.start();
-        assert!(logins.is_known(&attempt("josephine")));
-        assert!(!logins.is_known(&attempt("jim")));
+        let (keeper, protection) = place.start();
+        assert!(protection.is_known(&client("josephine")));
+        assert!(!protection.is_known(&client("jim")));
         // Others who guess from there keep it out no more than before.
         for _ in 0..100 {
-            logins.failed(&attempt("jim"), &settings, Time::from_millis(1000));
+            protection.login_failed(&client("jim"), &settings, Time::from_millis(1000));
         }
         let now = Time::from_millis(2000);
-        assert!(
-            logins
-                .may_try(&attempt("josephine"), &settings, now)
-                .is_ok()
-        );
-        assert!(logins.may_try(&attempt("jim"), &settings, now).is_err());
+        let may_log_in = |username| protection.may_log_in(&client(username), &settings, now);
+        assert!(may_log_in("josephine").is_ok() && may_log_in("jim").is_err());
         keeper.stop();
         assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was new");
     }
@@ -212,17 +184,17 @@ mod tests {
     #[test]
     fn a_damaged_file_is_left_out() {
         let place = Place::new("damaged");
-        let (keeper, logins) = place.start();
-        logins.succeeded(&attempt("jo"), &LoginsConfig::default());
+        let (keeper, protection) = place.start();
+        protection.login_succeeded(&client("jo"), &settings());
         keeper.stop();
         let file = place.0.join(NAME);
         let bytes = fs::read(&file).unwrap();
         for damaged in [&bytes[..bytes.len() - 1], &bytes[..30], b"", b"nonsense"] {
             fs::write(&file, damaged).unwrap();
-            let (keeper, logins) = place.start();
-            assert!(!logins.is_known(&attempt("jo")));
+            let (keeper, protection) = place.start();
+            assert!(!protection.is_known(&client("jo")));
             keeper.stop();
         }
-        assert!(parse(&bytes).is_some());
+        assert!(KnownLogins::parse(&bytes).is_some());
     }
 }

@@ -1,21 +1,20 @@
-//! A map of bounded size that forgets what nobody asked for longest.
+//! A map of bounded size that forgets the entries that were not used for longest.
 //!
-//! Entries live in two generations. Whatever is asked for goes to the recent one; when that is
-//! full, or after some time, it becomes the older one and what is left in the older one is
-//! forgotten. Each call takes constant time, and an entry has no links to others.
+//! Entries are in two generations. An entry that is used goes to the recent one; when that is
+//! full, or after some time, it becomes the older one, and the map forgets what is left in the
+//! older one. Each call takes constant time, and an entry has no links to others.
 
 use std::hash::Hash;
+use std::time::Duration;
 
 use hashbrown::{Equivalent, HashMap};
 use thrum_protocol::Time;
 
-use crate::hashing::HashBuilder;
-
 /// The map.
 #[derive(Debug)]
-pub struct IdleMap<K, V> {
-    recent: HashMap<K, V, HashBuilder>,
-    older: HashMap<K, V, HashBuilder>,
+pub(crate) struct IdleMap<K, V> {
+    recent: HashMap<K, V>,
+    older: HashMap<K, V>,
     /// Most entries of one generation.
     generation_max: usize,
     turned_at: Time,
@@ -24,8 +23,8 @@ pub struct IdleMap<K, V> {
 }
 
 impl<K: Hash + Eq, V> IdleMap<K, V> {
-    /// For so many entries, at least two.
-    pub fn new(entries_max: usize) -> Self {
+    /// A map of so many entries, at least two.
+    pub(crate) fn new(entries_max: usize) -> Self {
         Self {
             recent: HashMap::default(),
             older: HashMap::default(),
@@ -36,22 +35,22 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
     }
 
     /// Entries, never more than the bound.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.recent.len() + self.older.len()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Entries that were forgotten because there was no room, since the last call.
-    pub fn take_crowded_out(&mut self) -> u64 {
+    pub(crate) fn take_crowded_out(&mut self) -> u64 {
         std::mem::take(&mut self.crowded_out)
     }
 
-    /// Looks at an entry; it does not count as asked for.
-    pub fn peek<Q>(&self, key: &Q) -> Option<&V>
+    /// Looks at an entry, which does not count as a use.
+    pub(crate) fn peek<Q>(&self, key: &Q) -> Option<&V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -59,13 +58,13 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
     }
 
     /// The keys of all entries.
-    pub fn keys(&self) -> impl Iterator<Item = &K> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
         self.recent.keys().chain(self.older.keys())
     }
 
     /// The entry of a key, made if there is none. If room is needed, entries that are in use stay
     /// as far as they take half of it.
-    pub fn entry<Q>(
+    pub(crate) fn entry<Q>(
         &mut self,
         key: &Q,
         in_use: impl Fn(&V) -> bool,
@@ -85,7 +84,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         entry.expect("it is there or was put there")
     }
 
-    /// The older generation becomes the recent one's place; how many entries were forgotten.
+    /// Makes the recent generation the older one, and returns how many entries were forgotten.
     fn turn(&mut self, in_use: impl Fn(&V) -> bool) -> u64 {
         let recent = std::mem::take(&mut self.recent);
         let forgotten = std::mem::replace(&mut self.older, recent);
@@ -97,14 +96,8 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
         (before - self.recent.len()) as u64
     }
 
-    /// Forgets what nobody asked for since that time or longer, in a moment no later than twice as
-    /// long.
-    pub fn forget_idle(
-        &mut self,
-        idle: std::time::Duration,
-        now: Time,
-        in_use: impl Fn(&V) -> bool,
-    ) {
+    /// Forgets entries that were not used for so long, at the latest after twice that time.
+    pub(crate) fn forget_idle(&mut self, idle: Duration, now: Time, in_use: impl Fn(&V) -> bool) {
         if now.since(self.turned_at) >= idle {
             self.turned_at = now;
             if !self.is_empty() {
@@ -114,7 +107,7 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
     }
 
     /// Forgets everything.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.recent = HashMap::default();
         self.older = HashMap::default();
     }
@@ -122,8 +115,6 @@ impl<K: Hash + Eq, V> IdleMap<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -170,7 +161,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn a_map_never_exceeds_its_bound(
@@ -182,7 +176,8 @@ mod tests {
                 *touch(&mut map, key) = in_use;
                 prop_assert_eq!(map.peek(&key), Some(&in_use));
                 prop_assert!(map.len() <= bound, "{} of {}", map.len(), bound);
-                map.forget_idle(Duration::from_millis(50), Time::from_millis(step), |value| *value > 0);
+                let (idle, now) = (Duration::from_millis(50), Time::from_millis(step));
+                map.forget_idle(idle, now, |value| *value > 0);
                 prop_assert!(map.len() <= bound);
             }
         }

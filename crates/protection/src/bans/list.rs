@@ -4,9 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hashbrown::{Equivalent, HashMap};
-
-use crate::config::Network;
-use crate::hashing::HashBuilder;
+use thrum_access::Network;
 
 /// Who is banned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -151,11 +149,17 @@ impl Ban {
 /// Bans, at most one for each subject.
 #[derive(Clone, Debug, Default)]
 pub struct BanList {
-    bans: HashMap<Subject, Ban, HashBuilder>,
-    /// Lengths of the prefixes there are, with the number of bans that have each; a look-up tries
-    /// each length once.
-    lengths_v4: Vec<(u8, usize)>,
-    lengths_v6: Vec<(u8, usize)>,
+    bans: HashMap<Subject, Ban>,
+    /// Lengths of the prefixes there are; a look-up tries each length once.
+    lengths_v4: Vec<PrefixLength>,
+    lengths_v6: Vec<PrefixLength>,
+}
+
+/// Bans of networks of one length.
+#[derive(Clone, Copy, Debug)]
+struct PrefixLength {
+    bits: u8,
+    bans: usize,
 }
 
 impl FromIterator<Ban> for BanList {
@@ -186,13 +190,10 @@ impl BanList {
         if replaced.is_none()
             && let Subject::Network(network) = subject
         {
-            let lengths = self.lengths(network);
-            match lengths
-                .iter_mut()
-                .find(|(length, _)| *length == network.prefix())
-            {
-                Some((_, count)) => *count += 1,
-                None => lengths.push((network.prefix(), 1)),
+            let (lengths, bits) = (self.lengths(network), network.prefix());
+            match lengths.iter_mut().find(|length| length.bits == bits) {
+                Some(length) => length.bans += 1,
+                None => lengths.push(PrefixLength { bits, bans: 1 }),
             }
         }
         replaced
@@ -205,10 +206,10 @@ impl BanList {
             && let Subject::Network(network) = subject
         {
             let lengths = self.lengths(*network);
-            for (length, count) in lengths.iter_mut() {
-                *count -= usize::from(*length == network.prefix());
+            for length in lengths.iter_mut() {
+                length.bans -= usize::from(length.bits == network.prefix());
             }
-            lengths.retain(|(_, count)| *count > 0);
+            lengths.retain(|length| length.bans > 0);
         }
         removed
     }
@@ -237,8 +238,8 @@ impl BanList {
             IpAddr::V4(_) => &self.lengths_v4,
             IpAddr::V6(_) => &self.lengths_v6,
         };
-        lengths.iter().find_map(|(length, _)| {
-            let network = Network::new(address, *length)?;
+        lengths.iter().find_map(|length| {
+            let network = Network::new(address, length.bits)?;
             self.find(SubjectRef::Network(network), now)
         })
     }
@@ -251,13 +252,13 @@ impl BanList {
     }
 
     /// Subjects in force here that were not banned, or no longer, in `before`.
-    pub fn new_subjects(&self, before: &Self, now: u64) -> Vec<Subject> {
+    pub(crate) fn new_subjects(&self, before: &Self, now: u64) -> Vec<Subject> {
         let in_force = self.bans.values().filter(|ban| ban.is_in_force(now));
         let new = in_force.filter(|ban| before.find(ban.subject.as_ref(), now).is_none());
         new.map(|ban| ban.subject.clone()).collect()
     }
 
-    fn lengths(&mut self, network: Network) -> &mut Vec<(u8, usize)> {
+    fn lengths(&mut self, network: Network) -> &mut Vec<PrefixLength> {
         if network.address().is_ipv4() {
             &mut self.lengths_v4
         } else {
@@ -270,6 +271,8 @@ impl BanList {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
+    use proptest::collection::vec;
+    use proptest::option::of;
     use proptest::prelude::*;
 
     use super::*;
@@ -370,12 +373,15 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn a_look_up_finds_what_a_walk_through_all_bans_finds(
-            steps in proptest::collection::vec((any::<bool>(), subjects(), proptest::option::of(0_u64..4)), 0..60),
-            questions in proptest::collection::vec((addresses(), "[ab]", 0_u64..4), 1..10),
+            steps in vec((any::<bool>(), subjects(), of(0_u64..4)), 0..60),
+            questions in vec((addresses(), "[ab]", 0_u64..4), 1..10),
         ) {
             let (mut list, mut all) = (BanList::default(), Vec::<Ban>::new());
             for (is_added, subject, until) in steps {
@@ -398,11 +404,12 @@ mod tests {
                     _ => false,
                 };
                 let by_address = walk(&is_in);
-                prop_assert_eq!(list.find_address(address, now).is_some(), by_address, "{}", address);
-                let by_id = walk(&|subject| *subject == Subject::ClientId(name.as_str().into()));
-                prop_assert_eq!(list.find(SubjectRef::ClientId(&name), now).is_some(), by_id);
-                let by_user = walk(&|subject| *subject == Subject::Username(name.as_str().into()));
-                prop_assert_eq!(list.find(SubjectRef::Username(&name), now).is_some(), by_user);
+                let found = list.find_address(address, now);
+                prop_assert_eq!(found.is_some(), by_address, "{}", address);
+                for subject in [SubjectRef::ClientId(&name), SubjectRef::Username(&name)] {
+                    let by_name = walk(&|found| found.as_ref() == subject);
+                    prop_assert_eq!(list.find(subject, now).is_some(), by_name);
+                }
             }
         }
     }

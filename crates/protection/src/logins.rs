@@ -14,18 +14,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use thrum_access::Network;
 use thrum_protocol::Time;
 
 use super::idle_map::IdleMap;
+use super::known_logins::KnownLogins;
 use super::window::Window;
-use crate::config::{LoginsConfig, Network};
 
 /// Most addresses with failed logins that are counted at a time.
-pub const ADDRESSES_MAX: usize = 1 << 16;
+const ADDRESSES_MAX: usize = 1 << 16;
 /// Most users known at their addresses, and most of their clients.
-pub const KNOWN_MAX: usize = 1 << 18;
+pub(crate) const KNOWN_MAX: usize = 1 << 18;
 /// A user that does not come back is known for that long, and twice as long at most.
 const KNOWN_FOR: Duration = Duration::from_hours(24);
+
+/// How many logins may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginLimits {
+    /// Failures in the window, after which logins have to wait. 0 is no limit.
+    pub failures: u32,
+    /// Time in which failures are counted.
+    pub window: Duration,
+    /// How long logins are refused from then on.
+    pub wait: Duration,
+}
 
 /// Counts failed logins.
 #[derive(Debug)]
@@ -50,24 +62,13 @@ struct Counts {
 
 /// A login.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
+pub(crate) struct LoginAttempt<'a> {
     /// Where it comes from.
     pub address: Network,
     /// The user that it claims to be.
     pub username: &'a str,
     /// The client identifier that it has sent; empty if it has sent none.
     pub client_id: &'a str,
-}
-
-/// Who is known where, as hashes under a key.
-#[derive(Debug)]
-pub struct Remembered {
-    /// Of the hashes.
-    pub key: [u64; 2],
-    /// Users with their addresses.
-    pub users: Vec<u64>,
-    /// Clients of users with their addresses.
-    pub clients: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +79,7 @@ struct Failures {
 
 impl Failures {
     /// Counts one more; true if the wait begins.
-    fn count(&mut self, settings: &LoginsConfig, now: Time) -> bool {
+    fn count(&mut self, settings: &LoginLimits, now: Time) -> bool {
         if self.window.count(now, settings.window) < settings.failures {
             return false;
         }
@@ -107,10 +108,10 @@ impl LoginGuard {
     ///
     /// # Errors
     /// How long it has to wait.
-    pub fn may_try(
+    pub(crate) fn may_try(
         &self,
-        attempt: &Attempt<'_>,
-        settings: &LoginsConfig,
+        attempt: &LoginAttempt<'_>,
+        settings: &LoginLimits,
         now: Time,
     ) -> Result<(), Duration> {
         if !is_counted(attempt.address, settings) {
@@ -127,7 +128,12 @@ impl LoginGuard {
 
     /// A login failed; true if the address, the user there, or this client of the user has to wait
     /// from now on.
-    pub fn failed(&self, attempt: &Attempt<'_>, settings: &LoginsConfig, now: Time) -> bool {
+    pub(crate) fn failed(
+        &self,
+        attempt: &LoginAttempt<'_>,
+        settings: &LoginLimits,
+        now: Time,
+    ) -> bool {
         let address = attempt.address;
         if !is_counted(address, settings) {
             return false;
@@ -149,7 +155,7 @@ impl LoginGuard {
     /// A login with a password, a token or a key succeeded: the user is known there, and so is the
     /// client. The failures of others who named the user stay counted while clients that are known
     /// already come and go.
-    pub fn succeeded(&self, attempt: &Attempt<'_>, settings: &LoginsConfig) {
+    pub(crate) fn succeeded(&self, attempt: &LoginAttempt<'_>, settings: &LoginLimits) {
         if !is_counted(attempt.address, settings) {
             return;
         }
@@ -172,7 +178,7 @@ impl LoginGuard {
     }
 
     /// The user has logged in from there before.
-    pub fn is_known(&self, attempt: &Attempt<'_>) -> bool {
+    pub(crate) fn is_known(&self, attempt: &LoginAttempt<'_>) -> bool {
         let user = self.user(attempt);
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.known.peek(&user).is_some()
@@ -184,32 +190,32 @@ impl LoginGuard {
     }
 
     /// Who is known where.
-    pub fn remembered(&self) -> Remembered {
+    pub fn known(&self) -> KnownLogins {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        Remembered {
+        KnownLogins {
             key: self.secret(),
             users: counts.known.keys().copied().collect(),
             clients: counts.clients.keys().copied().collect(),
         }
     }
 
-    /// Who was known where when this was written. To be called before anybody logs in: the key
-    /// cannot change later.
-    pub fn restore(&self, remembered: &Remembered) {
-        if self.key.set(remembered.key).is_err() {
+    /// Restores who was known where. The node calls it before anybody logs in: the key cannot
+    /// change later.
+    pub fn restore(&self, known: &KnownLogins) {
+        if self.key.set(known.key).is_err() {
             return;
         }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        for user in remembered.users.iter().take(KNOWN_MAX) {
+        for user in known.users.iter().take(KNOWN_MAX) {
             entry(&mut counts.known, *user);
         }
-        for client in remembered.clients.iter().take(KNOWN_MAX) {
+        for client in known.clients.iter().take(KNOWN_MAX) {
             entry(&mut counts.clients, *client);
         }
     }
 
-    /// Forgets what is over; to be called now and then.
-    pub fn sweep(&self, settings: &LoginsConfig, now: Time) {
+    /// Forgets what is over. The node calls it now and then.
+    pub(crate) fn sweep(&self, settings: &LoginLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = settings.window.max(settings.wait);
         counts.addresses.forget_idle(idle, now, |_| false);
@@ -217,17 +223,18 @@ impl LoginGuard {
         counts.clients.forget_idle(KNOWN_FOR, now, |_| false);
     }
 
-    fn user(&self, attempt: &Attempt<'_>) -> u64 {
+    fn user(&self, attempt: &LoginAttempt<'_>) -> u64 {
         self.hash(&(attempt.address, attempt.username))
     }
 
-    fn client(&self, attempt: &Attempt<'_>) -> u64 {
+    fn client(&self, attempt: &LoginAttempt<'_>) -> u64 {
         self.hash(&(attempt.address, attempt.username, attempt.client_id))
     }
 
     #[expect(
         deprecated,
-        reason = "the same in every version and under a key that can be kept, which its replacement is not"
+        reason = "the same in every version and under a key that can be kept, which its \
+                  replacement is not"
     )]
     fn hash(&self, what: &impl std::hash::Hash) -> u64 {
         let [first, second] = self.secret();
@@ -248,7 +255,7 @@ fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
 
 /// Clients of this machine are not counted: behind a proxy that does not name its clients all of
 /// them come from here, and who is on the machine has better ways than guessing.
-fn is_counted(address: Network, settings: &LoginsConfig) -> bool {
+fn is_counted(address: Network, settings: &LoginLimits) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }
 
@@ -258,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: LoginsConfig = LoginsConfig {
+    const SETTINGS: LoginLimits = LoginLimits {
         failures: 3,
         window: Duration::from_mins(1),
         wait: Duration::from_mins(2),
@@ -298,8 +305,8 @@ mod tests {
         }
     }
 
-    fn attempt<'a>(from: &str, username: &'a str, client_id: &'a str) -> Attempt<'a> {
-        Attempt {
+    fn attempt<'a>(from: &str, username: &'a str, client_id: &'a str) -> LoginAttempt<'a> {
+        LoginAttempt {
             address: address(from),
             username,
             client_id,
@@ -408,7 +415,7 @@ mod tests {
     #[test]
     fn without_a_limit_nothing_is_kept() {
         let guard = LoginGuard::default();
-        let off = LoginsConfig {
+        let off = LoginLimits {
             failures: 0,
             ..SETTINGS
         };
@@ -421,11 +428,28 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_hash_of_a_network_is_that_of_its_address_and_its_length() {
+        let guard = LoginGuard::default();
+        let known = KnownLogins {
+            key: [1, 2],
+            users: Vec::new(),
+            clients: Vec::new(),
+        };
+        guard.restore(&known);
+        for text in ["192.0.2.7", "2001:db8::1"] {
+            let address = text.parse::<IpAddr>().unwrap();
+            let network = Network::of_client(address);
+            let parts = (network.address(), network.prefix());
+            assert_eq!(guard.hash(&network), guard.hash(&parts), "{text}");
+        }
+    }
+
+    #[test]
     fn an_attack_from_everywhere_stays_within_bounds_and_is_forgotten() {
         let guard = LoginGuard::default();
         for number in 0..200_000_u32 {
             let from = Network::of_client(std::net::Ipv4Addr::from_bits(number << 8 | 7).into());
-            let attempt = |username| Attempt {
+            let attempt = |username| LoginAttempt {
                 address: from,
                 username,
                 client_id: "x",

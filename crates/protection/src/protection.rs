@@ -1,123 +1,21 @@
-//! Who may come in: bans, connect rates, flapping and failed logins, asked at three moments of a
-//! connection: when it is accepted, when it wants to log in, and when it may enter.
+//! Who may come in: bans, connect rates, flapping and failed logins, asked at four moments of a
+//! connection: when it is accepted, when it wants to log in, when it may enter, and when its
+//! session begins.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use thrum_codec::ReasonCode;
-use thrum_protocol::{Time, Violation};
+use thrum_access::Network;
+use thrum_protocol::Time;
 
 use super::bans::{BanBook, SubjectRef};
+use super::client::ClientRef;
 use super::flapping::{Flap, Flapping};
-use super::logins::{Attempt, LoginGuard};
+use super::logins::LoginGuard;
 use super::meter::{Meter, Scopes};
 use super::rate_table::{ACCOUNTS_MAX, Account, Paces, RateTable};
+use super::refusal::Refusal;
 use super::settings::ProtectionSettings;
-use crate::config::Network;
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Who<'a> {
-    /// Client identifier.
-    pub client_id: &'a str,
-    /// User name: for a login the one that the client claims, from [`Protection::may_enter`] on the
-    /// one that was verified.
-    pub username: Option<&'a str>,
-    /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix
-    /// socket.
-    pub address: Option<IpAddr>,
-}
-
-impl<'a> Who<'a> {
-    /// This one client: other users may have clients with the same identifier, and so may clients
-    /// without user name that come from elsewhere.
-    pub fn client(&self) -> SubjectRef<'a> {
-        let client_id = self.client_id;
-        if let Some(username) = self.username {
-            return SubjectRef::ClientOfUser {
-                client_id,
-                username,
-            };
-        }
-        // A Unix socket is on this machine.
-        let address = self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        SubjectRef::ClientFrom {
-            client_id,
-            network: Network::of_client(address),
-        }
-    }
-}
-
-impl<'a> Who<'a> {
-    /// Its login, as it is counted; none over a Unix socket.
-    fn attempt(&self) -> Option<Attempt<'a>> {
-        Some(Attempt {
-            address: Network::of_client(self.address?),
-            username: self.username.unwrap_or_default(),
-            client_id: self.client_id,
-        })
-    }
-}
-
-/// Why somebody may not come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The client identifier is banned.
-    BannedClientId,
-    /// The user is banned.
-    BannedUsername,
-    /// The address is banned.
-    BannedAddress,
-    /// It comes back all the time: from now on it is banned.
-    Flapping,
-    /// It comes back all the time, but there are too many temporary bans to remember one more.
-    FlappingForgotten,
-    /// Too many logins from the address failed.
-    FailedLogins,
-    /// `limits.address.connects`.
-    AddressConnects,
-    /// `limits.user.connects`.
-    UserConnects,
-}
-
-impl Refusal {
-    /// For CONNACK; in 3.x banned is 5 (not authorized) and a rate is 3 (server unavailable).
-    pub const fn reason(self) -> ReasonCode {
-        match self {
-            Self::BannedClientId
-            | Self::BannedUsername
-            | Self::BannedAddress
-            | Self::Flapping
-            | Self::FlappingForgotten => ReasonCode::Banned,
-            Self::FailedLogins | Self::AddressConnects | Self::UserConnects => {
-                ReasonCode::ConnectionRateExceeded
-            }
-        }
-    }
-
-    /// For the client and the log.
-    pub const fn what(self) -> &'static str {
-        match self {
-            Self::BannedClientId => "this client identifier is banned",
-            Self::BannedUsername => "this user is banned",
-            Self::BannedAddress => "this address is banned",
-            Self::Flapping | Self::FlappingForgotten => "connects too often (protection.flapping)",
-            Self::FailedLogins => {
-                "too many failed logins from this address, try again later (protection.logins)"
-            }
-            Self::AddressConnects => {
-                "too many connections from this address (limits.address.connects)"
-            }
-            Self::UserConnects => "too many connections of this user (limits.user.connects)",
-        }
-    }
-}
-
-impl From<Refusal> for Violation {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.reason(), refusal.what())
-    }
-}
 
 /// What the workers of a node share for protection.
 #[derive(Debug)]
@@ -147,16 +45,16 @@ impl Protection {
         &self.bans
     }
 
-    /// Failed logins, and who is known where.
+    /// Failed logins, and which users and clients are known at which address.
     pub fn logins(&self) -> &Arc<LoginGuard> {
         &self.logins
     }
 
-    /// A connection was accepted, or the header of a trusted proxy has said where it comes from:
-    /// before its TLS handshake.
+    /// Judges a connection before its TLS handshake: once it is accepted, or once the header of a
+    /// trusted proxy has said where it comes from.
     ///
     /// # Errors
-    /// The connection is to be closed without a word.
+    /// The caller closes the connection and sends nothing.
     pub fn may_open(
         &self,
         address: Option<IpAddr>,
@@ -178,63 +76,67 @@ impl Protection {
         self.flapped(SubjectRef::Network(site), settings, now)
     }
 
-    /// A CONNECT came in: before anybody looks at its password. What is banned by user name is
-    /// refused after the login only, so that strangers do not learn which users there are.
+    /// Judges a CONNECT before anybody looks at its password. A banned user is refused after the
+    /// login only, so that strangers do not learn which users there are.
     ///
     /// # Errors
-    /// It is to be refused.
+    /// The caller refuses the client.
     pub fn may_log_in(
         &self,
-        who: &Who<'_>,
+        client: &ClientRef<'_>,
         settings: &ProtectionSettings,
         now: Time,
     ) -> Result<(), Refusal> {
-        if self.bans.is_client_id_banned(who.client_id, now) {
+        if self.bans.is_client_id_banned(client.client_id, now) {
             return Err(Refusal::BannedClientId);
         }
-        if let Some(attempt) = who.attempt() {
+        if let Some(attempt) = client.attempt() {
             let tried = self.logins.may_try(&attempt, &settings.logins, now);
             tried.map_err(|_| Refusal::FailedLogins)?;
         }
         Ok(())
     }
 
-    /// A login failed because of what the client showed (not because a backend could not be asked).
-    /// True if the address, or the user there, has to wait from now on.
-    pub fn login_failed(&self, who: &Who<'_>, settings: &ProtectionSettings, now: Time) -> bool {
-        let attempt = who.attempt();
+    /// Counts a login that failed because of what the client showed, not because a backend could
+    /// not be asked. Returns whether the address, or the user there, has to wait from now on.
+    pub fn login_failed(
+        &self,
+        client: &ClientRef<'_>,
+        settings: &ProtectionSettings,
+        now: Time,
+    ) -> bool {
+        let attempt = client.attempt();
         attempt.is_some_and(|attempt| self.logins.failed(&attempt, &settings.logins, now))
     }
 
-    /// The client has shown a password, a token or a key that is right.
-    pub fn login_succeeded(&self, who: &Who<'_>, settings: &ProtectionSettings) {
-        if let Some(attempt) = who.attempt() {
+    /// Counts a login with a password, a token or a key that is right.
+    pub fn login_succeeded(&self, client: &ClientRef<'_>, settings: &ProtectionSettings) {
+        if let Some(attempt) = client.attempt() {
             self.logins.succeeded(&attempt, &settings.logins);
         }
     }
 
-    /// The user has logged in from there before; clients of this machine count as such.
-    pub fn is_known(&self, who: &Who<'_>) -> bool {
-        let attempt = who.attempt();
+    /// Whether the user has logged in from there before; clients of this machine count as known.
+    pub fn is_known(&self, client: &ClientRef<'_>) -> bool {
+        let attempt = client.attempt();
         attempt
             .is_none_or(|attempt| attempt.address.is_loopback() || self.logins.is_known(&attempt))
     }
 
-    /// A client may come in by its login, or needs none: before its session begins, with the
-    /// verified user name.
+    /// Judges a client whose login is right, or that needs none, by its verified user name.
     ///
     /// # Errors
-    /// It is to be refused all the same.
+    /// The caller refuses the client.
     pub fn may_enter(
         &self,
-        who: &Who<'_>,
+        client: &ClientRef<'_>,
         settings: &ProtectionSettings,
         now: Time,
     ) -> Result<(), Refusal> {
-        if self.bans.is_client_banned(who, now) {
+        if self.bans.is_client_banned(client, now) {
             return Err(Refusal::BannedClientId);
         }
-        if let Some(username) = who.username {
+        if let Some(username) = client.username {
             if self.bans.is_username_banned(username, now) {
                 return Err(Refusal::BannedUsername);
             }
@@ -244,39 +146,39 @@ impl Protection {
             }
             self.flapped(SubjectRef::Username(username), settings, now)?;
         }
-        self.flapped(who.client(), settings, now)
+        self.flapped(client.subject(), settings, now)
     }
 
-    /// A client that may enter begins its session: bans are asked again, as it may have waited for
-    /// its login meanwhile, or on its way to another worker.
+    /// Judges a client whose session begins: it may have been banned while it waited for its login,
+    /// or on its way to another worker.
     ///
     /// # Errors
-    /// It is banned by now.
-    pub fn may_begin(&self, who: &Who<'_>, now: Time) -> Result<(), Refusal> {
+    /// The client is banned by now.
+    pub fn may_begin(&self, client: &ClientRef<'_>, now: Time) -> Result<(), Refusal> {
         let bans = &self.bans;
-        if bans.is_client_id_banned(who.client_id, now) || bans.is_client_banned(who, now) {
+        if bans.is_client_id_banned(client.client_id, now) || bans.is_client_banned(client, now) {
             return Err(Refusal::BannedClientId);
         }
         let is_banned = |username| self.bans.is_username_banned(username, now);
-        if who.username.is_some_and(is_banned) {
+        if client.username.is_some_and(is_banned) {
             return Err(Refusal::BannedUsername);
         }
         let is_banned = |address| self.bans.is_address_banned(address, now);
-        if who.address.is_some_and(is_banned) {
+        if client.address.is_some_and(is_banned) {
             return Err(Refusal::BannedAddress);
         }
         Ok(())
     }
 
-    /// What the client may send; none if nothing is limited. To be asked when a connection has its
-    /// session, and again at its next input after a reload.
-    pub fn meter(&self, who: &Who<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
+    /// Returns the meter of a connection that has its session; none if nothing limits what it may
+    /// send. The caller asks again at the first input after a reload.
+    pub fn meter(&self, client: &ClientRef<'_>, scopes: &Scopes<'_>) -> Option<Box<Meter>> {
         if scopes.are_free() {
             return None;
         }
         let limits = |paces: &Paces| !paces.is_input_free();
-        let username = who.username.filter(|_| limits(scopes.user));
-        let address = who.address.filter(|_| limits(scopes.address));
+        let username = client.username.filter(|_| limits(scopes.user));
+        let address = client.address.filter(|_| limits(scopes.address));
         let address = address.map(|address| {
             let site = Network::of_client(address);
             self.addresses.account(&site, || site)
@@ -287,8 +189,8 @@ impl Protection {
         )))
     }
 
-    /// Forgets what is over; to be called about once a second, by one worker. Accounts that were
-    /// forgotten for want of room.
+    /// Forgets what is over, and returns how many accounts were forgotten for want of room. One
+    /// worker calls it about once a second.
     pub fn sweep(&self, settings: &ProtectionSettings, now: Time) -> u64 {
         self.flapping.sweep(&settings.flapping, now);
         self.logins.sweep(&settings.logins, now);
@@ -321,24 +223,59 @@ impl Protection {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use super::super::bans::{Ban, BanList, Subject};
-    use super::super::meter::Usage;
+    use super::super::flapping::FlappingLimits;
+    use super::super::logins::LoginLimits;
+    use super::super::meter::InputUsage;
+    use super::super::overload::OverloadLimits;
+    use super::super::rate::Rate;
     use super::*;
-    use crate::config::{Config, Rate};
 
     const NOW: Time = Time::from_millis(1_790_000_000_000);
-    const JO: Who<'_> = Who {
+    const JO: ClientRef<'_> = ClientRef {
         client_id: "meter-7",
         username: Some("jo"),
         address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
     };
 
-    fn settings(change: impl FnOnce(&mut Config)) -> ProtectionSettings {
-        let mut config = Config::default();
-        change(&mut config);
-        ProtectionSettings::new(&config)
+    const FREE: Paces = Paces {
+        connects: None,
+        messages: None,
+        bytes: None,
+    };
+    /// As by default: only failed logins are limited.
+    const DEFAULT: ProtectionSettings = ProtectionSettings {
+        client: FREE,
+        user: FREE,
+        address: FREE,
+        flapping: FlappingLimits {
+            window: Duration::from_mins(1),
+            connects: 0,
+            user_connects: 0,
+            address_connects: 0,
+            ban: Duration::from_mins(5),
+        },
+        logins: LoginLimits {
+            failures: 30,
+            window: Duration::from_mins(1),
+            wait: Duration::from_mins(1),
+        },
+        overload: OverloadLimits {
+            turn: Duration::from_millis(200),
+            publish_turn: Duration::from_secs(1),
+            turns: 5,
+            calm: Duration::from_secs(5),
+            handshakes: 4096,
+        },
+    };
+
+    fn with_flapping() -> ProtectionSettings {
+        let mut settings = DEFAULT;
+        settings.flapping.connects = 15;
+        settings
     }
 
     fn banned(subject: Subject) -> Protection {
@@ -357,19 +294,19 @@ mod tests {
     /// The three moments of a connection, each with what it says.
     fn come_in(
         protection: &Protection,
-        who: &Who<'_>,
+        client: &ClientRef<'_>,
         settings: &ProtectionSettings,
     ) -> [Result<(), Refusal>; 3] {
         [
-            protection.may_open(who.address, settings, NOW),
-            protection.may_log_in(who, settings, NOW),
-            protection.may_enter(who, settings, NOW),
+            protection.may_open(client.address, settings, NOW),
+            protection.may_log_in(client, settings, NOW),
+            protection.may_enter(client, settings, NOW),
         ]
     }
 
     #[test]
     fn by_default_everybody_comes_in_as_often_as_they_like() {
-        let (protection, settings) = (Protection::default(), settings(|_| {}));
+        let (protection, settings) = (Protection::default(), DEFAULT);
         for _ in 0..10_000 {
             assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
         }
@@ -385,7 +322,7 @@ mod tests {
 
     #[test]
     fn each_ban_is_found_at_its_moment() {
-        let settings = settings(|_| {});
+        let settings = DEFAULT;
         let at_once = banned(Subject::Network("192.0.2.0/24".parse().unwrap()));
         assert_eq!(
             come_in(&at_once, &JO, &settings),
@@ -420,11 +357,12 @@ mod tests {
 
     #[test]
     fn connect_rates_are_kept_by_address_and_by_user() {
-        let rate = |amount| Rate::new(amount, Duration::from_secs(1), 0).unwrap();
-        let settings = settings(|config| {
-            config.limits.address.connects = rate(2);
-            config.limits.user.connects = rate(1);
-        });
+        let connects = |amount| Paces::new(&Rate::per_second(amount), &Rate::NONE, &Rate::NONE);
+        let settings = ProtectionSettings {
+            address: connects(2),
+            user: connects(1),
+            ..DEFAULT
+        };
         let protection = Protection::default();
         assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
         assert_eq!(
@@ -447,8 +385,8 @@ mod tests {
 
     #[test]
     fn failed_logins_make_the_address_wait() {
-        let (protection, settings) = (Protection::default(), settings(|_| {}));
-        let known = Who {
+        let (protection, settings) = (Protection::default(), DEFAULT);
+        let known = ClientRef {
             username: Some("known"),
             ..JO
         };
@@ -469,7 +407,7 @@ mod tests {
     #[test]
     fn failed_logins_ban_no_client_identifier() {
         let protection = Protection::default();
-        let settings = settings(|config| config.protection.flapping.enabled = true);
+        let settings = with_flapping();
         for _ in 0..100 {
             assert_eq!(protection.may_open(JO.address, &settings, NOW), Ok(()));
             protection.login_failed(&JO, &settings, NOW);
@@ -482,7 +420,7 @@ mod tests {
             protection.may_enter(&JO, &settings, NOW),
             Err(Refusal::Flapping)
         );
-        let elsewhere = Who {
+        let elsewhere = ClientRef {
             address: None,
             ..JO
         };
@@ -499,17 +437,17 @@ mod tests {
     #[test]
     fn who_connects_too_often_bans_no_other_user_with_the_same_client_identifier() {
         let protection = Protection::default();
-        let settings = settings(|config| config.protection.flapping.enabled = true);
-        let from = |username, address: &str| Who {
+        let settings = with_flapping();
+        let from = |username, address: &str| ClientRef {
             username,
             address: Some(address.parse().unwrap()),
             ..JO
         };
-        let comes_in = |who: &Who<'_>| {
+        let comes_in = |client: &ClientRef<'_>| {
             protection
-                .may_log_in(who, &settings, NOW)
-                .and_then(|()| protection.may_enter(who, &settings, NOW))
-                .and_then(|()| protection.may_begin(who, NOW))
+                .may_log_in(client, &settings, NOW)
+                .and_then(|()| protection.may_enter(client, &settings, NOW))
+                .and_then(|()| protection.may_begin(client, NOW))
         };
         for flapping in [from(Some("bob"), "192.0.2.7"), from(None, "192.0.2.9")] {
             for _ in 0..20 {
@@ -526,7 +464,10 @@ mod tests {
 
     #[test]
     fn the_connections_of_a_user_have_one_meter() {
-        let settings = settings(|config| config.limits.user.messages = Rate::per_second(10));
+        let settings = ProtectionSettings {
+            user: Paces::new(&Rate::NONE, &Rate::per_second(10), &Rate::NONE),
+            ..DEFAULT
+        };
         let scopes = Scopes {
             client: &settings.client,
             user: &settings.user,
@@ -536,7 +477,7 @@ mod tests {
         let protection = Protection::default();
         let mut one = protection.meter(&JO, &scopes).unwrap();
         let other = protection.meter(&JO, &scopes).unwrap();
-        let usage = Usage {
+        let usage = InputUsage {
             messages: 100,
             bytes: 1000,
         };

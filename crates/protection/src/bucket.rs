@@ -2,7 +2,7 @@
 //! busy.
 //!
 //! A bucket that has one unit left gives all that is asked for and goes into debt if that is more,
-//! so that one large message never starves; who comes next waits until the debt is paid. So single
+//! so that one large message never starves; the next take waits until the debt is paid. So single
 //! units are never more than `rate × time + burst`, and larger takes exceed that by the last of
 //! them at most. Rounding may add a sixteenth of one unit, and takes a nanosecond from each take.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thrum_protocol::Time;
 
-use crate::config::Rate;
+use super::rate::Rate;
 
 /// Binary places behind the point of [`Pace::cost`].
 const FRACTION_BITS: u32 = 16;
@@ -52,7 +52,7 @@ impl Pace {
     }
 
     /// How long a bucket takes to fill from nothing.
-    pub fn refill(&self) -> Duration {
+    pub(crate) fn refill(&self) -> Duration {
         Duration::from_nanos(self.burst_nanos)
     }
 
@@ -92,7 +92,7 @@ fn nanos_of(now: Time) -> u64 {
 
 /// A bucket of one owner; a new one is full.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     /// Nanoseconds since the node's epoch.
     busy_until: u64,
 }
@@ -102,7 +102,8 @@ impl Bucket {
     ///
     /// # Errors
     /// How long until one is left; nothing was taken.
-    pub fn take(&mut self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
+    #[cfg(test)]
+    fn take(&mut self, pace: &Pace, now: Time, amount: u64) -> Result<(), Duration> {
         let wait = self.wait(pace, now);
         if !wait.is_zero() {
             return Err(wait);
@@ -111,18 +112,18 @@ impl Bucket {
         Ok(())
     }
 
-    /// Takes whatever is left: what came in has come in.
-    pub fn charge(&mut self, pace: &Pace, now: Time, amount: u64) {
+    /// Takes, whatever is left: input that has arrived is always charged.
+    pub(crate) fn charge(&mut self, pace: &Pace, now: Time, amount: u64) {
         self.busy_until = pace.busy_after(self.busy_until, now, amount);
     }
 
     /// How long until one unit is left, in whole milliseconds; zero if it is there now.
-    pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
+    pub(crate) fn wait(&self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until, now)
     }
 
     /// How much is left.
-    pub fn left(&self, pace: &Pace, now: Time) -> u64 {
+    pub(crate) fn left(&self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until, now)
     }
 }
@@ -136,7 +137,7 @@ pub struct SharedBucket {
 }
 
 impl SharedBucket {
-    /// As [`Bucket::take`].
+    /// Takes, if one unit is left.
     ///
     /// # Errors
     /// How long until one is left; nothing was taken.
@@ -153,7 +154,7 @@ impl SharedBucket {
     }
 
     /// As [`Bucket::charge`].
-    pub fn charge(&self, pace: &Pace, now: Time, amount: u64) {
+    pub(crate) fn charge(&self, pace: &Pace, now: Time, amount: u64) {
         let charge = |busy_until| Some(pace.busy_after(busy_until, now, amount));
         let relaxed = Ordering::Relaxed;
         // It never refuses.
@@ -161,18 +162,19 @@ impl SharedBucket {
     }
 
     /// As [`Bucket::wait`].
-    pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
+    pub(crate) fn wait(&self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until.load(Ordering::Relaxed), now)
     }
 
     /// As [`Bucket::left`].
-    pub fn left(&self, pace: &Pace, now: Time) -> u64 {
+    pub(crate) fn left(&self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until.load(Ordering::Relaxed), now)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -251,21 +253,21 @@ mod tests {
         assert!(!bucket.wait(&pace, at(0)).is_zero());
     }
 
-    /// A pace and its rate, and takes: milliseconds since the last one, and an amount.
-    type Play = (Pace, (u64, u64, u64), Vec<(u64, u64)>);
-
-    fn plays() -> impl Strategy<Value = Play> {
-        let rate = (1_u64..5_000_000, 1000_u64..100_000, 1_u64..1_000_000);
-        let takes = proptest::collection::vec((0_u64..2000, 1_u64..10_000), 1..200);
-        (rate, takes).prop_map(|(rate, takes)| (pace(rate.0, rate.1, rate.2), rate, takes))
-    }
-
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         /// Before any take that succeeds, there is room for one more in `rate × time + burst`.
         #[test]
-        fn a_bucket_gives_no_more_than_its_rate_and_its_burst((pace, (amount, per, burst), takes) in plays()) {
+        fn a_bucket_gives_no_more_than_its_rate_and_its_burst(
+            amount in 1_u64..5_000_000,
+            per in 1000_u64..100_000,
+            burst in 1_u64..1_000_000,
+            takes in vec((0_u64..2000, 1_u64..10_000), 1..200),
+        ) {
+            let pace = pace(amount, per, burst);
             let (mut bucket, shared) = (Bucket::default(), SharedBucket::default());
             let (mut taken, mut now) = (0_u128, 0_u64);
             for (pause, wanted) in takes {
@@ -276,9 +278,10 @@ mod tests {
                 match result {
                     Ok(()) => {
                         let per = u128::from(per);
-                        let allowed = u128::from(amount) * u128::from(now) + u128::from(burst) * per;
-                        let of_rounding = per / 16;
-                        prop_assert!((taken + 1) * per <= allowed + of_rounding, "{} at {}", taken, now);
+                        let allowed =
+                            u128::from(amount) * u128::from(now) + u128::from(burst) * per;
+                        let is_allowed = (taken + 1) * per <= allowed + per / 16;
+                        prop_assert!(is_allowed, "{} at {}", taken, now);
                         taken += u128::from(wanted);
                     }
                     Err(wait) => {

@@ -7,23 +7,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use thrum_files::Stamp;
+use thrum_protection::{BanBook, BanList, TemporaryBan};
 use thrum_protocol::Time;
 
-use super::book::{BanBook, TemporaryBan};
-use super::file::{BanFile, BanFileError};
-use super::list::{Ban, BanList};
+use super::ban_file::{BanFile, BanFileError};
 use crate::clock::wall;
 use crate::config::Config;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A ban is shown in whole seconds, and not as over before it is.
-const ROUND_UP: Duration = Duration::from_millis(999);
-
 /// Watches the file of bans, and shows the temporary bans in a file of their own.
 #[derive(Debug)]
-pub struct BanKeeper {
+pub(crate) struct BanKeeper {
     /// Its end ends the thread.
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
@@ -36,7 +32,7 @@ impl BanKeeper {
     ///
     /// # Errors
     /// A file of bans that cannot be read: nobody should come in because of a slip of the pen.
-    pub fn start(
+    pub(crate) fn start(
         file: BanFile,
         temporary: Option<BanFile>,
         book: Arc<BanBook>,
@@ -45,10 +41,10 @@ impl BanKeeper {
         let stamp = file.stamp();
         book.replace(file.load()?, clock());
         let path = file.path().to_owned();
-        let mut files = Files {
+        let mut files = WatchedBans {
             file,
             stamp,
-            temporary: temporary.map(Shown::new),
+            temporary: temporary.map(ShownBans::new),
             book,
         };
         let (stop, stopped) = mpsc::sync_channel(1);
@@ -67,7 +63,7 @@ impl BanKeeper {
     ///
     /// # Errors
     /// As [`BanKeeper::start`].
-    pub fn start_configured(
+    pub(crate) fn start_configured(
         config: &Config,
         book: Arc<BanBook>,
         clock: impl Fn() -> Time + Send + 'static,
@@ -88,7 +84,7 @@ impl BanKeeper {
     }
 
     /// Ends the thread; it may take as long as reading the file does.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
             tracing::error!("the thread of the bans ended by a panic");
@@ -109,14 +105,14 @@ fn data_dir(config: &Config) -> Option<&PathBuf> {
 
 /// The files and what was seen in them.
 #[derive(Debug)]
-struct Files {
+struct WatchedBans {
     file: BanFile,
     stamp: Option<Stamp>,
-    temporary: Option<Shown>,
+    temporary: Option<ShownBans>,
     book: Arc<BanBook>,
 }
 
-impl Files {
+impl WatchedBans {
     /// `wall` is the time as files show it.
     fn look(&mut self, now: Time, wall: SystemTime) {
         let stamp = self.file.stamp();
@@ -142,7 +138,10 @@ impl Files {
                 self.book.replace(list, now);
             }
             Err(error) => {
-                tracing::error!(%error, "the list of bans was not read again, the last one stays in force");
+                tracing::error!(
+                    %error,
+                    "the list of bans was not read again, the last one stays in force"
+                );
             }
         }
     }
@@ -152,20 +151,24 @@ impl Files {
         let bans = self.book.list().len();
         if self.stamp.is_none() && bans > 0 {
             let path = self.file.path().display();
-            tracing::warn!(%path, bans, "the list of bans is gone: whoever was in it may connect again");
+            tracing::warn!(
+                %path,
+                bans,
+                "the list of bans is gone: whoever was in it may connect again"
+            );
         }
     }
 }
 
 /// The file that shows the temporary bans.
 #[derive(Debug)]
-struct Shown {
+struct ShownBans {
     file: BanFile,
     stamp: Option<Stamp>,
     bans: Vec<TemporaryBan>,
 }
 
-impl Shown {
+impl ShownBans {
     fn new(file: BanFile) -> Self {
         Self {
             file,
@@ -192,7 +195,7 @@ impl Shown {
                 tracing::info!(subject = %ban.subject, "a temporary ban was lifted");
             }
             let bans = book.temporary(now);
-            *list = bans.iter().map(|ban| line(ban, book)).collect();
+            *list = bans.iter().map(|ban| book.listed(ban)).collect();
             (true, bans)
         });
         match outcome {
@@ -210,22 +213,13 @@ fn may_be_half_written(stamp: Option<Stamp>, before: Option<Stamp>, wall: System
     stamp.is_some_and(|stamp| stamp.may_be_half_written(before.as_ref(), wall))
 }
 
-fn line(ban: &TemporaryBan, book: &BanBook) -> Ban {
-    Ban {
-        subject: ban.subject.clone(),
-        reason: "connects too often".into(),
-        by: "flapping".into(),
-        since: book.seconds(ban.since),
-        until: Some(book.seconds(ban.until.plus(ROUND_UP))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use super::super::list::{Subject, SubjectRef};
+    use thrum_protection::{Subject, SubjectRef};
+
     use super::*;
 
     const NOW: Time = Time::from_millis(1_790_000_000_000);
@@ -241,11 +235,11 @@ mod tests {
             Self(path)
         }
 
-        fn files(&self) -> Files {
-            Files {
+        fn files(&self) -> WatchedBans {
+            WatchedBans {
                 file: BanFile::in_data_dir(&self.0),
                 stamp: None,
-                temporary: Some(Shown::new(BanFile::temporary_in(&self.0))),
+                temporary: Some(ShownBans::new(BanFile::temporary_in(&self.0))),
                 book: Arc::default(),
             }
         }
@@ -342,7 +336,7 @@ mod tests {
     #[test]
     fn a_start_reads_the_bans_or_fails_and_forgets_the_temporary_ones() {
         let folder = Folder::new("start");
-        let Files { file, book, .. } = folder.files();
+        let WatchedBans { file, book, .. } = folder.files();
         let shown = BanFile::temporary_in(&folder.0);
         fs::write(file.path(), "{\"username\":\"jo\"}").unwrap();
         fs::write(shown.path(), "{\"client_id\":\"a\"}").unwrap();

@@ -6,14 +6,14 @@ use thrum_protocol::Time;
 
 /// A count that begins with what happens first, and anew once its time has passed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     since: Time,
     count: u32,
 }
 
 impl Window {
     /// Counts one more; how many it were in this window.
-    pub(super) fn count(&mut self, now: Time, span: Duration) -> u32 {
+    pub(crate) fn count(&mut self, now: Time, span: Duration) -> u32 {
         if self.count == 0 || now.since(self.since) >= span {
             *self = Self {
                 since: now,
@@ -25,7 +25,7 @@ impl Window {
     }
 
     /// Forgets what was counted.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
 }

@@ -1,8 +1,8 @@
 //! What one connection may send: its own buckets and those it shares with others.
 //!
-//! What came in has come in, so it is always charged; a connection whose buckets are in debt is
-//! then not read for as long as the debt takes to be paid. A low credit shortens the reads, so that
-//! the debt stays small.
+//! Input that has arrived is always charged; a connection whose buckets are in debt is then not
+//! read for as long as it takes to pay the debt. A low credit shortens the reads, so that the debt
+//! stays small.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const MESSAGE_BYTES: u64 = 64;
 
 /// A limit of what clients may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum RateLimit {
     /// `limits.client.messages`.
     ClientMessages,
     /// `limits.client.bytes`.
@@ -40,7 +40,7 @@ pub enum Limit {
 
 /// What came in with one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct InputUsage {
     /// PUBLISH packets.
     pub messages: u64,
     /// Bytes, as the client sent them after TLS and WebSocket are taken off.
@@ -56,14 +56,24 @@ pub struct Scopes<'a> {
     pub user: &'a Paces,
     /// `limits.address`.
     pub address: &'a Paces,
-    /// Those of the listener, with its account.
-    pub listener: Option<(&'a Paces, &'a Account)>,
+    /// Those of the listener; none if nobody limits a listener.
+    pub listener: Option<ListenerScope<'a>>,
+}
+
+/// The rates of a listener, with what its clients have taken from them.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerScope<'a> {
+    /// Its rates.
+    pub paces: &'a Paces,
+    /// Its buckets.
+    pub account: &'a Account,
 }
 
 impl Scopes<'_> {
     /// Whether nothing that a client sends is limited: then no meter is needed.
-    pub fn are_free(&self) -> bool {
-        let listener = self.listener.is_none_or(|(paces, _)| paces.is_input_free());
+    pub(crate) fn are_free(&self) -> bool {
+        let listener = self.listener;
+        let listener = listener.is_none_or(|listener| listener.paces.is_input_free());
         let scopes = [self.client, self.user, self.address];
         listener && scopes.iter().all(|paces| paces.is_input_free())
     }
@@ -75,7 +85,7 @@ pub struct Pause {
     /// Never zero.
     pub wait: Duration,
     /// The limit that makes it wait longest.
-    pub limit: Limit,
+    pub limit: RateLimit,
 }
 
 /// The buckets of one connection.
@@ -91,7 +101,7 @@ pub struct Meter {
 
 impl Meter {
     /// For a connection of that user and address.
-    pub fn new(user: Option<Arc<Account>>, address: Option<Arc<Account>>) -> Self {
+    pub(crate) fn new(user: Option<Arc<Account>>, address: Option<Arc<Account>>) -> Self {
         Self {
             user,
             address,
@@ -99,22 +109,22 @@ impl Meter {
         }
     }
 
-    /// Charges what came in; how long the connection must not be read, if it must not.
-    pub fn charge(&mut self, usage: Usage, scopes: &Scopes<'_>, now: Time) -> Option<Pause> {
+    /// Charges input, and returns how long the connection must not be read, if it must not.
+    pub fn charge(&mut self, usage: InputUsage, scopes: &Scopes<'_>, now: Time) -> Option<Pause> {
         if let Some(pace) = &scopes.client.messages {
             self.messages.charge(pace, now, usage.messages);
         }
         if let Some(pace) = &scopes.client.bytes {
             self.bytes.charge(pace, now, usage.bytes);
         }
-        for (paces, account, _) in self.shared(scopes).into_iter().flatten() {
-            if let Some(pace) = &paces.messages
+        for scope in self.shared(scopes).into_iter().flatten() {
+            if let Some(pace) = &scope.paces.messages
                 && usage.messages > 0
             {
-                account.messages.charge(pace, now, usage.messages);
+                scope.account.messages.charge(pace, now, usage.messages);
             }
-            if let Some(pace) = &paces.bytes {
-                account.bytes.charge(pace, now, usage.bytes);
+            if let Some(pace) = &scope.paces.bytes {
+                scope.account.bytes.charge(pace, now, usage.bytes);
             }
         }
         self.may_read(scopes, now).err()
@@ -125,28 +135,28 @@ impl Meter {
     /// # Errors
     /// How long the connection must not be read.
     pub fn may_read(&self, scopes: &Scopes<'_>, now: Time) -> Result<usize, Pause> {
-        let mut found = Found::new();
+        let mut found = Tightest::new();
         if let Some(pace) = &scopes.client.messages {
             let (wait, left) = (self.messages.wait(pace, now), self.messages.left(pace, now));
             found.add(
-                Limit::ClientMessages,
+                RateLimit::ClientMessages,
                 wait,
                 left.saturating_mul(MESSAGE_BYTES),
             );
         }
         if let Some(pace) = &scopes.client.bytes {
             let (wait, left) = (self.bytes.wait(pace, now), self.bytes.left(pace, now));
-            found.add(Limit::ClientBytes, wait, left);
+            found.add(RateLimit::ClientBytes, wait, left);
         }
-        for (paces, account, [messages, bytes]) in self.shared(scopes).into_iter().flatten() {
-            if let Some(pace) = &paces.messages {
-                let bucket = &account.messages;
+        for scope in self.shared(scopes).into_iter().flatten() {
+            if let Some(pace) = &scope.paces.messages {
+                let bucket = &scope.account.messages;
                 let left = bucket.left(pace, now).saturating_mul(MESSAGE_BYTES);
-                found.add(messages, bucket.wait(pace, now), left);
+                found.add(scope.messages, bucket.wait(pace, now), left);
             }
-            if let Some(pace) = &paces.bytes {
-                let bucket = &account.bytes;
-                found.add(bytes, bucket.wait(pace, now), bucket.left(pace, now));
+            if let Some(pace) = &scope.paces.bytes {
+                let bucket = &scope.account.bytes;
+                found.add(scope.bytes, bucket.wait(pace, now), bucket.left(pace, now));
             }
         }
         match found.pause {
@@ -155,32 +165,46 @@ impl Meter {
         }
     }
 
-    /// The accounts that it shares, with their rates and the names of these.
-    fn shared<'a>(&'a self, scopes: &Scopes<'a>) -> [Option<Shared<'a>>; 3] {
-        use Limit::{
-            AddressBytes, AddressMessages, ListenerBytes, ListenerMessages, UserBytes, UserMessages,
-        };
-        let user = self.user.as_deref();
-        let address = self.address.as_deref();
+    /// The accounts that it shares with other connections.
+    fn shared<'a>(&'a self, scopes: &Scopes<'a>) -> [Option<SharedScope<'a>>; 3] {
         [
-            user.map(|account| (scopes.user, account, [UserMessages, UserBytes])),
-            address.map(|account| (scopes.address, account, [AddressMessages, AddressBytes])),
-            scopes
-                .listener
-                .map(|(paces, account)| (paces, account, [ListenerMessages, ListenerBytes])),
+            self.user.as_deref().map(|account| SharedScope {
+                paces: scopes.user,
+                account,
+                messages: RateLimit::UserMessages,
+                bytes: RateLimit::UserBytes,
+            }),
+            self.address.as_deref().map(|account| SharedScope {
+                paces: scopes.address,
+                account,
+                messages: RateLimit::AddressMessages,
+                bytes: RateLimit::AddressBytes,
+            }),
+            scopes.listener.map(|listener| SharedScope {
+                paces: listener.paces,
+                account: listener.account,
+                messages: RateLimit::ListenerMessages,
+                bytes: RateLimit::ListenerBytes,
+            }),
         ]
     }
 }
 
-type Shared<'a> = (&'a Paces, &'a Account, [Limit; 2]);
+/// An account that several connections share, its rates, and the names of these.
+struct SharedScope<'a> {
+    paces: &'a Paces,
+    account: &'a Account,
+    messages: RateLimit,
+    bytes: RateLimit,
+}
 
 /// The tightest of several buckets.
-struct Found {
+struct Tightest {
     pause: Option<Pause>,
     left: u64,
 }
 
-impl Found {
+impl Tightest {
     const fn new() -> Self {
         Self {
             pause: None,
@@ -188,7 +212,7 @@ impl Found {
         }
     }
 
-    fn add(&mut self, limit: Limit, wait: Duration, left: u64) {
+    fn add(&mut self, limit: RateLimit, wait: Duration, left: u64) {
         self.left = self.left.min(left);
         let longest = self.pause.map_or(Duration::ZERO, |pause| pause.wait);
         if wait > longest {
@@ -200,7 +224,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Rate;
+    use crate::rate::Rate;
 
     const FREE: Paces = Paces {
         connects: None,
@@ -226,8 +250,8 @@ mod tests {
         Time::from_millis(1_000_000 + millis)
     }
 
-    fn usage(messages: u64, bytes: u64) -> Usage {
-        Usage { messages, bytes }
+    fn usage(messages: u64, bytes: u64) -> InputUsage {
+        InputUsage { messages, bytes }
     }
 
     #[test]
@@ -251,7 +275,7 @@ mod tests {
         let pause = meter.charge(usage(1, 2001), &scopes, at(0)).unwrap();
         assert_eq!(
             (pause.limit, pause.wait),
-            (Limit::ClientBytes, Duration::from_millis(2001))
+            (RateLimit::ClientBytes, Duration::from_millis(2001))
         );
         assert_eq!(meter.may_read(&scopes, at(0)), Err(pause));
         assert_eq!(meter.may_read(&scopes, at(2001)), Ok(1024));
@@ -281,7 +305,7 @@ mod tests {
         let (mut one, mut two, mut stranger) = (meter(), meter(), Meter::default());
         assert_eq!(one.charge(usage(9, 90), &scopes, at(0)), None);
         let pause = two.charge(usage(1, 10), &scopes, at(0)).unwrap();
-        assert_eq!(pause.limit, Limit::UserMessages);
+        assert_eq!(pause.limit, RateLimit::UserMessages);
         assert_eq!(one.may_read(&scopes, at(0)), Err(pause));
         assert_eq!(stranger.charge(usage(1000, 1), &scopes, at(0)), None);
     }
@@ -297,16 +321,19 @@ mod tests {
                 .unwrap()
                 .limit
         };
-        assert_eq!(one(scopes(&tight)), Limit::ClientMessages);
+        assert_eq!(one(scopes(&tight)), RateLimit::ClientMessages);
         let address = Scopes {
             address: &tight,
             ..scopes(&FREE)
         };
-        assert_eq!(one(address), Limit::AddressMessages);
+        assert_eq!(one(address), RateLimit::AddressMessages);
         let listener = Scopes {
-            listener: Some((&tight, &account)),
+            listener: Some(ListenerScope {
+                paces: &tight,
+                account: &account,
+            }),
             ..scopes(&FREE)
         };
-        assert_eq!(one(listener), Limit::ListenerMessages);
+        assert_eq!(one(listener), RateLimit::ListenerMessages);
     }
 }

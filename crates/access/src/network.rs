@@ -1,102 +1,87 @@
 //! Networks: an address and how many of its first bits count, `10.0.0.0/8`.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr};
+use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// Bits of an IPv6 address that one site has to itself: who has one such address has all 2^64 of
 /// them.
 const SITE_BITS: u8 = 64;
 
 /// Addresses that begin with the same bits.
+///
+/// An IPv4 address that is written or seen as IPv6 (`::ffff:10.0.0.1`, as on a listener of both
+/// kinds) counts as IPv4, which [`IpNet`] does not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Network {
+pub struct Network(
     /// Bits that do not count are zero; never an IPv4 address in the form of an IPv6 one.
-    address: IpAddr,
-    prefix: u8,
-}
+    IpNet,
+);
 
 impl Network {
-    /// The network of that many bits that the address is in; an IPv4 address in the form of an IPv6
-    /// one counts as IPv4. None if the address has fewer bits.
+    /// The network of that many bits that the address is in. None if the address has fewer bits.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let canonical = address.to_canonical();
-        let mapped = address.is_ipv6() && canonical.is_ipv4();
-        let prefix = if mapped {
+        let is_mapped = address.is_ipv6() && canonical.is_ipv4();
+        let prefix = if is_mapped {
             prefix.checked_sub(96)?
         } else {
             prefix
         };
-        (prefix <= bits(canonical)).then(|| Self::cut(canonical, prefix))
+        let network = IpNet::new(canonical, prefix).ok()?;
+        Some(Self(network.trunc()))
     }
 
     /// The address alone.
     pub fn of_address(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        Self::cut(address, bits(address))
+        Self(address.to_canonical().into())
     }
 
     /// What counts as one address where clients are counted by address: one IPv4 address, or an
     /// IPv6 network of 64 bits.
     pub fn of_client(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        Self::cut(address, bits(address).min(SITE_BITS))
-    }
-
-    fn cut(address: IpAddr, prefix: u8) -> Self {
-        let address = match address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-                Ipv4Addr::from_bits(address.to_bits() & mask).into()
-            }
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(Ipv4Net::from(address).into()),
             IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-                Ipv6Addr::from_bits(address.to_bits() & mask).into()
+                let site = Ipv6Net::new_assert(address, SITE_BITS);
+                Self(site.trunc().into())
             }
-        };
-        Self { address, prefix }
+        }
     }
 
     /// Whether the address is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4() && Self::cut(address, self.prefix) == *self
+        self.0.contains(&address.to_canonical())
     }
 
     /// Its first address.
-    pub const fn address(&self) -> IpAddr {
-        self.address
+    pub fn address(&self) -> IpAddr {
+        self.0.addr()
     }
 
     /// How many bits count.
-    pub const fn prefix(&self) -> u8 {
-        self.prefix
+    pub fn prefix(&self) -> u8 {
+        self.0.prefix_len()
     }
 
     /// Whether it is of this machine.
     pub fn is_loopback(&self) -> bool {
+        let address = self.address();
         // Cut to 64 bits, ::1 is all zeros.
-        let is_cut = self.address == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && self.prefix == SITE_BITS;
-        is_cut || self.address.is_loopback()
+        let is_cut = address == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && self.prefix() == SITE_BITS;
+        is_cut || address.is_loopback()
     }
 }
 
-/// Bits of an address.
-const fn bits(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
-    }
-}
-
+/// A network of one address is written without its length.
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.prefix == bits(self.address) {
-            return self.address.fmt(formatter);
+        if self.prefix() == self.0.max_prefix_len() {
+            return self.address().fmt(formatter);
         }
-        write!(formatter, "{}/{}", self.address, self.prefix)
+        self.0.fmt(formatter)
     }
 }
 
@@ -105,6 +90,7 @@ impl fmt::Display for Network {
 #[error("expected an address such as 192.0.2.7 or 2001:db8::1, or a network such as 192.0.2.0/24")]
 pub struct NotANetwork;
 
+/// An address without a length is a network of one address. Bits behind the length may be set.
 impl FromStr for Network {
     type Err = NotANetwork;
 
@@ -118,21 +104,10 @@ impl FromStr for Network {
     }
 }
 
-impl Serialize for Network {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Network {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -158,6 +133,23 @@ mod tests {
     }
 
     #[test]
+    fn a_network_holds_the_addresses_with_its_first_bits() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
+            ("192.168.1.7", "192.168.1.7", "192.168.1.6"),
+            ("0.0.0.0/0", "203.0.113.9", "::1"),
+            ("::/0", "2001:db8::1", "203.0.113.9"),
+            ("fd00::/8", "fdff::1", "fe00::1"),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", "::ffff:11.1.2.3"),
+            ("::ffff:10.0.0.0/104", "10.1.2.3", "11.1.2.3"),
+            ("::1", "::1", "::2"),
+        ] {
+            check(network, inside, true);
+            check(network, outside, false);
+        }
+    }
+
+    #[test]
     fn networks_are_read_and_written() {
         for (text, written) in [
             ("192.0.2.7", Some("192.0.2.7")),
@@ -167,6 +159,8 @@ mod tests {
             ("2001:db8::1/64", Some("2001:db8::/64")),
             ("2001:db8::1", Some("2001:db8::1")),
             ("::/0", Some("::/0")),
+            ("fd00::/8", Some("fd00::/8")),
+            (" 10.0.0.0 / 8 ", Some("10.0.0.0/8")),
             ("::ffff:192.0.2.7", Some("192.0.2.7")),
             ("::ffff:192.0.2.7/120", Some("192.0.2.0/24")),
             ("::ffff:192.0.2.7/24", None),
@@ -216,10 +210,17 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
-        fn a_network_contains_what_begins_with_its_bits(bits: u128, other: u128, prefix in 0_u32..=128) {
+        fn a_network_contains_what_begins_with_its_bits(
+            bits: u128,
+            other: u128,
+            prefix in 0_u32..=128,
+        ) {
             let (one, two) = (Ipv6Addr::from_bits(bits), Ipv6Addr::from_bits(other));
             // Those of IPv4 are counted differently.
             prop_assume!(one.to_ipv4_mapped().is_none() && two.to_ipv4_mapped().is_none());

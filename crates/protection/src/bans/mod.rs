@@ -5,11 +5,9 @@
 //! list and the temporary bans.
 
 mod book;
-mod file;
-mod keeper;
+mod line;
 mod list;
 
-pub use book::{BanBook, Changes, TEMPORARY_MAX, TemporaryBan};
-pub use file::{BanFile, BanFileError};
-pub use keeper::BanKeeper;
+pub use book::{BanBook, BanChanges, TemporaryBan};
+pub use line::BanLineError;
 pub use list::{Ban, BanList, Subject, SubjectRef};

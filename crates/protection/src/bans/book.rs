@@ -3,17 +3,20 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use hashbrown::HashMap;
+use thrum_access::Network;
 use thrum_protocol::Time;
 
-use super::super::door::Who;
-use super::list::{BanList, Subject, SubjectRef};
-use crate::config::Network;
-use crate::hashing::HashBuilder;
+use super::list::{Ban, BanList, Subject, SubjectRef};
+use crate::client::ClientRef;
 
 /// Most temporary bans; one more is not made.
-pub const TEMPORARY_MAX: usize = 1 << 16;
+const TEMPORARY_MAX: usize = 1 << 16;
+
+/// A ban is shown in whole seconds, and not as over before it is.
+const ROUND_UP: Duration = Duration::from_millis(999);
 
 /// The bans of a node, shared by its workers.
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ pub struct BanBook {
     /// lock for nothing.
     generation: AtomicU64,
     /// Guards the temporary bans, for one look-up when a client connects.
-    temporary: Mutex<HashMap<Subject, TemporaryBan, HashBuilder>>,
+    temporary: Mutex<HashMap<Subject, TemporaryBan>>,
     /// How many there are: while there is none, nobody takes the lock.
     temporary_count: AtomicUsize,
     /// Orders nothing else.
@@ -53,7 +56,7 @@ pub struct TemporaryBan {
 
 /// What a new list means for those who are connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changes {
+pub enum BanChanges {
     /// Only these are new.
     Added(Arc<[Subject]>),
     /// More than one list was replaced since: look at everybody.
@@ -80,7 +83,7 @@ impl BanBook {
     /// What is new since the list that `seen` counts, which is then the present one; none if it is
     /// the same. Cheap enough for every turn of a worker. Who is new and connected is to be
     /// disconnected (0x98).
-    pub fn changes(&self, seen: &mut u64) -> Option<Changes> {
+    pub fn changes(&self, seen: &mut u64) -> Option<BanChanges> {
         if self.generation.load(Ordering::Acquire) == *seen {
             return None;
         }
@@ -88,20 +91,31 @@ impl BanBook {
         let is_next = listed.generation == *seen + 1;
         *seen = listed.generation;
         Some(if is_next {
-            Changes::Added(Arc::clone(&listed.added))
+            BanChanges::Added(Arc::clone(&listed.added))
         } else {
-            Changes::Unknown
+            BanChanges::Unknown
         })
     }
 
-    /// Seconds by which the wall clock is ahead of the node's, now and then: ends of bans are
-    /// written by the wall clock.
+    /// Tells by how many seconds the wall clock is ahead of the node's clock: the ends of bans are
+    /// times of the wall clock. The node calls it now and then.
     pub fn set_wall_ahead(&self, seconds: i64) {
         self.wall_ahead.store(seconds, Ordering::Relaxed);
     }
 
+    /// A temporary ban as it stands in a list, for people to see.
+    pub fn listed(&self, ban: &TemporaryBan) -> Ban {
+        Ban {
+            subject: ban.subject.clone(),
+            reason: "connects too often".into(),
+            by: "flapping".into(),
+            since: self.seconds(ban.since),
+            until: Some(self.seconds(ban.until.plus(ROUND_UP))),
+        }
+    }
+
     /// What the wall clock shows at a moment of the node, in seconds of the Unix epoch.
-    pub(super) fn seconds(&self, at: Time) -> u64 {
+    fn seconds(&self, at: Time) -> u64 {
         let ahead = self.wall_ahead.load(Ordering::Relaxed);
         (at.as_millis() / 1000).saturating_add_signed(ahead)
     }
@@ -119,8 +133,8 @@ impl BanBook {
 
     /// Whether this one client is banned, by its identifier together with its user, or with where
     /// it comes from.
-    pub fn is_client_banned(&self, who: &Who<'_>, now: Time) -> bool {
-        self.is_banned(who.client(), now)
+    pub(crate) fn is_client_banned(&self, client: &ClientRef<'_>, now: Time) -> bool {
+        self.is_banned(client.subject(), now)
     }
 
     /// Whether the user is banned.
@@ -130,18 +144,18 @@ impl BanBook {
 
     /// Whether the list bans the client by any of its names; bans that the node made for a time do
     /// not count.
-    pub fn is_listed(&self, who: &Who<'_>, now: Time) -> bool {
+    pub fn is_listed(&self, client: &ClientRef<'_>, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) == 0 {
             return false;
         }
         let (list, now) = (self.list(), self.seconds(now));
         let has = |subject| list.find(subject, now).is_some();
-        has(SubjectRef::ClientId(who.client_id))
-            || has(who.client())
-            || who
+        has(SubjectRef::ClientId(client.client_id))
+            || has(client.subject())
+            || client
                 .username
                 .is_some_and(|name| has(SubjectRef::Username(name)))
-            || who
+            || client
                 .address
                 .is_some_and(|address| list.find_address(address, now).is_some())
     }
@@ -157,7 +171,7 @@ impl BanBook {
     }
 
     /// Whether the address, or a network that it is in, is banned.
-    pub fn is_address_banned(&self, address: IpAddr, now: Time) -> bool {
+    pub(crate) fn is_address_banned(&self, address: IpAddr, now: Time) -> bool {
         if self.generation.load(Ordering::Acquire) > 0 {
             let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
             if listed
@@ -230,7 +244,7 @@ impl BanBook {
         bans
     }
 
-    /// Forgets the temporary bans that have ended; to be called now and then.
+    /// Forgets the temporary bans that have ended. The node calls it now and then.
     pub fn sweep(&self, now: Time) {
         if self.temporary_count.load(Ordering::Acquire) == 0 {
             return;
@@ -247,7 +261,6 @@ impl BanBook {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list::Ban;
     use super::*;
 
     fn list(names: &[&str]) -> BanList {
@@ -281,17 +294,17 @@ mod tests {
         book.replace(list(&["a"]), at(1));
         assert_eq!(
             book.changes(&mut seen),
-            Some(Changes::Added([client("a")].into()))
+            Some(BanChanges::Added([client("a")].into()))
         );
         assert_eq!(book.changes(&mut seen), None);
         book.replace(list(&["a", "b"]), at(1));
         assert_eq!(
             book.changes(&mut seen),
-            Some(Changes::Added([client("b")].into()))
+            Some(BanChanges::Added([client("b")].into()))
         );
         book.replace(list(&["b"]), at(1));
         book.replace(list(&[]), at(1));
-        assert_eq!(book.changes(&mut seen), Some(Changes::Unknown));
+        assert_eq!(book.changes(&mut seen), Some(BanChanges::Unknown));
         assert!(!book.is_client_id_banned("a", at(1)));
     }
 
@@ -350,13 +363,13 @@ mod tests {
     #[test]
     fn the_list_is_asked_for_every_name_of_a_client() {
         let book = BanBook::default();
-        let who = Who {
+        let asked = ClientRef {
             client_id: "a",
             username: Some("jo"),
             address: Some("192.0.2.7".parse().unwrap()),
         };
         assert!(book.ban_for_now(SubjectRef::ClientId("a"), at(10), at(5)));
-        assert!(!book.is_listed(&who, at(6)));
+        assert!(!book.is_listed(&asked, at(6)));
         let network = Subject::Network("192.0.2.0/24".parse().unwrap());
         for subject in [client("a"), Subject::Username("jo".into()), network] {
             let ban = Ban {
@@ -367,8 +380,8 @@ mod tests {
                 until: Some(10),
             };
             book.replace(BanList::from_iter([ban]), at(6));
-            assert!(book.is_listed(&who, at(9)));
-            assert!(!book.is_listed(&who, at(10)));
+            assert!(book.is_listed(&asked, at(9)));
+            assert!(!book.is_listed(&asked, at(10)));
         }
     }
 

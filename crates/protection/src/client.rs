@@ -1,0 +1,50 @@
+//! A client, by what it is counted and banned by.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use thrum_access::Network;
+
+use super::bans::SubjectRef;
+use super::logins::LoginAttempt;
+
+/// A client, by what it is counted and banned by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientRef<'a> {
+    /// Client identifier.
+    pub client_id: &'a str,
+    /// User name: for a login the one that the client claims, from
+    /// [`Protection::may_enter`](crate::Protection::may_enter) on the one that was verified.
+    pub username: Option<&'a str>,
+    /// Where the client comes from, as a trusted proxy says if there is one; none over a Unix
+    /// socket.
+    pub address: Option<IpAddr>,
+}
+
+impl<'a> ClientRef<'a> {
+    /// This one client: other users may have clients with the same identifier, and so may clients
+    /// without user name that come from elsewhere.
+    pub fn subject(&self) -> SubjectRef<'a> {
+        let client_id = self.client_id;
+        if let Some(username) = self.username {
+            return SubjectRef::ClientOfUser {
+                client_id,
+                username,
+            };
+        }
+        // A Unix socket is on this machine.
+        let address = self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        SubjectRef::ClientFrom {
+            client_id,
+            network: Network::of_client(address),
+        }
+    }
+
+    /// Its login, as it is counted; none over a Unix socket.
+    pub(crate) fn attempt(&self) -> Option<LoginAttempt<'a>> {
+        Some(LoginAttempt {
+            address: Network::of_client(self.address?),
+            username: self.username.unwrap_or_default(),
+            client_id: self.client_id,
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Who is known where, as bytes that outlive the process: a mass reconnect after a restart is not
+//! the moment to take everybody for a stranger.
+//!
+//! They hold no name, no address and no secret but a key: each entry is a hash under it.
+
+use std::io;
+
+use super::logins::KNOWN_MAX;
+
+/// How they begin; another form gets another number.
+const MAGIC: &[u8] = b"thrum known logins 1\n";
+
+/// Who is known where, as hashes under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownLogins {
+    /// Of the hashes.
+    pub(crate) key: [u64; 2],
+    /// Users with their addresses.
+    pub(crate) users: Vec<u64>,
+    /// Clients of users with their addresses.
+    pub(crate) clients: Vec<u64>,
+}
+
+impl KnownLogins {
+    /// Longest form that is read: as many entries as are kept, 8 bytes each.
+    pub const BYTES_MAX: u64 = (2 * KNOWN_MAX as u64 + 16) * 8;
+
+    /// Reads what [`KnownLogins::write_to`] wrote; none if it is damaged.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (numbers, rest) = bytes.strip_prefix(MAGIC)?.as_chunks::<8>();
+        let numbers: Vec<u64> = numbers
+            .iter()
+            .map(|bytes| u64::from_le_bytes(*bytes))
+            .collect();
+        let ([first, second, users, clients], hashes) = numbers.split_first_chunk::<4>()?;
+        let users = usize::try_from(*users).ok()?;
+        let (of_users, of_clients) = hashes.split_at_checked(users)?;
+        let is_whole = rest.is_empty() && of_clients.len() as u64 == *clients;
+        is_whole.then(|| Self {
+            key: [*first, *second],
+            users: of_users.to_vec(),
+            clients: of_clients.to_vec(),
+        })
+    }
+
+    /// Writes the bytes.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_to(&self, mut to: impl io::Write) -> io::Result<()> {
+        to.write_all(MAGIC)?;
+        let counts = [self.users.len() as u64, self.clients.len() as u64];
+        let numbers = self.key.iter().chain(&counts);
+        let numbers = numbers.chain(&self.users).chain(&self.clients);
+        for number in numbers {
+            to.write_all(&number.to_le_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back_and_what_is_damaged_does_not() {
+        let known = KnownLogins {
+            key: [1, u64::MAX],
+            users: vec![3, 4],
+            clients: vec![5],
+        };
+        let mut bytes = Vec::new();
+        known.write_to(&mut bytes).unwrap();
+        assert_eq!(KnownLogins::parse(&bytes), Some(known));
+        for damaged in [&bytes[..bytes.len() - 1], &bytes[..30], b"", b"nonsense"] {
+            assert_eq!(KnownLogins::parse(damaged), None);
+        }
+    }
+}

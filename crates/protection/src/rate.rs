@@ -1,0 +1,92 @@
+//! Rates: so much in so long a time.
+
+use std::time::Duration;
+
+/// Most that a rate or its burst can be: one more makes no difference to any machine.
+const AMOUNT_MAX: u64 = 1_000_000_000_000;
+/// Longest time that a rate is counted over.
+const PER_MAX: Duration = Duration::from_hours(24);
+
+/// So much in so long a time, and how much of it may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Rate {
+    /// 0 is no limit.
+    amount: u64,
+    per: Duration,
+    /// What is saved up at most; 0 is the amount itself.
+    burst: u64,
+}
+
+impl Rate {
+    /// No limit.
+    pub const NONE: Self = Self {
+        amount: 0,
+        per: Duration::ZERO,
+        burst: 0,
+    };
+
+    /// A rate over a period from a millisecond to a day, with what is saved up at most. An amount
+    /// of 0 is no limit, a burst of 0 is the amount.
+    pub fn new(amount: u64, per: Duration, burst: u64) -> Option<Self> {
+        if amount == 0 {
+            return (burst == 0).then_some(Self::NONE);
+        }
+        let is_sane = amount <= AMOUNT_MAX && burst <= AMOUNT_MAX;
+        let is_period = per >= Duration::from_millis(1) && per <= PER_MAX;
+        let burst = if burst == amount { 0 } else { burst };
+        (is_sane && is_period).then_some(Self { amount, per, burst })
+    }
+
+    /// So much a second.
+    pub fn per_second(amount: u64) -> Self {
+        Self::new(amount.min(AMOUNT_MAX), Duration::from_secs(1), 0).unwrap_or_default()
+    }
+
+    /// Whether it limits nothing.
+    pub const fn is_none(&self) -> bool {
+        self.amount == 0
+    }
+
+    /// How much in [`Rate::per`]; 0 is no limit.
+    pub const fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// The period.
+    pub const fn per(&self) -> Duration {
+        self.per
+    }
+
+    /// How much may come at once.
+    pub const fn burst(&self) -> u64 {
+        if self.burst == 0 {
+            self.amount
+        } else {
+            self.burst
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_the_amount_itself_is_what_the_rate_is_without_one() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Rate::new(5, second, 5), Some(Rate::per_second(5)));
+        assert_eq!(Rate::per_second(5).burst(), 5);
+    }
+
+    #[test]
+    fn a_rate_is_within_its_bounds() {
+        let (second, day) = (Duration::from_secs(1), Duration::from_hours(24));
+        assert!(Rate::new(AMOUNT_MAX, day, AMOUNT_MAX).is_some());
+        assert_eq!(Rate::new(0, Duration::ZERO, 0), Some(Rate::NONE));
+        assert_eq!(Rate::new(0, second, 5), None);
+        assert_eq!(Rate::new(AMOUNT_MAX + 1, second, 0), None);
+        assert_eq!(Rate::new(1, second, AMOUNT_MAX + 1), None);
+        assert_eq!(Rate::new(1, Duration::ZERO, 0), None);
+        assert_eq!(Rate::new(1, day + Duration::from_millis(1), 0), None);
+    }
+}
