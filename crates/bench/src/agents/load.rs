@@ -9,7 +9,7 @@ use super::message::{Assignment, Clock, FromAgent, Report, WireSlice};
 use super::offset::ClockEstimate;
 use super::watch::{Watch, mark};
 use crate::clock;
-use crate::crew::{Crew, LocalCrew, Posts};
+use crate::generator::{GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor, ProcessTree};
 use crate::pacing::Warp;
 use crate::plan::{Machines, Plan};
@@ -25,7 +25,7 @@ pub(super) struct Load {
     machines: Machines,
     machine: usize,
     wired: Wired,
-    crew: Option<Box<LocalCrew>>,
+    local: Option<Box<LocalGenerator>>,
     generator: Option<Monitor>,
     watched: Vec<ProcessTree>,
     ramp_start_ns: u64,
@@ -84,7 +84,7 @@ impl Load {
             machines,
             machine: assignment.machine,
             wired,
-            crew: None,
+            local: None,
             ramp_start_ns: 0,
             timeline: None,
             next_second_ns: u64::MAX,
@@ -110,17 +110,17 @@ impl Load {
         self.ramp_start_ns = ramp_start_ns;
         self.next_second_ns = ramp_start_ns + SECOND_NS;
         let (_, threads) = self.size();
-        let posts = Posts {
+        let setup = GeneratorSetup {
             first_thread: self.machines.first_thread(self.machine),
             threads,
             machines: self.machines.clone(),
-            targets: Arc::clone(&self.wired.wiring),
+            targets: Arc::clone(&self.wired.setups),
             target_of_group: Arc::clone(&self.wired.target_of_group),
             clock_offset_ns,
             ramp_start_ns,
         };
         if threads > 0 {
-            self.crew = Some(Box::new(LocalCrew::start(&self.plan, &posts)?));
+            self.local = Some(Box::new(LocalGenerator::start(&self.plan, &setup)?));
         }
         Ok(())
     }
@@ -132,8 +132,8 @@ impl Load {
 
     pub(super) fn order(&mut self, timeline: Timeline, warp: &Warp) {
         self.timeline = Some(timeline);
-        if let Some(crew) = &mut self.crew {
-            crew.order(timeline, warp);
+        if let Some(local) = &mut self.local {
+            local.order(timeline, warp);
         }
     }
 
@@ -142,15 +142,15 @@ impl Load {
         if let Some(generator) = &mut self.generator {
             mark(generator, moment);
         }
-        if let Some(crew) = &mut self.crew {
-            crew.mark(moment);
+        if let Some(local) = &mut self.local {
+            local.mark(moment);
         }
         self.read(moment, now_ns, say);
     }
 
     /// How the clients are; none without any.
     pub(super) fn progress(&self) -> Option<Progress> {
-        self.crew.as_ref().map(|crew| crew.progress())
+        self.local.as_ref().map(|local| local.progress())
     }
 
     /// Hands over what is ready; `now_ns` is of the coordinator's clock.
@@ -159,9 +159,9 @@ impl Load {
         now_ns: u64,
         say: &mut dyn FnMut(FromAgent),
     ) -> Result<(), RunError> {
-        if let Some(crew) = &mut self.crew {
-            crew.check()?;
-            crew.take_slices(&mut |slice| {
+        if let Some(local) = &mut self.local {
+            local.check()?;
+            local.take_slices(&mut |slice| {
                 say(FromAgent::Slice(Box::new(WireSlice::new(slice))));
             });
         }
@@ -189,9 +189,9 @@ impl Load {
             error_ns: estimate.error_ns_until(clock::monotonic_ns()),
         };
         let (mut threads, mut loads, mut ready) = (Vec::new(), Vec::new(), 0);
-        if let Some(crew) = self.crew.take() {
-            ready = crew.progress().ready;
-            let report = crew.finish(&mut |slice| {
+        if let Some(local) = self.local.take() {
+            ready = local.progress().ready;
+            let report = local.finish(&mut |slice| {
                 say(FromAgent::Slice(Box::new(WireSlice::new(slice))));
             })?;
             (threads, loads) = (report.threads, report.generator.threads);
@@ -215,9 +215,9 @@ impl Load {
 
     /// Ends the clients; nobody wants what they counted.
     pub(super) fn give_up(&mut self) {
-        if let Some(crew) = self.crew.take() {
+        if let Some(local) = self.local.take() {
             // The run has failed already.
-            crew.finish(&mut |_| {}).ok();
+            local.finish(&mut |_| {}).ok();
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) enum ToAgent {
     Stop,
     /// The run is over.
     End,
-    /// A letter of a message has come.
+    /// A fragment of a message has come.
     Taken(u32, u32),
     /// The coordinator is there.
     Alive,
@@ -88,7 +88,7 @@ pub(super) enum FromAgent {
     Report(Box<Report>),
     /// It cannot go on.
     Failed(String),
-    /// A letter of a message has come.
+    /// A fragment of a message has come.
     Taken(u32, u32),
     /// It is there.
     Alive,

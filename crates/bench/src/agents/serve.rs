@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use thrum_transport::{ConnectorError, Endpoint};
 
-use super::hub::VERSION;
-use super::link::LinkError;
-use super::lobby::wait_for_run;
+use super::agent_idle::wait_for_run;
+use super::agent_run::{AgentRun, AgentRunError};
+use super::control_connection::ControlError;
 use super::message::Refusal;
-use super::shift::{Shift, ShiftError};
+use super::registry::VERSION;
 use super::watch::Watch;
 use crate::clock;
 use crate::kernel_text;
@@ -52,7 +52,7 @@ pub enum AgentError {
     Threads(u32),
     /// The control broker cannot be used.
     #[error(transparent)]
-    Control(#[from] LinkError),
+    Control(#[from] ControlError),
     /// Another version.
     #[error(
         "the coordinator is thrum {coordinator}, this is {VERSION}: use the same version on all machines"
@@ -81,19 +81,19 @@ pub fn serve(options: &AgentOptions, log: &mut dyn FnMut(&str)) -> Result<(), Ag
         options.control
     ));
     while let Some(session) = wait_for_run(options, log)? {
-        let shift = Shift::begin(options, &name, threads, &session);
-        let ended = shift.and_then(|mut shift| shift.attend(log));
-        let was_full = matches!(&ended, Err(ShiftError::Refused(Refusal::Full)));
+        let run = AgentRun::begin(options, &name, threads, &session);
+        let ended = run.and_then(|mut run| run.attend(log));
+        let was_full = matches!(&ended, Err(AgentRunError::Refused(Refusal::Full)));
         match ended {
             Ok(()) => log("the run is over"),
-            Err(ShiftError::Interrupted) => return Ok(()),
-            Err(ShiftError::Refused(Refusal::Full)) => {
+            Err(AgentRunError::Interrupted) => return Ok(()),
+            Err(AgentRunError::Refused(Refusal::Full)) => {
                 log("a run has all the agents it wants; waiting for another one");
             }
-            Err(ShiftError::Refused(Refusal::Version(coordinator))) => {
+            Err(AgentRunError::Refused(Refusal::Version(coordinator))) => {
                 return Err(AgentError::Version { coordinator });
             }
-            Err(ShiftError::Refused(Refusal::Name)) => return Err(AgentError::NameTaken(name)),
+            Err(AgentRunError::Refused(Refusal::Name)) => return Err(AgentError::NameTaken(name)),
             Err(error) if options.once => return Err(AgentError::Run(error.to_string())),
             Err(error) => log(&format!("the run failed: {error}")),
         }
@@ -129,10 +129,10 @@ fn threads(options: &AgentOptions) -> Result<u32, AgentError> {
 }
 
 /// Whether trying again is of no use.
-pub(super) const fn is_final(error: &LinkError) -> bool {
+pub(super) const fn is_final(error: &ControlError) -> bool {
     matches!(
         error,
-        LinkError::Connector(
+        ControlError::Connector(
             ConnectorError::NoTls(_)
                 | ConnectorError::NoRoots
                 | ConnectorError::ServerName(_)

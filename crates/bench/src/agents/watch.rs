@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use thrum_report::result::{Broker, Resources, Usage};
 
-use super::hub::Hub;
+use super::registry::AgentRegistry;
 use crate::monitor::{Moment, Monitor, ProcessTree, Work, listening_process};
 use crate::run::Target;
 
@@ -50,13 +50,13 @@ pub(crate) enum BrokerWatch {
 
 /// A process that an agent watches.
 pub(crate) struct Distant {
-    pub(super) hub: Rc<RefCell<Hub>>,
-    pub(super) seat: usize,
+    pub(super) registry: Rc<RefCell<AgentRegistry>>,
+    pub(super) agent: usize,
     pub(super) watch: usize,
 }
 
 impl BrokerWatch {
-    /// Something begins or ends; an agent is told by its crew.
+    /// Something begins or ends; an agent is told by its generator.
     pub(crate) fn mark(&mut self, moment: Moment) {
         if let Self::Here(monitor) = self {
             mark(monitor, moment);
@@ -80,8 +80,11 @@ impl BrokerWatch {
                 work.connections,
             ),
             Self::There(distant) => {
-                let hub = distant.hub.borrow();
-                hub.watched(distant.seat, distant.watch)?.usage.usage(work)
+                let registry = distant.registry.borrow();
+                registry
+                    .watched(distant.agent, distant.watch)?
+                    .usage
+                    .usage(work)
             }
         }
     }
@@ -103,8 +106,8 @@ impl BrokerWatch {
         match self {
             Self::Here(monitor) => monitor.pid(),
             Self::There(distant) => {
-                let hub = distant.hub.borrow();
-                let watched = hub.watched(distant.seat, distant.watch);
+                let registry = distant.registry.borrow();
+                let watched = registry.watched(distant.agent, distant.watch);
                 watched.map_or(0, |watched| watched.pid)
             }
         }
@@ -114,7 +117,7 @@ impl BrokerWatch {
     fn host(&self) -> String {
         match self {
             Self::Here(_) => String::new(),
-            Self::There(distant) => distant.hub.borrow().name(distant.seat).to_owned(),
+            Self::There(distant) => distant.registry.borrow().name(distant.agent).to_owned(),
         }
     }
 }

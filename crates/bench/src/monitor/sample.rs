@@ -68,7 +68,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Counters of threads that are dear to read are read.
+    /// Counters of threads that are costly to read are read.
     pub(super) const fn is_detailed(self) -> bool {
         matches!(self, Self::Start | Self::HoldStart | Self::HoldEnd)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thrum_report::result::Memory;
 
 use super::accounts::{self, SchedStat, Traffic};
-use super::dear::{OpenFiles, Walks};
+use super::costly::{OpenFiles, Walks};
 use super::listener::listening_process;
 use super::machine::MachineSample;
 use super::sample::{Moment, Reading, Sample, ThreadTime};

@@ -1,8 +1,8 @@
 //! A scenario worked out: which client plays which part, and who is to receive whose messages.
 
 mod clients;
-mod deal;
 mod expect;
+mod partition;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 use crate::units::nanos;
 
 pub use clients::ClientPattern;
-pub use deal::{Deal, Machines};
+pub use partition::{Machines, Share};
 pub use routes::{Expectation, Sources};
 
 /// Publishers of a group that are asked how many of their messages are due, which stand for all of

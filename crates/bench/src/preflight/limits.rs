@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::sources::SourceError;
 use crate::kernel_text;
-use crate::swarm::QuicWiring;
+use crate::swarm::QuicSetup;
 use crate::units::count;
 use thrum_transport::Endpoint;
 
@@ -156,7 +156,7 @@ pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightErro
 pub(crate) fn reach_quic(
     target: &Endpoint,
     address: SocketAddr,
-    quic: &QuicWiring,
+    quic: &QuicSetup,
 ) -> Result<(), PreflightError> {
     let probed = quic.dialer.probe(address, &quic.server_name, REACH_TIMEOUT);
     probed.map_err(|error| PreflightError::Unreachable {

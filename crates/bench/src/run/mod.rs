@@ -14,7 +14,7 @@ use thrum_quic::DialError;
 use thrum_report::result::Stage;
 use thrum_transport::{ConnectorError, EndpointError};
 
-use crate::agents::{AgentsError, LinkError};
+use crate::agents::{AgentsError, ControlError};
 use crate::observe::Observer;
 use crate::outcome::Outcome;
 use crate::plan::PlanError;
@@ -124,7 +124,7 @@ impl RunError {
             Self::Target(EndpointError::Unresolved { .. })
             | Self::Preflight(PreflightError::Unreachable { .. })
             | Self::NobodyAccepted { .. }
-            | Self::Agents(AgentsError::Control(LinkError::Unreachable { .. })) => 5,
+            | Self::Agents(AgentsError::Control(ControlError::Unreachable { .. })) => 5,
             Self::Agents(AgentsError::Interrupted) => 130,
             Self::Plan(_)
             | Self::NoProcess(_)

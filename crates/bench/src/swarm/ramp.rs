@@ -33,7 +33,7 @@ impl Swarm {
 
     /// When the next connection is due; never if all are open.
     pub(super) fn next_open_ns(&self) -> u64 {
-        let Some(client) = self.deal.next_client() else {
+        let Some(client) = self.share.next_client() else {
             return u64::MAX;
         };
         let rate = u64::from(self.plan.scenario.connect_rate.max(1));
@@ -41,13 +41,13 @@ impl Swarm {
     }
 
     fn open_next(&mut self) {
-        let Some(client) = self.deal.next_client() else {
+        let Some(client) = self.share.next_client() else {
             return;
         };
         let Ok(peer) = u32::try_from(self.peers.len()) else {
             return;
         };
-        self.deal.advance();
+        self.share.advance();
         let part = self.plan.part(client);
         let responds = self.groups[part.group].responds;
         let publisher = part

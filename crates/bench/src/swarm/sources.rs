@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::wiring::Wiring;
+use super::setup::ThreadSetup;
 
 /// Whose turn it is, for each broker.
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub(super) struct Sources(Vec<usize>);
 impl Sources {
     /// Threads begin with different addresses: those that have few clients use others than their
     /// neighbours.
-    pub(super) fn new(wiring: &Wiring) -> Self {
-        let first = usize::try_from(wiring.thread).unwrap_or(0);
-        Self(vec![first; wiring.targets.len()])
+    pub(super) fn new(setup: &ThreadSetup) -> Self {
+        let first = usize::try_from(setup.thread).unwrap_or(0);
+        Self(vec![first; setup.targets.len()])
     }
 
     /// The next address for a connection to a broker; none leaves it to the kernel.

@@ -14,9 +14,9 @@ use crate::units::{SECOND_NS, nanos};
 
 /// Where a thread hands over its seconds, and where the emptied slices come back from.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct SliceSender {
     pub(crate) slices: SyncSender<Box<Slice>>,
-    pub(crate) spares: Receiver<Box<Slice>>,
+    pub(crate) recycled: Receiver<Box<Slice>>,
 }
 
 /// A subscriber and whether its latencies count: a responder's do not, the requester's include
@@ -31,7 +31,7 @@ pub(super) struct Subscriber {
 #[derive(Debug)]
 pub(super) struct Tally {
     plan: Arc<Plan>,
-    outlet: Outlet,
+    slice_sender: SliceSender,
     /// The second under way.
     pub(super) slice: Box<Slice>,
     slice_end_ns: u64,
@@ -48,7 +48,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, outlet: Outlet) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, slice_sender: SliceSender) -> Self {
         let shared = plan.shared().iter();
         let shared = shared
             .map(|sources| SharedLedger::new(sources.len()))
@@ -69,7 +69,7 @@ impl Tally {
             warp: Arc::default(),
             is_warped: false,
             generation: 0,
-            outlet,
+            slice_sender,
             plan,
         }
     }
@@ -146,12 +146,12 @@ impl Tally {
         if start_ns == self.slice.start_ns {
             return;
         }
-        let spare = self.outlet.spares.try_recv();
-        let mut next = spare.unwrap_or_default();
+        let recycled = self.slice_sender.recycled.try_recv();
+        let mut next = recycled.unwrap_or_default();
         next.restart(start_ns);
         let full = std::mem::replace(&mut self.slice, next);
         if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) =
-            self.outlet.slices.try_send(full)
+            self.slice_sender.slices.try_send(full)
         {
             self.slice = full;
         }
@@ -161,7 +161,7 @@ impl Tally {
     pub(super) fn hand_over_rest(&mut self) {
         let rest = std::mem::take(&mut self.slice);
         // Without a taker the run has failed and nobody wants it.
-        self.outlet.slices.send(rest).ok();
+        self.slice_sender.slices.send(rest).ok();
     }
 
     /// Bytes went out.
@@ -386,7 +386,7 @@ mod tests {
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
         let plan = Arc::new(Plan::new(scenario, "t").unwrap());
-        let mut tally = Tally::new(plan, START - SECOND_NS, outlet());
+        let mut tally = Tally::new(plan, START - SECOND_NS, slice_sender());
         for subscriber in 0..publishers {
             tally.add_subscriber(subscriber, true);
         }
@@ -411,12 +411,12 @@ mod tests {
         payload
     }
 
-    fn outlet() -> Outlet {
+    fn slice_sender() -> SliceSender {
         let (slices, taken) = std::sync::mpsc::sync_channel(100);
-        let (_, spares) = std::sync::mpsc::sync_channel(1);
+        let (_, recycled) = std::sync::mpsc::sync_channel(1);
         // Nobody takes them: the channel is big enough for a test.
         std::mem::forget(taken);
-        Outlet { slices, spares }
+        SliceSender { slices, recycled }
     }
 
     #[test]
@@ -529,7 +529,7 @@ mod tests {
     fn a_page_that_nobody_takes_goes_on_being_filled() {
         let mut tally = tally(1);
         let (slices, _taken) = std::sync::mpsc::sync_channel(1);
-        tally.outlet.slices = slices;
+        tally.slice_sender.slices = slices;
         tally.slice.counts.sent = 1;
         tally.turn_the_page(START + 2 * SECOND_NS);
         tally.slice.counts.sent = 7;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use thrum_bench::agents::{self, AgentError, AgentOptions, LinkError, Watch};
+use thrum_bench::agents::{self, AgentError, AgentOptions, ControlError, Watch};
 use thrum_transport::Endpoint;
 
 use super::adapt;
@@ -58,7 +58,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
     };
     agents::serve(&options, &mut log).map_err(|error| {
         let code = match error {
-            AgentError::Control(LinkError::Unreachable { .. }) => UNREACHABLE,
+            AgentError::Control(ControlError::Unreachable { .. }) => UNREACHABLE,
             AgentError::Control(_) | AgentError::Run(_) => FAILED,
             _ => USAGE,
         };

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use thrum_bench::limit::{Relay, THREADS_MAX};
 use thrum_bench::preflight;
+use thrum_bench::relay::{Relay, THREADS_MAX};
 
 use super::complaint::{Complaint, FAILED, USAGE};
 

@@ -13,11 +13,11 @@ use rustix::time::Timespec;
 use slab::Slab;
 
 use super::client::{Client, READ_BYTES};
-use super::crew::{Change, Crew};
-use super::link::Link;
 use super::message::Forms;
-use super::outlets::Outlets;
+use super::outputs::Outputs;
 use super::route::{Route, Routes, Target};
+use super::shared_socket::SharedSocket;
+use super::thread_group::{Change, ThreadGroup};
 use super::totals::Totals;
 
 /// Ready sockets taken from the kernel at once: a whole fan-out to 1 000 subscribers and more.
@@ -45,14 +45,14 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Worker {
     number: u16,
-    crew: Arc<Crew>,
+    group: Arc<ThreadGroup>,
     epoll: OwnedFd,
     listener: TcpListener,
     /// A connection could not be accepted: there may be room when another one ends.
     accepts_later: bool,
     pub(super) clients: Slab<Client>,
     pub(super) routes: Routes,
-    pub(super) outlets: Outlets,
+    pub(super) outputs: Outputs,
     pub(super) forms: Forms,
     /// For all connections, one after the other.
     input: Vec<u8>,
@@ -64,11 +64,15 @@ pub(super) struct Worker {
 impl Worker {
     /// # Errors
     /// The kernel gives no event queue.
-    pub(super) fn new(number: u16, listener: TcpListener, crew: Arc<Crew>) -> io::Result<Self> {
+    pub(super) fn new(
+        number: u16,
+        listener: TcpListener,
+        group: Arc<ThreadGroup>,
+    ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), flags)?;
-        let waker = crew.waker(number);
+        let waker = group.waker(number);
         epoll::add(&epoll, waker, EventData::new_u64(WAKER), flags)?;
         Ok(Self {
             number,
@@ -77,12 +81,12 @@ impl Worker {
             accepts_later: false,
             clients: Slab::new(),
             routes: Routes::default(),
-            outlets: Outlets::new(number, crew.threads()),
+            outputs: Outputs::new(number, group.threads()),
             forms: Forms::default(),
             input: Vec::with_capacity(2 * READ_BYTES),
             unread: Vec::new(),
             totals: Totals::default(),
-            crew,
+            group,
         })
     }
 
@@ -92,7 +96,7 @@ impl Worker {
     /// The event queue fails.
     pub(super) fn run(mut self) -> io::Result<Totals> {
         let mut events = Vec::with_capacity(EVENTS_MAX);
-        while !self.crew.is_stopped() {
+        while !self.group.is_stopped() {
             let timeout = (!self.unread.is_empty()).then_some(&AT_ONCE);
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
                 Ok(_) => {}
@@ -120,12 +124,12 @@ impl Worker {
                 key => self.serve(usize::try_from(key).unwrap_or(usize::MAX), flags),
             }
         }
-        self.outlets.flush(&mut self.totals);
+        self.outputs.flush(&mut self.totals);
     }
 
     /// A connection as all threads know it.
     pub(super) fn number_of(&self, key: usize) -> u32 {
-        let among_all = key * usize::from(self.crew.threads()) + usize::from(self.number);
+        let among_all = key * usize::from(self.group.threads()) + usize::from(self.number);
         u32::try_from(among_all).unwrap_or(u32::MAX)
     }
 
@@ -155,10 +159,10 @@ impl Worker {
             self.totals.refused += 1;
             return;
         }
-        let link = Arc::new(Link::new(socket));
-        entry.insert(Client::new(Arc::clone(&link)));
+        let socket = Arc::new(SharedSocket::new(socket));
+        entry.insert(Client::new(Arc::clone(&socket)));
         self.totals.connections += 1;
-        self.outlets.open(self.number_of(key), &link);
+        self.outputs.open(self.number_of(key), &socket);
     }
 
     fn serve(&mut self, key: usize, flags: EventFlags) {
@@ -166,7 +170,7 @@ impl Worker {
             return;
         };
         if flags.contains(EventFlags::OUT) {
-            self.totals.writes += client.link.send_unsent();
+            self.totals.writes += client.socket.send_unsent();
         }
         let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
         client.has_ended |= flags.intersects(ends);
@@ -181,7 +185,7 @@ impl Worker {
             return;
         };
         let mut input = client.begin_input(&mut self.input);
-        let read = client.link.receive(&mut input.bytes);
+        let read = client.socket.receive(&mut input.bytes);
         self.totals.reads += 1;
         let is_full = input.bytes.len() == input.bytes.capacity();
         if read.is_ok_and(|bytes| bytes > 0) && (is_full || client.has_ended) {
@@ -204,16 +208,16 @@ impl Worker {
         let number = self.number_of(key);
         let client = self.clients.remove(key);
         // The socket stays open until the other threads know.
-        epoll::delete(&self.epoll, &*client.link).ok();
-        client.link.shut();
-        let is_broken = end == End::Malformed || client.link.was_cut();
+        epoll::delete(&self.epoll, &*client.socket).ok();
+        client.socket.shut();
+        let is_broken = end == End::Malformed || client.socket.was_cut();
         self.totals.broken += u64::from(is_broken);
         for route in client.routes {
             self.unsubscribe(number, route);
         }
-        self.outlets.close(number);
+        self.outputs.close(number);
         let change = Change::Left { client: number };
-        self.crew.tell_others(self.number, &change);
+        self.group.tell_others(self.number, &change);
         if self.accepts_later {
             self.accept();
         }
@@ -223,42 +227,42 @@ impl Worker {
     /// packet is handled: a subscription that was granted is seen by all publishers.
     #[inline]
     pub(super) fn see_changes(&mut self) {
-        if self.crew.has_changes(self.number) {
+        if self.group.has_changes(self.number) {
             self.apply_changes();
         }
     }
 
     fn apply_changes(&mut self) {
-        for change in self.crew.take_changes(self.number) {
+        for change in self.group.take_changes(self.number) {
             match change {
                 Change::Subscribed {
                     route,
                     target,
-                    link,
+                    socket,
                 } => {
-                    self.outlets.open(target.client, &link);
+                    self.outputs.open(target.client, &socket);
                     self.routes.add(route, target);
                 }
                 Change::Unsubscribed { route, client } => self.routes.remove(route, client),
-                Change::Left { client } => self.outlets.close(client),
+                Change::Left { client } => self.outputs.close(client),
             }
         }
     }
 
     /// Here and at the other threads.
-    pub(super) fn subscribe(&mut self, route: Route, target: Target, link: Arc<Link>) {
+    pub(super) fn subscribe(&mut self, route: Route, target: Target, socket: Arc<SharedSocket>) {
         self.routes.add(route, target);
         let change = Change::Subscribed {
             route,
             target,
-            link,
+            socket,
         };
-        self.crew.tell_others(self.number, &change);
+        self.group.tell_others(self.number, &change);
     }
 
     pub(super) fn unsubscribe(&mut self, client: u32, route: Route) {
         self.routes.remove(route, client);
         let change = Change::Unsubscribed { route, client };
-        self.crew.tell_others(self.number, &change);
+        self.group.tell_others(self.number, &change);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::link::Link;
 use super::route::{Route, Target};
+use super::shared_socket::SharedSocket;
 
 /// News of a connection for the threads that it does not belong to.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(super) enum Change {
     Subscribed {
         route: Route,
         target: Target,
-        link: Arc<Link>,
+        socket: Arc<SharedSocket>,
     },
     Unsubscribed {
         route: Route,
@@ -31,7 +31,7 @@ pub(super) enum Change {
 
 /// All threads.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct ThreadGroup {
     inboxes: Vec<Inbox>,
     is_stopped: AtomicBool,
 }
@@ -47,7 +47,7 @@ struct Inbox {
     waker: OwnedFd,
 }
 
-impl Crew {
+impl ThreadGroup {
     /// # Errors
     /// The kernel gives no event counter.
     pub(super) fn new(threads: u16) -> io::Result<Self> {
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn news_reach_the_other_threads_in_order() {
-        let crew = Crew::new(3).unwrap();
-        assert!(!crew.has_changes(0));
+        let group = ThreadGroup::new(3).unwrap();
+        assert!(!group.has_changes(0));
         for client in [4, 7] {
-            crew.tell_others(1, &Change::Left { client });
+            group.tell_others(1, &Change::Left { client });
         }
-        assert!(crew.has_changes(0) && !crew.has_changes(1) && crew.has_changes(2));
-        let clients: Vec<u32> = crew
+        assert!(group.has_changes(0) && !group.has_changes(1) && group.has_changes(2));
+        let clients: Vec<u32> = group
             .take_changes(2)
             .into_iter()
             .map(|change| match change {
@@ -153,25 +153,25 @@ mod tests {
             })
             .collect();
         assert_eq!(clients, [4, 7]);
-        assert!(!crew.has_changes(2) && crew.has_changes(0));
-        assert_eq!(crew.take_changes(1).len(), 0);
+        assert!(!group.has_changes(2) && group.has_changes(0));
+        assert_eq!(group.take_changes(1).len(), 0);
     }
 
     #[test]
     fn only_the_first_of_several_news_wakes_a_thread() {
-        let crew = Crew::new(2).unwrap();
+        let group = ThreadGroup::new(2).unwrap();
         let woken = || {
             let mut count = [0; 8];
-            rustix::io::read(crew.waker(1), &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+            rustix::io::read(group.waker(1), &mut count).map_or(0, |_| u64::from_ne_bytes(count))
         };
-        crew.tell_others(0, &Change::Left { client: 1 });
-        crew.tell_others(0, &Change::Left { client: 2 });
+        group.tell_others(0, &Change::Left { client: 1 });
+        group.tell_others(0, &Change::Left { client: 2 });
         assert_eq!(woken(), 1);
-        crew.take_changes(1);
-        crew.tell_others(0, &Change::Left { client: 3 });
+        group.take_changes(1);
+        group.tell_others(0, &Change::Left { client: 3 });
         assert_eq!(woken(), 1);
-        crew.stop();
-        assert!(crew.is_stopped());
+        group.stop();
+        assert!(group.is_stopped());
         assert_eq!(woken(), 1);
     }
 }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use thrum_report::result::{Generator, ThreadLoad};
 
-use super::{Crew, CrewReport};
+use super::{GeneratorReport, LoadGenerator};
 use crate::clock;
 use crate::ledger::as_index;
 use crate::monitor::{Moment, ThreadTime, thread_time};
@@ -16,7 +16,7 @@ use crate::plan::{Machines, Plan};
 use crate::record::Slice;
 use crate::run::RunError;
 use crate::swarm::{
-    Control, Outlet, Progress, Swarm, TargetWiring, ThreadReport, Timeline, Wiring,
+    Control, Progress, SliceSender, Swarm, TargetSetup, ThreadReport, ThreadSetup, Timeline,
 };
 use crate::units::ratio;
 
@@ -25,7 +25,7 @@ const SLICES_WAITING_MAX: usize = 4;
 
 /// Which of all threads run here, and what they connect to.
 #[derive(Clone)]
-pub(crate) struct Posts {
+pub(crate) struct GeneratorSetup {
     /// Number of the first thread of this process among all.
     pub(crate) first_thread: u32,
     /// Threads of this process.
@@ -33,7 +33,7 @@ pub(crate) struct Posts {
     /// Threads of all processes, by machine.
     pub(crate) machines: Machines,
     /// How to reach the brokers.
-    pub(crate) targets: Arc<[TargetWiring]>,
+    pub(crate) targets: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
     /// The coordinator's clock minus this machine's.
@@ -43,61 +43,65 @@ pub(crate) struct Posts {
 }
 
 /// The threads of this process and their clients.
-pub(crate) struct LocalCrew {
+pub(crate) struct LocalGenerator {
     control: Arc<Control>,
     threads: Vec<JoinHandle<io::Result<ThreadReport>>>,
-    targets: Arc<[TargetWiring]>,
-    inlets: Vec<Inlet>,
+    targets: Arc<[TargetSetup]>,
+    slice_receivers: Vec<SliceReceiver>,
     before: Vec<(u64, ThreadTime)>,
     hold_began_ns: u64,
     loads: Vec<ThreadLoad>,
 }
 
-/// The coordinator's end of an outlet.
-struct Inlet {
+/// The coordinator's end of a slice sender.
+struct SliceReceiver {
     slices: Receiver<Box<Slice>>,
-    spares: SyncSender<Box<Slice>>,
+    recycled: SyncSender<Box<Slice>>,
 }
 
-impl LocalCrew {
+impl LocalGenerator {
     /// Starts the threads; they open their connections at once.
     ///
     /// # Errors
     /// The kernel gives no thread.
-    pub(crate) fn start(plan: &Arc<Plan>, posts: &Posts) -> io::Result<Self> {
-        let control = Arc::new(Control::new(as_index(posts.threads), posts.ramp_start_ns));
-        let mut crew = Self {
+    pub(crate) fn start(plan: &Arc<Plan>, setup: &GeneratorSetup) -> io::Result<Self> {
+        let control = Arc::new(Control::new(as_index(setup.threads), setup.ramp_start_ns));
+        let mut generator = Self {
             control: Arc::clone(&control),
             threads: Vec::new(),
-            targets: Arc::clone(&posts.targets),
-            inlets: Vec::new(),
+            targets: Arc::clone(&setup.targets),
+            slice_receivers: Vec::new(),
             before: Vec::new(),
             hold_began_ns: 0,
             loads: Vec::new(),
         };
-        for number in 0..posts.threads {
+        for number in 0..setup.threads {
             let (slices_in, slices) = sync_channel(SLICES_WAITING_MAX);
-            let (spares, spares_out) = sync_channel(SLICES_WAITING_MAX);
-            crew.inlets.push(Inlet { slices, spares });
-            let wiring = Wiring {
-                thread: posts.first_thread + number,
+            let (recycled, recycled_out) = sync_channel(SLICES_WAITING_MAX);
+            generator
+                .slice_receivers
+                .push(SliceReceiver { slices, recycled });
+            let thread_setup = ThreadSetup {
+                thread: setup.first_thread + number,
                 gauge: as_index(number),
-                machines: posts.machines.clone(),
-                targets: Arc::clone(&posts.targets),
-                target_of_group: Arc::clone(&posts.target_of_group),
-                clock_offset_ns: posts.clock_offset_ns,
+                machines: setup.machines.clone(),
+                targets: Arc::clone(&setup.targets),
+                target_of_group: Arc::clone(&setup.target_of_group),
+                clock_offset_ns: setup.clock_offset_ns,
             };
-            let outlet = Outlet {
+            let slice_sender = SliceSender {
                 slices: slices_in,
-                spares: spares_out,
+                recycled: recycled_out,
             };
             let (plan, control) = (Arc::clone(plan), Arc::clone(&control));
             let builder = thread::Builder::new().name(format!("bench-{number}"));
             // The clients are not to be moved between threads, so each thread makes its own.
-            crew.threads
-                .push(builder.spawn(move || Swarm::new(plan, control, wiring, outlet)?.run())?);
+            generator.threads.push(
+                builder
+                    .spawn(move || Swarm::new(plan, control, thread_setup, slice_sender)?.run())?,
+            );
         }
-        Ok(crew)
+        Ok(generator)
     }
 
     fn thread_times(&self) -> Vec<(u64, ThreadTime)> {
@@ -130,7 +134,7 @@ impl LocalCrew {
     }
 }
 
-impl Crew for LocalCrew {
+impl LoadGenerator for LocalGenerator {
     fn progress(&self) -> Progress {
         self.control.progress()
     }
@@ -152,11 +156,11 @@ impl Crew for LocalCrew {
     }
 
     fn take_slices(&mut self, take: &mut dyn FnMut(&Slice)) {
-        for inlet in &self.inlets {
-            while let Ok(slice) = inlet.slices.try_recv() {
+        for receiver in &self.slice_receivers {
+            while let Ok(slice) = receiver.slices.try_recv() {
                 take(&slice);
-                // A spare too many is given back to the allocator.
-                inlet.spares.try_send(slice).ok();
+                // One too many is given back to the allocator.
+                receiver.recycled.try_send(slice).ok();
             }
         }
     }
@@ -171,7 +175,10 @@ impl Crew for LocalCrew {
         self.control.stop();
     }
 
-    fn finish(mut self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<CrewReport, RunError> {
+    fn finish(
+        mut self: Box<Self>,
+        take: &mut dyn FnMut(&Slice),
+    ) -> Result<GeneratorReport, RunError> {
         self.control.stop();
         // A thread hands over its last second before it ends and waits for room.
         while self.threads.iter().any(|thread| !thread.is_finished()) {
@@ -183,7 +190,7 @@ impl Crew for LocalCrew {
         for thread in std::mem::take(&mut self.threads) {
             threads.push(thread.join().map_err(|_| RunError::ThreadDied)??);
         }
-        Ok(CrewReport {
+        Ok(GeneratorReport {
             threads,
             generator: Generator {
                 threads: self.loads,

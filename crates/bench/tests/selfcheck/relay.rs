@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use thrum_bench::Outcome;
-use thrum_bench::limit::{Relay, Totals};
+use thrum_bench::relay::{Relay, Totals};
 use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::{QoS, Version};
 

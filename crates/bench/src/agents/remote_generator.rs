@@ -1,4 +1,4 @@
-//! An agent as the coordinator sees it: a crew.
+//! An agent as the coordinator sees it: a generator.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use thrum_report::result::Generator;
 
-use super::company::AgentsError;
-use super::hub::Hub;
 use super::message::ToAgent;
+use super::registry::AgentRegistry;
+use super::remote_agents::AgentsError;
 use crate::clock;
-use crate::crew::{Crew, CrewReport};
+use crate::generator::{GeneratorReport, LoadGenerator};
 use crate::monitor::Moment;
 use crate::pacing::Warp;
 use crate::record::Slice;
@@ -22,39 +22,39 @@ use crate::units::SECOND_NS;
 /// millions of clients.
 const REPORT_NS_MAX: u64 = 300 * SECOND_NS;
 
-/// How long to wait for letters at a time.
+/// How long to wait for messages at a time.
 const LISTEN: Duration = Duration::from_millis(20);
 
 /// One agent.
-pub(super) struct RemoteCrew {
-    hub: Rc<RefCell<Hub>>,
-    seat: usize,
+pub(super) struct RemoteGenerator {
+    registry: Rc<RefCell<AgentRegistry>>,
+    agent: usize,
     is_stopped: bool,
 }
 
-impl RemoteCrew {
-    pub(super) const fn new(hub: Rc<RefCell<Hub>>, seat: usize) -> Self {
+impl RemoteGenerator {
+    pub(super) const fn new(registry: Rc<RefCell<AgentRegistry>>, agent: usize) -> Self {
         Self {
-            hub,
-            seat,
+            registry,
+            agent,
             is_stopped: false,
         }
     }
 
     fn say(&self, message: &ToAgent) {
-        self.hub.borrow_mut().say(self.seat, message);
+        self.registry.borrow_mut().say(self.agent, message);
     }
 
     fn listen(&self, timeout: Duration) -> Result<(), RunError> {
-        let mut hub = self.hub.borrow_mut();
-        hub.pump(timeout).map_err(AgentsError::from)?;
-        hub.check(self.seat)
+        let mut registry = self.registry.borrow_mut();
+        registry.pump(timeout).map_err(AgentsError::from)?;
+        registry.check(self.agent)
     }
 }
 
-impl Crew for RemoteCrew {
+impl LoadGenerator for RemoteGenerator {
     fn progress(&self) -> Progress {
-        self.hub.borrow_mut().seat(self.seat).progress
+        self.registry.borrow_mut().agent_mut(self.agent).progress
     }
 
     fn order(&mut self, timeline: Timeline, warp: &Warp) {
@@ -70,7 +70,7 @@ impl Crew for RemoteCrew {
     }
 
     fn take_slices(&mut self, take: &mut dyn FnMut(&Slice)) {
-        let slices = self.hub.borrow_mut().take_slices(self.seat);
+        let slices = self.registry.borrow_mut().take_slices(self.agent);
         slices.iter().for_each(take);
     }
 
@@ -85,11 +85,19 @@ impl Crew for RemoteCrew {
         }
     }
 
-    fn finish(mut self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<CrewReport, RunError> {
+    fn finish(
+        mut self: Box<Self>,
+        take: &mut dyn FnMut(&Slice),
+    ) -> Result<GeneratorReport, RunError> {
         self.stop();
         let began_ns = clock::monotonic_ns();
         let report = loop {
-            let report = self.hub.borrow_mut().seat(self.seat).report.take();
+            let report = self
+                .registry
+                .borrow_mut()
+                .agent_mut(self.agent)
+                .report
+                .take();
             if let Some(report) = report {
                 break report;
             }
@@ -97,15 +105,19 @@ impl Crew for RemoteCrew {
             self.take_slices(take);
             if clock::monotonic_ns().saturating_sub(began_ns) > REPORT_NS_MAX {
                 return Err(AgentsError::Late {
-                    name: self.hub.borrow().name(self.seat).to_owned(),
+                    name: self.registry.borrow().name(self.agent).to_owned(),
                     limit: Duration::from_nanos(REPORT_NS_MAX),
                 }
                 .into());
             }
         };
         self.take_slices(take);
-        let agent = self.hub.borrow_mut().seat(self.seat).agent(report.clients);
-        Ok(CrewReport {
+        let agent = self
+            .registry
+            .borrow_mut()
+            .agent_mut(self.agent)
+            .describe(report.clients);
+        Ok(GeneratorReport {
             threads: report.threads,
             generator: Generator {
                 threads: report.loads,

@@ -23,26 +23,26 @@ pub struct Machines {
 
 /// The clients of one thread, in the order they connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub struct Share {
     /// Ascending; none is empty.
-    hands: Vec<Hand>,
+    groups: Vec<GroupShare>,
 }
 
 /// Every `step`-th client that a group has on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hand {
+struct GroupShare {
     first_client: u32,
     end: u32,
     /// Counted among those of the machine.
     next: u32,
     step: u32,
-    share: Share,
+    share: MachineShare,
 }
 
 /// The clients of a group that a machine has: in every round of `round` clients the `part` from
 /// `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Share {
+struct MachineShare {
     start: u32,
     part: u32,
     round: u32,
@@ -102,8 +102,8 @@ impl Machines {
         (self.threads.len(), 0)
     }
 
-    fn share(&self, machine: usize) -> Share {
-        Share {
+    fn share(&self, machine: usize) -> MachineShare {
+        MachineShare {
             start: self.first_thread(machine) / self.divisor,
             part: self.threads.get(machine).copied().unwrap_or(0) / self.divisor,
             round: self.round,
@@ -111,7 +111,7 @@ impl Machines {
     }
 }
 
-impl Share {
+impl MachineShare {
     /// The number in the group of the `index`-th client of the machine; the machine must have some.
     const fn number(self, index: u32) -> u32 {
         let rounds = index / self.part;
@@ -127,7 +127,7 @@ impl Share {
     }
 }
 
-impl Hand {
+impl GroupShare {
     /// The client to connect next; none if there is none left.
     fn client(self) -> Option<u32> {
         let number = self.share.number(self.next);
@@ -136,7 +136,7 @@ impl Hand {
     }
 }
 
-impl Deal {
+impl Share {
     /// The share of a thread, numbered from 0, of so many on one machine.
     pub fn new(plan: &Plan, thread: u32, threads: u32) -> Self {
         Self::across(plan, thread, &Machines::new(&[threads]))
@@ -148,10 +148,10 @@ impl Deal {
         let threads = machines.threads.get(machine).copied().unwrap_or(0);
         let share = machines.share(machine);
         if share.part == 0 {
-            return Self { hands: Vec::new() };
+            return Self { groups: Vec::new() };
         }
         let publishing = publishing_threads(plan, threads);
-        let mut hands = Vec::new();
+        let mut groups = Vec::new();
         let mut first_client = 0;
         for group in &plan.scenario.groups {
             let (first_thread, step) = match (&group.publish, &group.subscribe) {
@@ -161,33 +161,33 @@ impl Deal {
             };
             let end = first_client + group.clients;
             let turn = thread.checked_sub(first_thread).filter(|turn| *turn < step);
-            let hand = turn.map(|turn| Hand {
+            let of_group = turn.map(|turn| GroupShare {
                 first_client,
                 end,
                 next: turn,
                 step,
                 share,
             });
-            hands.extend(hand.filter(|hand| hand.client().is_some()));
+            groups.extend(of_group.filter(|group| group.client().is_some()));
             first_client = end;
         }
-        hands.reverse();
-        Self { hands }
+        groups.reverse();
+        Self { groups }
     }
 
     /// The client to connect next.
     pub fn next_client(&self) -> Option<u32> {
-        self.hands.last()?.client()
+        self.groups.last()?.client()
     }
 
     /// Goes on to the client after it.
     pub fn advance(&mut self) {
-        let Some(hand) = self.hands.last_mut() else {
+        let Some(group) = self.groups.last_mut() else {
             return;
         };
-        hand.next = hand.next.saturating_add(hand.step);
-        if hand.client().is_none() {
-            self.hands.pop();
+        group.next = group.next.saturating_add(group.step);
+        if group.client().is_none() {
+            self.groups.pop();
         }
     }
 }
@@ -260,28 +260,28 @@ mod tests {
     }
 
     /// The clients of every thread.
-    fn deal_across(plan: &Plan, machines: &Machines) -> Vec<Vec<u32>> {
+    fn partition_across(plan: &Plan, machines: &Machines) -> Vec<Vec<u32>> {
         let threads = 0..machines.threads().iter().sum();
-        let hands = threads.map(|thread| {
-            let mut deal = Deal::across(plan, thread, machines);
+        let shares = threads.map(|thread| {
+            let mut share = Share::across(plan, thread, machines);
             std::iter::from_fn(|| {
-                let client = deal.next_client();
-                deal.advance();
+                let client = share.next_client();
+                share.advance();
                 client
             })
             .collect()
         });
-        hands.collect()
+        shares.collect()
     }
 
-    fn deal(name: &str, overrides: &Overrides, thread: u32, threads: u32) -> Vec<u32> {
+    fn share(name: &str, overrides: &Overrides, thread: u32, threads: u32) -> Vec<u32> {
         let scenario = find(name).unwrap().with(overrides).unwrap();
         let plan = Plan::new(scenario, "t").unwrap();
-        let mut deal = Deal::new(&plan, thread, threads);
+        let mut share = Share::new(&plan, thread, threads);
         let mut clients = Vec::new();
-        while let Some(client) = deal.next_client() {
+        while let Some(client) = share.next_client() {
             clients.push(client);
-            deal.advance();
+            share.advance();
         }
         clients
     }
@@ -296,24 +296,24 @@ mod tests {
 
     #[test]
     fn one_thread_has_all_clients_in_order() {
-        assert_eq!(deal("fanout-1-1K", &scale(1, 4), 0, 1), [0, 1, 2, 3, 4]);
+        assert_eq!(share("fanout-1-1K", &scale(1, 4), 0, 1), [0, 1, 2, 3, 4]);
     }
 
     #[test]
     fn publishers_of_a_fan_out_have_one_thread_to_themselves() {
         let scale = scale(2, 4);
-        assert_eq!(deal("fanout-5-1000-5-250K", &scale, 0, 3), [4, 5]);
-        assert_eq!(deal("fanout-5-1000-5-250K", &scale, 1, 3), [0, 2]);
-        assert_eq!(deal("fanout-5-1000-5-250K", &scale, 2, 3), [1, 3]);
+        assert_eq!(share("fanout-5-1000-5-250K", &scale, 0, 3), [4, 5]);
+        assert_eq!(share("fanout-5-1000-5-250K", &scale, 1, 3), [0, 2]);
+        assert_eq!(share("fanout-5-1000-5-250K", &scale, 2, 3), [1, 3]);
     }
 
     #[test]
     fn publishers_of_pairs_have_half_of_the_threads() {
         let scale = scale(4, 4);
-        assert_eq!(deal("p2p-1K", &scale, 0, 4), [4, 6]);
-        assert_eq!(deal("p2p-1K", &scale, 1, 4), [5, 7]);
-        assert_eq!(deal("p2p-1K", &scale, 2, 4), [0, 2]);
-        assert_eq!(deal("p2p-1K", &scale, 3, 4), [1, 3]);
+        assert_eq!(share("p2p-1K", &scale, 0, 4), [4, 6]);
+        assert_eq!(share("p2p-1K", &scale, 1, 4), [5, 7]);
+        assert_eq!(share("p2p-1K", &scale, 2, 4), [0, 2]);
+        assert_eq!(share("p2p-1K", &scale, 3, 4), [1, 3]);
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
             connections: Some(5),
             ..Overrides::default()
         };
-        assert_eq!(deal("conn-tcp-10K-100", &overrides, 1, 2), [1, 3]);
+        assert_eq!(share("conn-tcp-10K-100", &overrides, 1, 2), [1, 3]);
     }
 
     #[test]
@@ -334,12 +334,16 @@ mod tests {
             "conn-tcp-10K-100",
         ] {
             for threads in 1..6 {
-                let dealt = (0..threads)
-                    .flat_map(|thread| deal(name, &Overrides::default(), thread, threads));
-                let mut dealt: Vec<u32> = dealt.collect();
-                dealt.sort_unstable();
+                let assigned = (0..threads)
+                    .flat_map(|thread| share(name, &Overrides::default(), thread, threads));
+                let mut assigned: Vec<u32> = assigned.collect();
+                assigned.sort_unstable();
                 let clients = find(name).unwrap().clients();
-                assert_eq!(dealt, (0..clients).collect::<Vec<_>>(), "{name} {threads}");
+                assert_eq!(
+                    assigned,
+                    (0..clients).collect::<Vec<_>>(),
+                    "{name} {threads}"
+                );
             }
         }
     }
@@ -353,9 +357,9 @@ mod tests {
                 let (subscriber, publisher) = (plan.part(number), plan.part(20 + number));
                 assert_eq!(subscriber.number, publisher.number);
             }
-            let hands = deal_across(&plan, &machines);
+            let shares = partition_across(&plan, &machines);
             let home = |client: u32| {
-                let thread = hands.iter().position(|hand| hand.contains(&client));
+                let thread = shares.iter().position(|share| share.contains(&client));
                 machines.locate(u32::try_from(thread.unwrap()).unwrap()).0
             };
             for number in 0..20 {
@@ -385,18 +389,18 @@ mod tests {
     #[track_caller]
     fn check_across(plan: &Plan, threads: &[u32]) {
         let machines = Machines::new(threads);
-        let hands = deal_across(plan, &machines);
+        let shares = partition_across(plan, &machines);
         for (machine, threads) in threads.iter().enumerate() {
             let first = as_index(machines.first_thread(machine));
-            let of_machine = &hands[first..first + as_index(*threads)];
-            let dealt: usize = of_machine.iter().map(Vec::len).sum();
-            assert_eq!(dealt, as_index(machines.clients_of(plan, machine)));
+            let of_machine = &shares[first..first + as_index(*threads)];
+            let assigned: usize = of_machine.iter().map(Vec::len).sum();
+            assert_eq!(assigned, as_index(machines.clients_of(plan, machine)));
         }
-        assert!(hands.iter().all(|hand| hand.is_sorted()));
-        let mut dealt: Vec<u32> = hands.concat();
-        dealt.sort_unstable();
+        assert!(shares.iter().all(|share| share.is_sorted()));
+        let mut assigned: Vec<u32> = shares.concat();
+        assigned.sort_unstable();
         let all: Vec<u32> = (0..plan.clients()).collect();
-        assert_eq!(dealt, all, "{} {threads:?}", plan.scenario.name);
+        assert_eq!(assigned, all, "{} {threads:?}", plan.scenario.name);
     }
 
     #[test]
@@ -417,8 +421,8 @@ mod tests {
     #[test]
     fn publishers_stay_apart_on_each_machine() {
         let plan = plan("p2p-1K", &scale(4, 4));
-        let hands = deal_across(&plan, &Machines::new(&[2, 2]));
-        assert_eq!(hands, [vec![4, 6], vec![0, 2], vec![5, 7], vec![1, 3]]);
+        let shares = partition_across(&plan, &Machines::new(&[2, 2]));
+        assert_eq!(shares, [vec![4, 6], vec![0, 2], vec![5, 7], vec![1, 3]]);
     }
 
     #[test]

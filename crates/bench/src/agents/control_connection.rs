@@ -1,6 +1,6 @@
 //! The control channel: one MQTT 5.0 connection in a thread of its own.
 //!
-//! The thread stamps letters as they come in and answers questions about the clock itself, so that
+//! The thread stamps messages as they come in and answers questions about the clock itself, so that
 //! neither waits for what the rest of the process is busy with.
 
 use std::net::TcpStream as StdStream;
@@ -14,15 +14,15 @@ use thrum_codec::QoS;
 use thrum_protocol::client::{Client, ClientOptions, WillOptions};
 use thrum_transport::{Connector, ConnectorError, Endpoint, EndpointError, TlsOptions};
 
-use super::line::Line;
+use super::control_socket::ControlSocket;
 use crate::clock;
 use crate::units::SECOND_NS;
 
 /// Letters that wait for the rest of the process; while there are more, nothing is read.
-const LETTERS_WAITING_MAX: usize = 1_024;
+const INCOMING_WAITING_MAX: usize = 1_024;
 
 /// Letters that wait for the connection: seconds of what an agent with all its threads says.
-const POSTS_WAITING_MAX: usize = 4_096;
+const OUTGOING_WAITING_MAX: usize = 4_096;
 
 /// How long the control broker may take to accept the TCP connection.
 const REACH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -39,7 +39,7 @@ pub(super) const WAKER: Token = Token(1);
 
 /// Why the control channel cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LinkError {
+pub enum ControlError {
     /// The address makes no sense.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -57,13 +57,13 @@ pub enum LinkError {
     /// The connection is over.
     #[error("the connection to the control broker is lost: {0}")]
     Lost(String),
-    /// More letters wait for the connection than are kept.
-    #[error("the control broker does not take letters as fast as they are made")]
+    /// More messages wait for the connection than are kept.
+    #[error("the control broker does not take messages as fast as they are made")]
     Congested,
 }
 
-/// How to open a link.
-pub(super) struct Setup<'a> {
+/// How to open a connection.
+pub(super) struct ControlSetup<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) client_id: &'a str,
     /// Topic and payload of the will.
@@ -71,20 +71,20 @@ pub(super) struct Setup<'a> {
     /// What to listen to.
     pub(super) filters: Vec<String>,
     /// Topic and payload of a sign of life.
-    pub(super) pulse: Option<Post>,
+    pub(super) pulse: Option<Outgoing>,
 }
 
-/// A letter to send.
+/// A message to send.
 #[derive(Clone, Debug)]
-pub(super) struct Post {
+pub(super) struct Outgoing {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
     pub(super) qos: QoS,
 }
 
-/// A letter that came in.
+/// A message that came in.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct Incoming {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
     /// When it came, of this machine's clock.
@@ -92,22 +92,22 @@ pub(super) struct Letter {
 }
 
 /// An open connection to the control broker. Dropping it sends what waits and says goodbye.
-pub(super) struct Link {
-    posts: Option<SyncSender<Post>>,
-    letters: Receiver<Letter>,
+pub(super) struct ControlConnection {
+    outgoing: Option<SyncSender<Outgoing>>,
+    incoming: Receiver<Incoming>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     /// Guards why the connection is over; written once by the thread, read after that.
     failure: Arc<Mutex<Option<String>>>,
 }
 
-impl Link {
+impl ControlConnection {
     /// Connects and subscribes.
     ///
     /// # Errors
     /// The broker cannot be reached or refuses something.
-    pub(super) fn open(setup: Setup<'_>) -> Result<Self, LinkError> {
-        let unreachable = |cause: String| LinkError::Unreachable {
+    pub(super) fn open(setup: ControlSetup<'_>) -> Result<Self, ControlError> {
+        let unreachable = |cause: String| ControlError::Unreachable {
             endpoint: setup.endpoint.to_string(),
             cause,
         };
@@ -127,8 +127,8 @@ impl Link {
         let poll = Poll::new().map_err(|error| unreachable(error.to_string()))?;
         let waker = Waker::new(poll.registry(), WAKER);
         let waker = Arc::new(waker.map_err(|error| unreachable(error.to_string()))?);
-        let (posts, posts_out) = sync_channel(POSTS_WAITING_MAX);
-        let (letters_in, letters) = sync_channel(LETTERS_WAITING_MAX);
+        let (outgoing, outgoing_receiver) = sync_channel(OUTGOING_WAITING_MAX);
+        let (incoming_sender, incoming) = sync_channel(INCOMING_WAITING_MAX);
         let (opened, is_open) = sync_channel(1);
         let client_id = setup.client_id.to_owned();
         let options = client_options(setup.endpoint, setup.will);
@@ -137,58 +137,59 @@ impl Link {
         let of_thread = Arc::clone(&failure);
         let builder = thread::Builder::new().name("bench-control".to_owned());
         let thread = builder.spawn(move || {
-            let line = Line::new(
+            let socket = ControlSocket::new(
                 poll,
                 stream,
                 connector.layers(),
                 Client::new(Arc::new(options), &client_id),
             );
-            let line = line.map(|line| line.with(filters, pulse, opened));
-            let ended = line.and_then(|mut line| line.run(&posts_out, &letters_in));
+            let socket = socket.map(|socket| socket.with(filters, pulse, opened));
+            let ended =
+                socket.and_then(|mut socket| socket.run(&outgoing_receiver, &incoming_sender));
             let why = ended.err().unwrap_or_else(|| "closed".to_owned());
             *of_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         });
-        let link = Self {
-            posts: Some(posts),
-            letters,
+        let connection = Self {
+            outgoing: Some(outgoing),
+            incoming,
             waker,
             thread: Some(thread.map_err(|error| unreachable(error.to_string()))?),
             failure,
         };
         match is_open.recv_timeout(OPEN_TIMEOUT) {
-            Ok(()) => Ok(link),
+            Ok(()) => Ok(connection),
             Err(RecvTimeoutError::Timeout) => Err(unreachable("no answer in time".to_owned())),
-            Err(RecvTimeoutError::Disconnected) => Err(unreachable(link.why())),
+            Err(RecvTimeoutError::Disconnected) => Err(unreachable(connection.why())),
         }
     }
 
-    /// Sends a letter.
+    /// Sends a message.
     ///
     /// # Errors
     /// The connection is over, or takes no more.
-    pub(super) fn send(&self, post: Post) -> Result<(), LinkError> {
-        let Some(posts) = &self.posts else {
-            return Err(LinkError::Lost(self.why()));
+    pub(super) fn send(&self, message: Outgoing) -> Result<(), ControlError> {
+        let Some(outgoing) = &self.outgoing else {
+            return Err(ControlError::Lost(self.why()));
         };
-        match posts.try_send(post) {
+        match outgoing.try_send(message) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(LinkError::Congested),
-            Err(TrySendError::Disconnected(_)) => return Err(LinkError::Lost(self.why())),
+            Err(TrySendError::Full(_)) => return Err(ControlError::Congested),
+            Err(TrySendError::Disconnected(_)) => return Err(ControlError::Lost(self.why())),
         }
-        // A thread that is gone shows with the next letter.
+        // A thread that is gone shows with the next message.
         self.waker.wake().ok();
         Ok(())
     }
 
-    /// The next letter, if one comes in time.
+    /// The next message, if one comes in time.
     ///
     /// # Errors
     /// The connection is over.
-    pub(super) fn receive(&self, timeout: Duration) -> Result<Option<Letter>, LinkError> {
-        match self.letters.recv_timeout(timeout) {
-            Ok(letter) => Ok(Some(letter)),
+    pub(super) fn receive(&self, timeout: Duration) -> Result<Option<Incoming>, ControlError> {
+        match self.incoming.recv_timeout(timeout) {
+            Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(LinkError::Lost(self.why())),
+            Err(RecvTimeoutError::Disconnected) => Err(ControlError::Lost(self.why())),
         }
     }
 
@@ -209,9 +210,9 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for ControlConnection {
     fn drop(&mut self) {
-        self.posts = None;
+        self.outgoing = None;
         self.waker.wake().ok();
         if let Some(thread) = self.thread.take() {
             thread.join().ok();

@@ -21,7 +21,7 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection as all threads see it.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct SharedSocket {
     socket: OwnedFd,
     /// Guards what the socket did not take. It is held while the socket is written to, so that the
     /// output of threads does not mix.
@@ -38,7 +38,7 @@ struct Unsent {
     sent: usize,
 }
 
-impl Link {
+impl SharedSocket {
     pub(super) fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
@@ -168,7 +168,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for SharedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -198,10 +198,10 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Link, UnixStream) {
+    fn pair() -> (SharedSocket, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (Link::new(ours.into()), theirs)
+        (SharedSocket::new(ours.into()), theirs)
     }
 
     fn read(stream: &mut UnixStream, bytes: usize) -> Vec<u8> {
@@ -212,54 +212,54 @@ mod tests {
 
     #[test]
     fn what_a_socket_takes_is_one_write() {
-        let (link, mut peer) = pair();
-        assert_eq!(link.send(b"abc"), 1);
-        assert_eq!(link.send_unsent(), 0);
+        let (socket, mut peer) = pair();
+        assert_eq!(socket.send(b"abc"), 1);
+        assert_eq!(socket.send_unsent(), 0);
         assert_eq!(read(&mut peer, 3), b"abc");
     }
 
     #[test]
     fn a_socket_that_another_thread_writes_to_is_left_for_later() {
-        let (link, mut peer) = pair();
-        let held = link.lock();
-        assert_eq!(link.try_send(b"abc"), None);
+        let (socket, mut peer) = pair();
+        let held = socket.lock();
+        assert_eq!(socket.try_send(b"abc"), None);
         drop(held);
-        assert_eq!(link.try_send(b"abc"), Some(1));
+        assert_eq!(socket.try_send(b"abc"), Some(1));
         assert_eq!(read(&mut peer, 3), b"abc");
     }
 
     #[test]
     fn what_a_socket_does_not_take_follows_in_order() {
-        let (link, mut peer) = pair();
+        let (socket, mut peer) = pair();
         let first: Vec<u8> = (0..=255).cycle().take(3_000_001).collect();
         // Not all, and then nothing.
-        assert_eq!(link.send(&first), 2);
-        assert_eq!(link.send(b"the end"), 0);
+        assert_eq!(socket.send(&first), 2);
+        assert_eq!(socket.send(b"the end"), 0);
         let mut received = Vec::new();
         while received.len() < first.len() + 7 {
             let mut part = vec![0; 100_000];
             let count = peer.read(&mut part).unwrap();
             received.extend_from_slice(&part[..count]);
-            link.send_unsent();
+            socket.send_unsent();
         }
         assert_eq!(received[..first.len()], first);
         assert_eq!(received[first.len()..], *b"the end");
-        assert_eq!(link.send(b"x"), 1);
+        assert_eq!(socket.send(b"x"), 1);
         assert_eq!(read(&mut peer, 1), b"x");
     }
 
     #[test]
     fn a_connection_that_does_not_read_is_full_and_then_cut() {
-        let (link, mut peer) = pair();
+        let (socket, mut peer) = pair();
         let bytes = vec![0; UNSENT_BYTES_MAX];
-        link.send(&bytes);
-        assert!(!link.is_full());
-        link.send(&bytes);
-        assert!(link.is_full() && !link.was_cut());
+        socket.send(&bytes);
+        assert!(!socket.is_full());
+        socket.send(&bytes);
+        assert!(socket.is_full() && !socket.was_cut());
         for _ in 0..3 {
-            link.send(&bytes);
+            socket.send(&bytes);
         }
-        assert!(link.is_full() && link.was_cut());
+        assert!(socket.is_full() && socket.was_cut());
         let mut rest = Vec::new();
         peer.read_to_end(&mut rest).unwrap();
         assert!(rest.len() < UNSENT_BYTES_MAX);
@@ -267,11 +267,11 @@ mod tests {
 
     #[test]
     fn output_to_a_peer_that_has_gone_is_forgotten() {
-        let (link, peer) = pair();
+        let (socket, peer) = pair();
         drop(peer);
-        assert_eq!(link.send(b"abc"), 1);
-        assert_eq!(link.send_unsent(), 0);
-        assert!(!link.is_full());
+        assert_eq!(socket.send(b"abc"), 1);
+        assert_eq!(socket.send_unsent(), 0);
+        assert!(!socket.is_full());
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::time::Duration;
 use thrum_codec::QoS;
 use thrum_report::result::Agent;
 
-use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, express_post};
-use super::link::{Letter, Link, LinkError, Post, Setup};
+use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, unfragmented};
+use super::control_connection::{
+    ControlConnection, ControlError, ControlSetup, Incoming, Outgoing,
+};
 use super::message::{Announcement, Clock, FromAgent, Join, Refusal, Report, ToAgent, written};
 use super::topic::{ANNOUNCEMENTS, Topics, agent_of, unique};
 use super::used::Used;
@@ -27,19 +29,19 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SLICES_WAITING_MAX: usize = 16_384;
 
 /// The agents of one run.
-pub(crate) struct Hub {
-    link: Link,
+pub(crate) struct AgentRegistry {
+    connection: ControlConnection,
     topics: Topics,
     session: String,
     wanted: usize,
-    seats: Vec<Seat>,
+    agents: Vec<RegisteredAgent>,
     uses: Vec<Used>,
     /// What to tell the person who waits.
     notes: Vec<String>,
 }
 
 /// One agent.
-pub(super) struct Seat {
+pub(super) struct RegisteredAgent {
     id: String,
     pub(super) join: Join,
     channel: Channel,
@@ -64,72 +66,72 @@ pub(super) struct Watched {
     pub(super) is_shown: bool,
 }
 
-impl Hub {
+impl AgentRegistry {
     /// Connects to the control broker.
-    pub(super) fn open(control: &Endpoint, wanted: usize) -> Result<Self, LinkError> {
+    pub(super) fn open(control: &Endpoint, wanted: usize) -> Result<Self, ControlError> {
         let session = unique();
         let topics = Topics::new(&session);
-        let gone = express_post(&topics.all(), &ToAgent::Gone);
-        let link = Link::open(Setup {
+        let gone = unfragmented(&topics.all(), &ToAgent::Gone);
+        let connection = ControlConnection::open(ControlSetup {
             endpoint: control,
             client_id: &format!("thrum-run-{session}"),
             will: Some((gone.topic, gone.payload)),
             filters: vec![topics.coordinator("+"), topics.ask("+")],
-            pulse: Some(express_post(&topics.all(), &ToAgent::Alive)),
+            pulse: Some(unfragmented(&topics.all(), &ToAgent::Alive)),
         })?;
         Ok(Self {
-            link,
+            connection,
             topics,
             session,
             wanted,
-            seats: Vec::new(),
+            agents: Vec::new(),
             uses: Vec::new(),
             notes: Vec::new(),
         })
     }
 
     /// Tells agents without a run that there is one.
-    pub(super) fn announce(&self) -> Result<(), LinkError> {
+    pub(super) fn announce(&self) -> Result<(), ControlError> {
         let announcement = Announcement {
             session: self.session.clone(),
             version: VERSION.to_owned(),
         };
-        self.link.send(Post {
+        self.connection.send(Outgoing {
             topic: ANNOUNCEMENTS.to_owned(),
             payload: written(&announcement),
             qos: QoS::AtMostOnce,
         })
     }
 
-    /// Takes all letters that have come; waits for the first one.
-    pub(super) fn pump(&mut self, timeout: Duration) -> Result<(), LinkError> {
+    /// Takes all messages that have come; waits for the first one.
+    pub(super) fn pump(&mut self, timeout: Duration) -> Result<(), ControlError> {
         let mut timeout = timeout;
-        while let Some(letter) = self.link.receive(timeout)? {
+        while let Some(incoming) = self.connection.receive(timeout)? {
             timeout = Duration::ZERO;
-            self.handle(&letter)?;
+            self.handle(&incoming)?;
         }
         Ok(())
     }
 
-    pub(super) fn seats(&self) -> &[Seat] {
-        &self.seats
+    pub(super) fn agents(&self) -> &[RegisteredAgent] {
+        &self.agents
     }
 
-    pub(super) fn seat(&mut self, seat: usize) -> &mut Seat {
-        &mut self.seats[seat]
+    pub(super) fn agent_mut(&mut self, agent: usize) -> &mut RegisteredAgent {
+        &mut self.agents[agent]
     }
 
-    pub(super) fn name(&self, seat: usize) -> &str {
-        &self.seats[seat].join.name
+    pub(super) fn name(&self, agent: usize) -> &str {
+        &self.agents[agent].join.name
     }
 
-    pub(super) fn watched(&self, seat: usize, watch: usize) -> Option<&Watched> {
-        self.seats.get(seat)?.watched.get(watch)
+    pub(super) fn watched(&self, agent: usize, watch: usize) -> Option<&Watched> {
+        self.agents.get(agent)?.watched.get(watch)
     }
 
     /// A process that an agent watches is the broker of the series.
-    pub(super) fn show(&mut self, seat: usize, watch: usize) {
-        let watched = self.seats.get_mut(seat).map(|seat| &mut seat.watched);
+    pub(super) fn show(&mut self, agent: usize, watch: usize) {
+        let watched = self.agents.get_mut(agent).map(|agent| &mut agent.watched);
         if let Some(watched) = watched.and_then(|watched| watched.get_mut(watch)) {
             watched.is_shown = true;
         }
@@ -143,25 +145,25 @@ impl Hub {
         std::mem::take(&mut self.uses)
     }
 
-    pub(super) fn take_slices(&mut self, seat: usize) -> VecDeque<Slice> {
-        std::mem::take(&mut self.seats[seat].slices)
+    pub(super) fn take_slices(&mut self, agent: usize) -> VecDeque<Slice> {
+        std::mem::take(&mut self.agents[agent].slices)
     }
 
     /// Says something to an agent; what goes wrong shows with the next look at it.
-    pub(super) fn say(&mut self, seat: usize, message: &ToAgent) {
-        let Some(seat) = self.seats.get_mut(seat) else {
+    pub(super) fn say(&mut self, agent: usize, message: &ToAgent) {
+        let Some(agent) = self.agents.get_mut(agent) else {
             return;
         };
-        if let Err(error) = seat.channel.say(&self.link, message) {
-            seat.fail(format!("cannot be told what to do: {error}"));
+        if let Err(error) = agent.channel.say(&self.connection, message) {
+            agent.fail(format!("cannot be told what to do: {error}"));
         }
     }
 
     /// Whether an agent is still there.
-    pub(super) fn check(&self, seat: usize) -> Result<(), RunError> {
-        let seat = &self.seats[seat];
-        let silence_ns = clock::monotonic_ns().saturating_sub(seat.heard_ns);
-        let why = match &seat.trouble {
+    pub(super) fn check(&self, agent: usize) -> Result<(), RunError> {
+        let agent = &self.agents[agent];
+        let silence_ns = clock::monotonic_ns().saturating_sub(agent.heard_ns);
+        let why = match &agent.trouble {
             Some(trouble) => trouble.clone(),
             None if silence_ns > SILENCE_NS_MAX => {
                 let limit = Duration::from_nanos(SILENCE_NS_MAX);
@@ -170,65 +172,65 @@ impl Hub {
             None => return Ok(()),
         };
         Err(RunError::AgentLost {
-            name: seat.join.name.clone(),
+            name: agent.join.name.clone(),
             why,
         })
     }
 
     /// Forgets agents that left before the run began.
     pub(super) fn dismiss_lost(&mut self) {
-        for seat in (0..self.seats.len()).rev() {
-            if let Err(error) = self.check(seat) {
+        for agent in (0..self.agents.len()).rev() {
+            if let Err(error) = self.check(agent) {
                 self.notes.push(format!("{error}; waiting for another one"));
-                self.seats.remove(seat);
+                self.agents.remove(agent);
             }
         }
     }
 
-    fn handle(&mut self, letter: &Letter) -> Result<(), LinkError> {
-        let id = agent_of(&letter.topic);
-        let Some(seat) = self.seats.iter_mut().position(|seat| seat.id == id) else {
-            return self.receive_stranger(letter);
+    fn handle(&mut self, incoming: &Incoming) -> Result<(), ControlError> {
+        let id = agent_of(&incoming.topic);
+        let Some(agent) = self.agents.iter_mut().position(|agent| agent.id == id) else {
+            return self.handle_unknown(incoming);
         };
-        let of_letter = &mut self.seats[seat];
-        of_letter.heard_ns = of_letter.heard_ns.max(letter.at_ns);
-        match of_letter.channel.take::<FromAgent>(letter) {
+        let sender = &mut self.agents[agent];
+        sender.heard_ns = sender.heard_ns.max(incoming.at_ns);
+        match sender.channel.take::<FromAgent>(incoming) {
             Ok((message, confirm)) => {
-                if let Some((parcel, letters)) = confirm {
-                    let taken = ToAgent::Taken(parcel, letters);
-                    of_letter.channel.confirm(&self.link, &taken)?;
+                if let Some((message_id, fragments)) = confirm {
+                    let taken = ToAgent::Taken(message_id, fragments);
+                    sender.channel.confirm(&self.connection, &taken)?;
                 }
                 if let Some(message) = message {
-                    self.take(seat, message);
+                    self.take(agent, message);
                 }
             }
-            Err(ChannelError::Link(error)) => return Err(error),
-            Err(error) => of_letter.fail(error.to_string()),
+            Err(ChannelError::Control(error)) => return Err(error),
+            Err(error) => sender.fail(error.to_string()),
         }
         Ok(())
     }
 
-    /// An agent that has no seat: gives it one, if it fits.
-    fn receive_stranger(&mut self, letter: &Letter) -> Result<(), LinkError> {
-        let id = agent_of(&letter.topic).to_owned();
+    /// An agent that has no agent: gives it one, if it fits.
+    fn handle_unknown(&mut self, incoming: &Incoming) -> Result<(), ControlError> {
+        let id = agent_of(&incoming.topic).to_owned();
         let mut channel = Channel::new(self.topics.agent(&id));
-        let Ok((Some(FromAgent::Join(join)), _)) = channel.take(letter) else {
+        let Ok((Some(FromAgent::Join(join)), _)) = channel.take(incoming) else {
             return Ok(());
         };
-        let names = self.seats.iter().map(|seat| seat.join.name.as_str());
+        let names = self.agents.iter().map(|agent| agent.join.name.as_str());
         if let Some(refusal) = refusal(&join, names, self.wanted) {
             self.notes.extend(words(&join, &refusal));
-            return channel.confirm(&self.link, &ToAgent::Refused(refusal));
+            return channel.confirm(&self.connection, &ToAgent::Refused(refusal));
         }
-        channel.confirm(&self.link, &ToAgent::Welcome)?;
+        channel.confirm(&self.connection, &ToAgent::Welcome)?;
         let watched = join.watches.iter().map(|_| Watched::default()).collect();
-        self.seats.push(Seat {
+        self.agents.push(RegisteredAgent {
             id,
             join: *join,
             channel,
             clock: None,
             is_prepared: false,
-            heard_ns: letter.at_ns,
+            heard_ns: incoming.at_ns,
             progress: Progress::default(),
             slices: VecDeque::new(),
             report: None,
@@ -239,23 +241,23 @@ impl Hub {
     }
 
     fn take(&mut self, number: usize, message: FromAgent) {
-        let seat = &mut self.seats[number];
+        let agent = &mut self.agents[number];
         match message {
             FromAgent::Join(_) | FromAgent::Alive => {}
-            FromAgent::Synced(clock) => seat.clock = Some(clock),
-            FromAgent::Prepared => seat.is_prepared = true,
-            FromAgent::Progress(progress) => seat.progress = progress,
+            FromAgent::Synced(clock) => agent.clock = Some(clock),
+            FromAgent::Prepared => agent.is_prepared = true,
+            FromAgent::Progress(progress) => agent.progress = progress,
             FromAgent::Used { at_ns, resources } => self.uses.push(Used {
                 at_ns,
                 broker: None,
                 generator: Some(resources),
             }),
             FromAgent::Slice(slice) => match slice.slice() {
-                Some(slice) if seat.slices.len() < SLICES_WAITING_MAX => {
-                    seat.slices.push_back(slice);
+                Some(slice) if agent.slices.len() < SLICES_WAITING_MAX => {
+                    agent.slices.push_back(slice);
                 }
-                Some(_) => seat.fail("measures more than can be taken".to_owned()),
-                None => seat.fail("sent histograms that cannot be read".to_owned()),
+                Some(_) => agent.fail("measures more than can be taken".to_owned()),
+                None => agent.fail("sent histograms that cannot be read".to_owned()),
             },
             FromAgent::Reading {
                 watch,
@@ -263,7 +265,7 @@ impl Hub {
                 at_ns,
                 reading,
             } => {
-                let Some(watched) = seat.watched.get_mut(watch) else {
+                let Some(watched) = agent.watched.get_mut(watch) else {
                     return;
                 };
                 watched.pid = pid;
@@ -277,30 +279,33 @@ impl Hub {
                 }
             }
             FromAgent::Report(report) => {
-                seat.clock = Some(report.clock);
-                seat.report = Some(*report);
+                agent.clock = Some(report.clock);
+                agent.report = Some(*report);
             }
-            FromAgent::Failed(why) => seat.fail(format!("failed: {why}")),
-            FromAgent::Taken(parcel, letters) => {
-                if let Err(error) = seat.channel.confirmed(&self.link, parcel, letters) {
-                    seat.fail(format!("cannot be told what to do: {error}"));
+            FromAgent::Failed(why) => agent.fail(format!("failed: {why}")),
+            FromAgent::Taken(message_id, fragments) => {
+                if let Err(error) = agent
+                    .channel
+                    .confirmed(&self.connection, message_id, fragments)
+                {
+                    agent.fail(format!("cannot be told what to do: {error}"));
                 }
             }
             FromAgent::Gone => {
-                seat.fail("is gone, its connection to the control broker ended".to_owned());
+                agent.fail("is gone, its connection to the control broker ended".to_owned());
             }
         }
     }
 }
 
-impl Seat {
+impl RegisteredAgent {
     /// What went wrong first is the cause of the rest.
     fn fail(&mut self, why: String) {
         self.trouble.get_or_insert(why);
     }
 
     /// Who it is, for the report.
-    pub(super) fn agent(&self, clients: u64) -> Agent {
+    pub(super) fn describe(&self, clients: u64) -> Agent {
         let clock = self.clock.unwrap_or_default();
         Agent {
             name: self.join.name.clone(),
@@ -313,7 +318,7 @@ impl Seat {
     }
 }
 
-/// Why an agent gets no seat beside those with these names.
+/// Why an agent gets no agent beside those with these names.
 fn refusal<'a>(
     join: &Join,
     names: impl ExactSizeIterator<Item = &'a str>,
@@ -344,11 +349,11 @@ fn words(join: &Join, refusal: &Refusal) -> Option<String> {
     }
 }
 
-impl Drop for Hub {
+impl Drop for AgentRegistry {
     fn drop(&mut self) {
         // Whoever does not hear it notices the silence.
-        self.link
-            .send(express_post(&self.topics.all(), &ToAgent::End))
+        self.connection
+            .send(unfragmented(&self.topics.all(), &ToAgent::End))
             .ok();
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use thrum_transport::Endpoint;
 
-use super::hub::Hub;
-use super::link::LinkError;
+use super::control_connection::ControlError;
 use super::message::{Assignment, ToAgent, WireTarget};
-use super::remote::RemoteCrew;
+use super::registry::AgentRegistry;
+use super::remote_generator::RemoteGenerator;
 use super::used::Used;
 use super::watch::{BrokerWatch, Distant};
 use crate::clock;
-use crate::crew::Crew;
+use crate::generator::LoadGenerator;
 use crate::plan::{Machines, Plan};
 use crate::run::{RunError, THREADS_MAX, Target};
 use crate::units::{SECOND_NS, span};
@@ -35,7 +35,7 @@ const PREPARE_NS_MAX: u64 = 180 * SECOND_NS;
 /// How often a run without all its agents is announced.
 const ANNOUNCE_NS: u64 = SECOND_NS / 2;
 
-/// How long to wait for letters at a time.
+/// How long to wait for messages at a time.
 const LISTEN: Duration = Duration::from_millis(50);
 
 /// The other machines of a run.
@@ -55,7 +55,7 @@ pub enum AgentsError {
     Count(u32),
     /// The control broker cannot be used.
     #[error(transparent)]
-    Control(#[from] LinkError),
+    Control(#[from] ControlError),
     /// Some did not come.
     #[error(
         "only {joined} of {wanted} agents came within {}: start each with `thrum bench agent --control {control}`",
@@ -91,12 +91,12 @@ pub enum AgentsError {
 }
 
 /// The agents of a run.
-pub(crate) struct Company {
-    hub: Rc<RefCell<Hub>>,
+pub(crate) struct RemoteAgents {
+    registry: Rc<RefCell<AgentRegistry>>,
     machines: Machines,
 }
 
-impl Company {
+impl RemoteAgents {
     /// Waits until all agents have come and know the time.
     ///
     /// # Errors
@@ -111,21 +111,22 @@ impl Company {
         }
         let count = crate::ledger::as_index(wanted.count);
         let control = wanted.control.to_string();
-        let mut hub = Hub::open(&wanted.control, count).map_err(AgentsError::from)?;
+        let mut registry =
+            AgentRegistry::open(&wanted.control, count).map_err(AgentsError::from)?;
         note(&format!(
             "waiting for {} agents: start each with `thrum bench agent --control {control}`",
             wanted.count
         ));
         let began_ns = clock::monotonic_ns();
         let (mut announced_ns, mut joined) = (0, 0);
-        while hub.seats().len() < count {
+        while registry.agents().len() < count {
             let now_ns = clock::monotonic_ns();
             if interrupt.load(Ordering::Relaxed) {
                 return Err(AgentsError::Interrupted.into());
             }
             if now_ns.saturating_sub(began_ns) > JOIN_NS_MAX {
                 return Err(AgentsError::Missing {
-                    joined: hub.seats().len(),
+                    joined: registry.agents().len(),
                     wanted: wanted.count,
                     control,
                 }
@@ -133,31 +134,35 @@ impl Company {
             }
             if now_ns.saturating_sub(announced_ns) >= ANNOUNCE_NS {
                 announced_ns = now_ns;
-                hub.announce().map_err(AgentsError::from)?;
+                registry.announce().map_err(AgentsError::from)?;
             }
-            hub.pump(LISTEN).map_err(AgentsError::from)?;
-            hub.dismiss_lost();
-            hub.take_notes().iter().for_each(|text| note(text));
-            joined = joined.min(hub.seats().len());
-            for seat in joined..hub.seats().len() {
-                note(&joined_text(&hub, seat));
+            registry.pump(LISTEN).map_err(AgentsError::from)?;
+            registry.dismiss_lost();
+            registry.take_notes().iter().for_each(|text| note(text));
+            joined = joined.min(registry.agents().len());
+            for agent in joined..registry.agents().len() {
+                note(&joined_text(&registry, agent));
             }
-            joined = hub.seats().len();
+            joined = registry.agents().len();
         }
-        let threads: Vec<u32> = hub.seats().iter().map(|seat| seat.join.threads).collect();
-        let company = Self {
+        let threads: Vec<u32> = registry
+            .agents()
+            .iter()
+            .map(|agent| agent.join.threads)
+            .collect();
+        let agents = Self {
             machines: Machines::new(&threads),
-            hub: Rc::new(RefCell::new(hub)),
+            registry: Rc::new(RefCell::new(registry)),
         };
         match threads.iter().sum() {
             0 => return Err(AgentsError::NobodyMakesLoad.into()),
             1..=THREADS_MAX => {}
             too_many => return Err(AgentsError::Threads(too_many).into()),
         }
-        company.wait(interrupt, SYNC_NS_MAX, |hub, seat| {
-            hub.seat(seat).clock.is_some()
+        agents.wait(interrupt, SYNC_NS_MAX, |registry, agent| {
+            registry.agent_mut(agent).clock.is_some()
         })?;
-        Ok(company)
+        Ok(agents)
     }
 
     /// Tells everybody what is to be run and waits until they are ready for it.
@@ -170,32 +175,32 @@ impl Company {
         targets: &[Target],
         interrupt: &AtomicBool,
     ) -> Result<(), RunError> {
-        let seats = self.hub.borrow().seats().len();
-        for seat in 0..seats {
+        let agents = self.registry.borrow().agents().len();
+        for agent in 0..agents {
             let assignment = Assignment {
                 scenario: plan.scenario.clone(),
                 run_tag: plan.run_tag.clone(),
                 targets: targets.iter().map(WireTarget::new).collect(),
-                machine: seat,
+                machine: agent,
                 threads: self.machines.threads().to_vec(),
             };
             let prepare = ToAgent::Prepare(Box::new(assignment));
-            self.hub.borrow_mut().say(seat, &prepare);
+            self.registry.borrow_mut().say(agent, &prepare);
         }
-        self.wait(interrupt, PREPARE_NS_MAX, |hub, seat| {
-            hub.seat(seat).is_prepared
+        self.wait(interrupt, PREPARE_NS_MAX, |registry, agent| {
+            registry.agent_mut(agent).is_prepared
         })
     }
 
     /// Starts everybody at a time of this machine's clock.
-    pub(crate) fn start(&self, ramp_start_ns: u64) -> Vec<Box<dyn Crew>> {
-        let mut hub = self.hub.borrow_mut();
-        let seats = 0..hub.seats().len();
-        seats
-            .map(|seat| {
-                hub.say(seat, &ToAgent::Go { ramp_start_ns });
-                let crew = RemoteCrew::new(Rc::clone(&self.hub), seat);
-                Box::new(crew) as Box<dyn Crew>
+    pub(crate) fn start(&self, ramp_start_ns: u64) -> Vec<Box<dyn LoadGenerator>> {
+        let mut registry = self.registry.borrow_mut();
+        let agents = 0..registry.agents().len();
+        agents
+            .map(|agent| {
+                registry.say(agent, &ToAgent::Go { ramp_start_ns });
+                let crew = RemoteGenerator::new(Rc::clone(&self.registry), agent);
+                Box::new(crew) as Box<dyn LoadGenerator>
             })
             .collect()
     }
@@ -203,27 +208,31 @@ impl Company {
     /// The agent that watches the broker of a target, if there is one; a watch without a name is
     /// the first target's.
     pub(crate) fn watch(&self, number: usize, target: &Target) -> Option<BrokerWatch> {
-        let mut hub = self.hub.borrow_mut();
+        let mut registry = self.registry.borrow_mut();
         let is_of_target = |name: &String| *name == target.name || (number == 0 && name.is_empty());
-        let found = hub.seats().iter().enumerate().find_map(|(seat, of)| {
-            let watch = of.join.watches.iter().position(is_of_target)?;
-            Some((seat, watch))
-        });
-        let (seat, watch) = found?;
+        let found = registry
+            .agents()
+            .iter()
+            .enumerate()
+            .find_map(|(agent, of)| {
+                let watch = of.join.watches.iter().position(is_of_target)?;
+                Some((agent, watch))
+            });
+        let (agent, watch) = found?;
         if number == 0 {
-            hub.show(seat, watch);
+            registry.show(agent, watch);
         }
-        drop(hub);
+        drop(registry);
         Some(BrokerWatch::There(Distant {
-            hub: Rc::clone(&self.hub),
-            seat,
+            registry: Rc::clone(&self.registry),
+            agent,
             watch,
         }))
     }
 
     /// What was used in seconds that have ended.
     pub(crate) fn take_uses(&self) -> Vec<Used> {
-        self.hub.borrow_mut().take_uses()
+        self.registry.borrow_mut().take_uses()
     }
 
     /// What latencies between two machines are wrong by at most; 0 if nobody receives from another
@@ -232,10 +241,13 @@ impl Company {
         if !plan.crosses(&self.machines) {
             return 0;
         }
-        let hub = self.hub.borrow();
-        let at_work = hub.seats().iter().filter(|seat| seat.join.threads > 0);
+        let registry = self.registry.borrow();
+        let at_work = registry
+            .agents()
+            .iter()
+            .filter(|agent| agent.join.threads > 0);
         let mut errors: Vec<u64> = at_work
-            .filter_map(|seat| Some(seat.clock?.error_ns))
+            .filter_map(|agent| Some(agent.clock?.error_ns))
             .collect();
         errors.sort_unstable();
         errors.iter().rev().take(2).sum()
@@ -245,24 +257,26 @@ impl Company {
         &self,
         interrupt: &AtomicBool,
         limit_ns: u64,
-        is_ready: impl Fn(&mut Hub, usize) -> bool,
+        is_ready: impl Fn(&mut AgentRegistry, usize) -> bool,
     ) -> Result<(), RunError> {
         let began_ns = clock::monotonic_ns();
         loop {
-            let mut hub = self.hub.borrow_mut();
-            hub.pump(LISTEN).map_err(AgentsError::from)?;
-            let seats = 0..hub.seats().len();
-            for seat in seats.clone() {
-                hub.check(seat)?;
+            let mut registry = self.registry.borrow_mut();
+            registry.pump(LISTEN).map_err(AgentsError::from)?;
+            let agents = 0..registry.agents().len();
+            for agent in agents.clone() {
+                registry.check(agent)?;
             }
-            let late = seats.clone().find(|seat| !is_ready(&mut hub, *seat));
+            let late = agents
+                .clone()
+                .find(|agent| !is_ready(&mut registry, *agent));
             let Some(late) = late else { return Ok(()) };
             if interrupt.load(Ordering::Relaxed) {
                 return Err(AgentsError::Interrupted.into());
             }
             if clock::monotonic_ns().saturating_sub(began_ns) > limit_ns {
                 return Err(AgentsError::Late {
-                    name: hub.name(late).to_owned(),
+                    name: registry.name(late).to_owned(),
                     limit: Duration::from_nanos(limit_ns),
                 }
                 .into());
@@ -271,8 +285,8 @@ impl Company {
     }
 }
 
-fn joined_text(hub: &Hub, seat: usize) -> String {
-    let join = &hub.seats()[seat].join;
+fn joined_text(registry: &AgentRegistry, agent: usize) -> String {
+    let join = &registry.agents()[agent].join;
     let does = match (join.threads, join.watches.len()) {
         (0, _) => "watches the broker".to_owned(),
         (threads, 0) => format!("{threads} threads"),

@@ -13,7 +13,7 @@ use crate::scenario::Reconnect;
 
 /// What a thread needs beyond the plan.
 #[derive(Clone)]
-pub(crate) struct Wiring {
+pub(crate) struct ThreadSetup {
     /// Number of this thread among all.
     pub(crate) thread: u32,
     /// Its number on this machine.
@@ -21,7 +21,7 @@ pub(crate) struct Wiring {
     /// All threads, by machine.
     pub(crate) machines: Machines,
     /// The brokers; one per group of the scenario that has a network of its own comes after them.
-    pub(crate) targets: Arc<[TargetWiring]>,
+    pub(crate) targets: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
     /// The coordinator's clock minus this machine's.
@@ -30,25 +30,25 @@ pub(crate) struct Wiring {
 
 /// How to reach a broker.
 #[derive(Clone)]
-pub(crate) struct TargetWiring {
+pub(crate) struct TargetSetup {
     /// Where it listens.
     pub(crate) address: SocketAddr,
     /// What lies between MQTT and the socket.
     pub(crate) connector: Arc<Connector>,
     /// What carries the connections, if that is QUIC.
-    pub(crate) quic: Option<Arc<QuicWiring>>,
+    pub(crate) quic: Option<Arc<QuicSetup>>,
     /// Source addresses to take turns with; empty leaves it to the kernel.
     pub(crate) sources: Arc<[IpAddr]>,
 }
 
 /// How to reach a broker over QUIC.
-pub(crate) struct QuicWiring {
+pub(crate) struct QuicSetup {
     pub(crate) dialer: QuicDialer,
     /// What its certificate has to be for.
     pub(crate) server_name: String,
 }
 
-impl QuicWiring {
+impl QuicSetup {
     /// Begins a connection.
     pub(super) fn dial(&self, address: SocketAddr) -> Result<(UnixStream, Dialing), DialError> {
         self.dialer.dial(&[address], &self.server_name)
@@ -68,12 +68,12 @@ pub(super) struct GroupSettings {
     pub(super) breaks: bool,
 }
 
-pub(super) fn group_settings(plan: &Plan, wiring: &Wiring) -> Vec<GroupSettings> {
+pub(super) fn group_settings(plan: &Plan, setup: &ThreadSetup) -> Vec<GroupSettings> {
     let groups = plan
         .scenario
         .groups
         .iter()
-        .zip(wiring.target_of_group.iter());
+        .zip(setup.target_of_group.iter());
     groups
         .map(|(group, target)| GroupSettings {
             target: *target,

@@ -24,7 +24,7 @@ impl Worker {
             frame::split(&bytes[at..], PACKET_BYTES_MAX).map_err(|_| End::Malformed)?
         {
             let Some(version) = self.clients[key].version else {
-                let version = answer::accept(frame, self.outlets.answers(client));
+                let version = answer::accept(frame, self.outputs.answers(client));
                 self.clients[key].version = Some(version.ok_or(End::Malformed)?);
                 at += frame.len;
                 continue;
@@ -50,11 +50,11 @@ impl Worker {
         };
         if let Some(first) = first {
             let ack = answer::ack(first, message.packet_id());
-            self.outlets.answers(client).extend_from_slice(&ack);
+            self.outputs.answers(client).extend_from_slice(&ack);
         }
         let Self {
             routes,
-            outlets,
+            outputs,
             forms,
             totals,
             ..
@@ -64,7 +64,7 @@ impl Worker {
         routes.visit(message.number, |target| {
             let is_taken = forms
                 .of(message, target)
-                .is_some_and(|form| outlets.relay(target.client, form, totals));
+                .is_some_and(|form| outputs.relay(target.client, form, totals));
             if is_taken {
                 totals.messages_out += 1;
             } else {
@@ -84,7 +84,7 @@ impl Worker {
                 self.acknowledge(client, PUBREL, frame)?;
             }
             6 => self.acknowledge(client, PUBCOMP, frame)?,
-            12 => self.outlets.answers(client).extend_from_slice(&PINGRESP),
+            12 => self.outputs.answers(client).extend_from_slice(&PINGRESP),
             _ => match decode(frame, version).map_err(|_| End::Malformed)? {
                 Packet::Subscribe(subscribe) => self.grant(key, &subscribe, version),
                 Packet::Unsubscribe(unsubscribe) => self.release(key, &unsubscribe, version),
@@ -99,7 +99,7 @@ impl Worker {
     fn acknowledge(&mut self, client: u32, first: u8, frame: Frame<'_>) -> Result<(), End> {
         let packet_id = answer::packet_id(frame).ok_or(End::Malformed)?;
         let ack = answer::ack(first, packet_id);
-        self.outlets.answers(client).extend_from_slice(&ack);
+        self.outputs.answers(client).extend_from_slice(&ack);
         Ok(())
     }
 
@@ -118,10 +118,10 @@ impl Worker {
                 qos: request.options.qos,
                 version,
             };
-            let link = Arc::clone(&client.link);
-            self.subscribe(route, target, link);
+            let socket = Arc::clone(&client.socket);
+            self.subscribe(route, target, socket);
         }
-        answer::grant(subscribe, version, self.outlets.answers(number));
+        answer::grant(subscribe, version, self.outputs.answers(number));
     }
 
     fn release(&mut self, key: usize, unsubscribe: &Unsubscribe<'_>, version: Version) {
@@ -130,6 +130,6 @@ impl Worker {
             self.clients[key].routes.retain(|known| *known != route);
             self.unsubscribe(number, route);
         }
-        answer::release(unsubscribe, version, self.outlets.answers(number));
+        answer::release(unsubscribe, version, self.outputs.answers(number));
     }
 }

@@ -4,20 +4,20 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::link::{Link, LinkError, Setup};
+use super::control_connection::{ControlConnection, ControlError, ControlSetup};
 use super::message::Announcement;
 use super::serve::{AgentOptions, RETRY, is_final};
 use super::topic::{ANNOUNCEMENTS, unique};
 use crate::clock;
 
-/// How long to wait for letters at a time.
+/// How long to wait for messages at a time.
 const LISTEN: Duration = Duration::from_millis(100);
 
 /// The session of the next run; none if the agent is to end.
 pub(super) fn wait_for_run(
     options: &AgentOptions,
     log: &mut dyn FnMut(&str),
-) -> Result<Option<String>, LinkError> {
+) -> Result<Option<String>, ControlError> {
     let mut said = String::new();
     while !options.interrupt.load(Ordering::Relaxed) {
         let failed = match listen(options) {
@@ -34,8 +34,8 @@ pub(super) fn wait_for_run(
     Ok(None)
 }
 
-fn listen(options: &AgentOptions) -> Result<Option<String>, LinkError> {
-    let link = Link::open(Setup {
+fn listen(options: &AgentOptions) -> Result<Option<String>, ControlError> {
+    let connection = ControlConnection::open(ControlSetup {
         endpoint: &options.control,
         client_id: &format!("thrum-agent-{}", unique()),
         will: None,
@@ -43,11 +43,11 @@ fn listen(options: &AgentOptions) -> Result<Option<String>, LinkError> {
         pulse: None,
     })?;
     while !options.interrupt.load(Ordering::Relaxed) {
-        let Some(letter) = link.receive(LISTEN)? else {
+        let Some(incoming) = connection.receive(LISTEN)? else {
             continue;
         };
         // What is not an announcement of this version's kind is not for this agent.
-        if let Ok(announcement) = serde_json::from_slice::<Announcement>(&letter.payload) {
+        if let Ok(announcement) = serde_json::from_slice::<Announcement>(&incoming.payload) {
             return Ok(Some(announcement.session));
         }
     }

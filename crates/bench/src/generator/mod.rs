@@ -10,11 +10,11 @@ use crate::record::Slice;
 use crate::run::RunError;
 use crate::swarm::{Progress, ThreadReport, Timeline};
 
-pub(crate) use local::{LocalCrew, Posts};
+pub(crate) use local::{GeneratorSetup, LocalGenerator};
 
 /// A part of the generator: it has its own clients and does what the coordinator says. All times
 /// are of the coordinator's clock.
-pub(crate) trait Crew {
+pub(crate) trait LoadGenerator {
     /// What its threads report.
     fn progress(&self) -> Progress;
 
@@ -40,12 +40,12 @@ pub(crate) trait Crew {
     ///
     /// # Errors
     /// It failed.
-    fn finish(self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<CrewReport, RunError>;
+    fn finish(self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<GeneratorReport, RunError>;
 }
 
-/// What a crew counted.
+/// What a generator counted.
 #[derive(Debug)]
-pub(crate) struct CrewReport {
+pub(crate) struct GeneratorReport {
     /// Its threads.
     pub(crate) threads: Vec<ThreadReport>,
     /// What it used.

@@ -1,4 +1,4 @@
-//! The thread of a link: bytes of the socket to letters, and letters to bytes.
+//! The thread of a connection: bytes of the socket to messages, and messages to bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream as StdStream;
@@ -14,7 +14,7 @@ use thrum_protocol::Time;
 use thrum_protocol::client::{Client, Event};
 use thrum_transport::Layers;
 
-use super::link::{Letter, Post, SOCKET};
+use super::control_connection::{Incoming, Outgoing, SOCKET};
 use super::topic::answer_to;
 use crate::clock;
 use crate::units::SECOND_NS;
@@ -25,10 +25,10 @@ pub(super) const PULSE_NS: u64 = SECOND_NS;
 /// Bytes read from the socket at once.
 const READ_BYTES: usize = 128 * 1024;
 
-/// Bytes that wait for the socket before no more letters are taken.
+/// Bytes that wait for the socket before no more messages are taken.
 const UNSENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long the last letters of a link that is closed may take.
+/// How long the last messages of a connection that is closed may take.
 const FAREWELL_NS_MAX: u64 = 2 * SECOND_NS;
 
 /// How far the connection is.
@@ -43,16 +43,16 @@ enum Step {
 }
 
 /// The connection and its protocol.
-pub(super) struct Line {
+pub(super) struct ControlSocket {
     poll: Poll,
     stream: TcpStream,
     layers: Option<Layers>,
     client: Client,
     step: Step,
     filters: Vec<String>,
-    pulse: Option<Post>,
+    pulse: Option<Outgoing>,
     pulse_at_ns: u64,
-    /// Takes the news that the line is open.
+    /// Takes the news that the socket is open.
     opened: Option<SyncSender<()>>,
     buffer: Vec<u8>,
     /// MQTT that came and is not a whole packet yet.
@@ -61,15 +61,15 @@ pub(super) struct Line {
     plain: Vec<u8>,
     /// The same as it goes over the wire.
     unsent: Vec<u8>,
-    /// The letter that the rest of the process has no room for.
-    come: std::collections::VecDeque<Letter>,
-    /// The letter that the broker has no room for.
-    post: Option<Post>,
+    /// The message that the rest of the process has no room for.
+    come: std::collections::VecDeque<Incoming>,
+    /// The message that the broker has no room for.
+    outgoing: Option<Outgoing>,
     closing_since_ns: Option<u64>,
 }
 
-impl Line {
-    /// A line over a connected socket.
+impl ControlSocket {
+    /// A socket over a connected socket.
     ///
     /// # Errors
     /// The kernel does not watch the socket.
@@ -98,36 +98,36 @@ impl Line {
             plain: Vec::new(),
             unsent: Vec::new(),
             come: std::collections::VecDeque::new(),
-            post: None,
+            outgoing: None,
             closing_since_ns: None,
         })
     }
 
-    /// What to subscribe to, to say every second, and whom to tell that the line is open.
+    /// What to subscribe to, to say every second, and whom to tell that the socket is open.
     pub(super) fn with(
         mut self,
         filters: Vec<String>,
-        pulse: Option<Post>,
+        pulse: Option<Outgoing>,
         opened: SyncSender<()>,
     ) -> Self {
         (self.filters, self.pulse, self.opened) = (filters, pulse, Some(opened));
         self
     }
 
-    /// Runs until the other end of `posts` is gone and everything is sent.
+    /// Runs until the other end of `outgoing` is gone and everything is sent.
     ///
     /// # Errors
     /// The connection ended otherwise.
     pub(super) fn run(
         &mut self,
-        posts: &Receiver<Post>,
-        letters: &SyncSender<Letter>,
+        outgoing: &Receiver<Outgoing>,
+        incoming: &SyncSender<Incoming>,
     ) -> Result<(), String> {
         self.begin()?;
         let mut events = Events::with_capacity(8);
         loop {
-            self.hand_over(letters);
-            self.take_posts(posts)?;
+            self.hand_over(incoming);
+            self.take_outgoing(outgoing)?;
             self.beat()?;
             self.write()?;
             if self.is_over()? {
@@ -215,12 +215,12 @@ impl Line {
                     return Err(format!("the broker refuses a subscription: {code:?}"));
                 }
                 self.step = Step::Open;
-                // Somebody who does not wait any more closes the line.
+                // Somebody who does not wait any more closes the socket.
                 self.opened.take().map(|opened| opened.try_send(()).ok());
                 Ok(())
             }
             Event::Message { publish, .. } => {
-                self.handle_letter(publish.topic, publish.payload, at_ns);
+                self.handle_message(publish.topic, publish.payload, at_ns);
                 Ok(())
             }
             Event::Acknowledged { reason, .. } if reason.is_error() => {
@@ -239,9 +239,9 @@ impl Line {
         }
     }
 
-    fn handle_letter(&mut self, topic: &str, payload: &[u8], at_ns: u64) {
+    fn handle_message(&mut self, topic: &str, payload: &[u8], at_ns: u64) {
         let Some(topic_of_answer) = answer_to(topic) else {
-            self.come.push_back(Letter {
+            self.come.push_back(Incoming {
                 topic: topic.to_owned(),
                 payload: payload.to_vec(),
                 at_ns,
@@ -250,7 +250,7 @@ impl Line {
         };
         let mut answer = payload.to_vec();
         answer.extend_from_slice(format!(" {at_ns} {}", clock::monotonic_ns()).as_bytes());
-        self.publish(&Post {
+        self.publish(&Outgoing {
             topic: topic_of_answer,
             payload: answer,
             qos: QoS::AtMostOnce,
@@ -277,33 +277,33 @@ impl Line {
         written.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// Gives letters to the rest of the process.
-    fn hand_over(&mut self, letters: &SyncSender<Letter>) {
-        while let Some(letter) = self.come.pop_front() {
-            match letters.try_send(letter) {
+    /// Gives messages to the rest of the process.
+    fn hand_over(&mut self, incoming: &SyncSender<Incoming>) {
+        while let Some(message) = self.come.pop_front() {
+            match incoming.try_send(message) {
                 Ok(()) => {}
-                // Nobody wants them: the line is being closed.
+                // Nobody wants them: the socket is being closed.
                 Err(TrySendError::Disconnected(_)) => self.come.clear(),
-                Err(TrySendError::Full(letter)) => {
-                    self.come.push_front(letter);
+                Err(TrySendError::Full(message)) => {
+                    self.come.push_front(message);
                     return;
                 }
             }
         }
     }
 
-    /// Takes letters to send as long as the broker has room for them.
-    fn take_posts(&mut self, posts: &Receiver<Post>) -> Result<(), String> {
+    /// Takes messages to send as long as the broker has room for them.
+    fn take_outgoing(&mut self, outgoing: &Receiver<Outgoing>) -> Result<(), String> {
         while self.unsent.len() < UNSENT_BYTES_MAX {
-            let Some(post) = self.next_post(posts) else {
+            let Some(message) = self.next_outgoing(outgoing) else {
                 return Ok(());
             };
-            let has_room = post.qos == QoS::AtMostOnce || self.client.window() > 0;
+            let has_room = message.qos == QoS::AtMostOnce || self.client.window() > 0;
             if self.step != Step::Open || !has_room {
-                self.post = Some(post);
+                self.outgoing = Some(message);
                 return Ok(());
             }
-            if !self.publish(&post) {
+            if !self.publish(&message) {
                 return Err("the broker does not take messages of this size".to_owned());
             }
             self.write()?;
@@ -311,13 +311,13 @@ impl Line {
         Ok(())
     }
 
-    /// The letter that had no room, or the next one; notices when there will be no more.
-    fn next_post(&mut self, posts: &Receiver<Post>) -> Option<Post> {
-        if let Some(post) = self.post.take() {
-            return Some(post);
+    /// The message that had no room, or the next one; notices when there will be no more.
+    fn next_outgoing(&mut self, outgoing: &Receiver<Outgoing>) -> Option<Outgoing> {
+        if let Some(message) = self.outgoing.take() {
+            return Some(message);
         }
-        match posts.try_recv() {
-            Ok(post) => Some(post),
+        match outgoing.try_recv() {
+            Ok(message) => Some(message),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
                 self.closing_since_ns
@@ -328,15 +328,15 @@ impl Line {
     }
 
     /// False if the broker does not allow it.
-    fn publish(&mut self, post: &Post) -> bool {
+    fn publish(&mut self, message: &Outgoing) -> bool {
         let publish = Publish {
             dup: false,
-            qos: post.qos,
+            qos: message.qos,
             retain: false,
-            topic: &post.topic,
+            topic: &message.topic,
             packet_id: None,
             properties: PublishProperties::default(),
-            payload: &post.payload,
+            payload: &message.payload,
         };
         let written = self.client.publish(&publish, now(), &mut self.plain);
         written.is_ok()

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::link::Link;
 use super::message::Form;
+use super::shared_socket::SharedSocket;
 use super::totals::Totals;
 use crate::ledger::as_index;
 
@@ -19,8 +19,8 @@ const POOLED_BYTES_MAX: usize = 64 * 1024;
 
 /// What one thread has to write, to its own connections and to those of others.
 #[derive(Debug)]
-pub(super) struct Outlets {
-    by_client: Vec<Outlet>,
+pub(super) struct Outputs {
+    by_client: Vec<Output>,
     /// Connections that have output.
     waiting: Vec<u32>,
     gathered_bytes: usize,
@@ -29,8 +29,8 @@ pub(super) struct Outlets {
 }
 
 #[derive(Debug, Default)]
-struct Outlet {
-    link: Option<Arc<Link>>,
+struct Output {
+    socket: Option<Arc<SharedSocket>>,
     /// Without memory between turns.
     bytes: Vec<u8>,
     /// How many of the thread's packet identifiers were given.
@@ -44,7 +44,7 @@ struct PacketIds {
     count: u16,
 }
 
-impl Outlets {
+impl Outputs {
     /// Those of one thread of so many, counted from 0.
     pub(super) fn new(thread: u16, threads: u16) -> Self {
         Self {
@@ -57,50 +57,50 @@ impl Outlets {
     }
 
     /// From now on there is output for a connection.
-    pub(super) fn open(&mut self, client: u32, link: &Arc<Link>) {
+    pub(super) fn open(&mut self, client: u32, socket: &Arc<SharedSocket>) {
         let at = as_index(client);
         if at >= self.by_client.len() {
-            self.by_client.resize_with(at + 1, Outlet::default);
+            self.by_client.resize_with(at + 1, Output::default);
         }
-        self.by_client[at].link = Some(Arc::clone(link));
+        self.by_client[at].socket = Some(Arc::clone(socket));
     }
 
     /// The connection has ended: output that is left for it is forgotten.
     pub(super) fn close(&mut self, client: u32) {
-        if let Some(outlet) = self.by_client.get_mut(as_index(client)) {
-            *outlet = Outlet::default();
+        if let Some(output) = self.by_client.get_mut(as_index(client)) {
+            *output = Output::default();
         }
     }
 
     /// Where the answers to a connection go, to be appended to.
     #[inline]
     pub(super) fn answers(&mut self, client: u32) -> &mut Vec<u8> {
-        let outlet = &mut self.by_client[as_index(client)];
-        if outlet.bytes.is_empty() {
-            outlet.begin(client, &mut self.waiting, &mut self.pool);
+        let output = &mut self.by_client[as_index(client)];
+        if output.bytes.is_empty() {
+            output.begin(client, &mut self.waiting, &mut self.pool);
         }
-        &mut outlet.bytes
+        &mut output.bytes
     }
 
     /// Gives a message to a connection; false if too much waits for it already.
     #[inline]
     pub(super) fn relay(&mut self, client: u32, form: Form<'_>, totals: &mut Totals) -> bool {
-        let outlet = &mut self.by_client[as_index(client)];
-        if outlet.bytes.is_empty() {
-            if outlet.link.as_ref().is_none_or(|link| link.is_full()) {
+        let output = &mut self.by_client[as_index(client)];
+        if output.bytes.is_empty() {
+            if output.socket.as_ref().is_none_or(|socket| socket.is_full()) {
                 return false;
             }
-            outlet.begin(client, &mut self.waiting, &mut self.pool);
+            output.begin(client, &mut self.waiting, &mut self.pool);
         }
-        let packet_id = self.ids.first + outlet.ids_given;
-        outlet.ids_given = if outlet.ids_given + 1 < self.ids.count {
-            outlet.ids_given + 1
+        let packet_id = self.ids.first + output.ids_given;
+        output.ids_given = if output.ids_given + 1 < self.ids.count {
+            output.ids_given + 1
         } else {
             0
         };
-        let before = outlet.bytes.len();
-        form.append(packet_id, &mut outlet.bytes);
-        self.gathered_bytes += outlet.bytes.len() - before;
+        let before = output.bytes.len();
+        form.append(packet_id, &mut output.bytes);
+        self.gathered_bytes += output.bytes.len() - before;
         if self.gathered_bytes > GATHERED_BYTES_MAX {
             self.flush(totals);
         }
@@ -112,9 +112,9 @@ impl Outlets {
         let mut waiting = std::mem::take(&mut self.waiting);
         // Another thread may be writing to the same connections: those that it has just now come
         // last.
-        waiting.retain(|client| !self.write(*client, Link::try_send, totals));
+        waiting.retain(|client| !self.write(*client, SharedSocket::try_send, totals));
         for client in waiting.drain(..) {
-            self.write(client, |link, bytes| Some(link.send(bytes)), totals);
+            self.write(client, |socket, bytes| Some(socket.send(bytes)), totals);
         }
         self.waiting = waiting;
         self.gathered_bytes = 0;
@@ -125,13 +125,13 @@ impl Outlets {
     fn write(
         &mut self,
         client: u32,
-        send: impl Fn(&Link, &[u8]) -> Option<u64>,
+        send: impl Fn(&SharedSocket, &[u8]) -> Option<u64>,
         totals: &mut Totals,
     ) -> bool {
-        let outlet = &mut self.by_client[as_index(client)];
-        let bytes = &mut outlet.bytes;
-        if let Some(link) = outlet.link.as_ref().filter(|_| !bytes.is_empty()) {
-            let Some(writes) = send(link, bytes) else {
+        let output = &mut self.by_client[as_index(client)];
+        let bytes = &mut output.bytes;
+        if let Some(socket) = output.socket.as_ref().filter(|_| !bytes.is_empty()) {
+            let Some(writes) = send(socket, bytes) else {
                 return false;
             };
             totals.writes += writes;
@@ -145,7 +145,7 @@ impl Outlets {
     }
 }
 
-impl Outlet {
+impl Output {
     #[inline]
     fn begin(&mut self, client: u32, waiting: &mut Vec<u32>, pool: &mut Vec<Vec<u8>>) {
         waiting.push(client);
@@ -184,11 +184,11 @@ mod tests {
         version: Version::V311,
     };
 
-    fn open(outlets: &mut Outlets, client: u32) -> UnixStream {
+    fn open(outputs: &mut Outputs, client: u32) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
-        outlets.open(client, &Arc::new(Link::new(ours.into())));
+        outputs.open(client, &Arc::new(SharedSocket::new(ours.into())));
         theirs
     }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// Relays a message with this payload and says whether it was taken.
-    fn relay(outlets: &mut Outlets, client: u32, payload: &[u8], totals: &mut Totals) -> bool {
+    fn relay(outputs: &mut Outputs, client: u32, payload: &[u8], totals: &mut Totals) -> bool {
         let publish = Publish {
             dup: false,
             qos: QoS::AtLeastOnce,
@@ -215,64 +215,64 @@ mod tests {
         let frame = frame::split(&bytes, u32::MAX).unwrap().unwrap();
         let message = Message::parse(frame, &bytes, Version::V311).unwrap();
         let mut forms = Forms::default();
-        outlets.relay(client, forms.of(&message, TARGET).unwrap(), totals)
+        outputs.relay(client, forms.of(&message, TARGET).unwrap(), totals)
     }
 
     #[test]
     fn answers_and_messages_of_a_turn_are_one_write_per_connection() {
-        let mut outlets = Outlets::new(0, 1);
+        let mut outputs = Outputs::new(0, 1);
         let mut totals = Totals::default();
-        let (mut first, mut second) = (open(&mut outlets, 0), open(&mut outlets, 7));
-        outlets.answers(7).extend_from_slice(b"ack");
+        let (mut first, mut second) = (open(&mut outputs, 0), open(&mut outputs, 7));
+        outputs.answers(7).extend_from_slice(b"ack");
         for client in [0, 7, 0] {
-            assert!(relay(&mut outlets, client, b"x", &mut totals));
+            assert!(relay(&mut outputs, client, b"x", &mut totals));
         }
         assert_eq!(received(&mut first), b"");
-        outlets.flush(&mut totals);
+        outputs.flush(&mut totals);
         assert_eq!(totals.writes, 2);
         let copy = |id| [0x32, 8, 0, 3, b't', b'/', b'1', 0, id, b'x'];
         assert_eq!(received(&mut first), [copy(1), copy(2)].concat());
         assert_eq!(received(&mut second), [&b"ack"[..], &copy(1)].concat());
-        outlets.flush(&mut totals);
+        outputs.flush(&mut totals);
         assert_eq!(totals.writes, 2);
     }
 
     #[test]
     fn a_connection_that_has_ended_gets_nothing_and_its_number_starts_anew() {
-        let mut outlets = Outlets::new(0, 1);
+        let mut outputs = Outputs::new(0, 1);
         let mut totals = Totals::default();
-        let mut old = open(&mut outlets, 3);
-        assert!(relay(&mut outlets, 3, b"x", &mut totals));
-        outlets.close(3);
-        assert!(!relay(&mut outlets, 3, b"x", &mut totals));
-        let mut new = open(&mut outlets, 3);
-        outlets.answers(3).extend_from_slice(b"hello");
-        outlets.flush(&mut totals);
+        let mut old = open(&mut outputs, 3);
+        assert!(relay(&mut outputs, 3, b"x", &mut totals));
+        outputs.close(3);
+        assert!(!relay(&mut outputs, 3, b"x", &mut totals));
+        let mut new = open(&mut outputs, 3);
+        outputs.answers(3).extend_from_slice(b"hello");
+        outputs.flush(&mut totals);
         assert_eq!(received(&mut old), b"");
         assert_eq!(received(&mut new), b"hello");
     }
 
     #[test]
     fn much_output_is_written_before_the_turn_is_over() {
-        let mut outlets = Outlets::new(0, 1);
+        let mut outputs = Outputs::new(0, 1);
         let mut totals = Totals::default();
-        let _peer = open(&mut outlets, 0);
+        let _peer = open(&mut outputs, 0);
         let payload = vec![0; GATHERED_BYTES_MAX / 2];
-        assert!(relay(&mut outlets, 0, &payload, &mut totals));
+        assert!(relay(&mut outputs, 0, &payload, &mut totals));
         assert_eq!(totals.writes, 0);
-        assert!(relay(&mut outlets, 0, &payload, &mut totals));
+        assert!(relay(&mut outputs, 0, &payload, &mut totals));
         assert!(totals.writes > 0);
     }
 
     #[test]
     fn a_connection_that_does_not_read_gets_no_more_messages() {
-        let mut outlets = Outlets::new(0, 1);
+        let mut outputs = Outputs::new(0, 1);
         let mut totals = Totals::default();
-        let _peer = open(&mut outlets, 0);
+        let _peer = open(&mut outputs, 0);
         let payload = vec![0; 1 << 20];
         let mut taken = 0;
-        while taken < 100 && relay(&mut outlets, 0, &payload, &mut totals) {
-            outlets.flush(&mut totals);
+        while taken < 100 && relay(&mut outputs, 0, &payload, &mut totals) {
+            outputs.flush(&mut totals);
             taken += 1;
         }
         // What the socket takes, and 8 MiB that wait for it.
@@ -291,17 +291,17 @@ mod tests {
             }
         }
         assert_eq!(PacketIds::of(15, 16).count, 4_095);
-        let mut outlets = Outlets::new(1, 2);
+        let mut outputs = Outputs::new(1, 2);
         let mut totals = Totals::default();
-        let mut peer = open(&mut outlets, 0);
+        let mut peer = open(&mut outputs, 0);
         for _ in 0..32_767 {
-            relay(&mut outlets, 0, b"", &mut totals);
-            outlets.flush(&mut totals);
+            relay(&mut outputs, 0, b"", &mut totals);
+            outputs.flush(&mut totals);
             let bytes = received(&mut peer);
             assert!(u16::from_be_bytes([bytes[7], bytes[8]]) >= 32_768);
         }
-        relay(&mut outlets, 0, b"", &mut totals);
-        outlets.flush(&mut totals);
+        relay(&mut outputs, 0, b"", &mut totals);
+        outputs.flush(&mut totals);
         assert_eq!(received(&mut peer)[7..9], 32_768_u16.to_be_bytes());
     }
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use thrum_codec::QoS;
 
-use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, express_post};
-use super::hub::{ORDER_DELAY_NS, VERSION};
-use super::link::{Letter, Link, LinkError, Post, Setup};
+use super::channel::{Channel, ChannelError, SILENCE_NS_MAX, unfragmented};
+use super::control_connection::{
+    ControlConnection, ControlError, ControlSetup, Incoming, Outgoing,
+};
 use super::load::{Load, LoadError};
 use super::message::{Clock, FromAgent, Join, Refusal, ToAgent};
 use super::offset::{ClockEstimate, Exchange};
+use super::registry::{ORDER_DELAY_NS, VERSION};
 use super::serve::AgentOptions;
 use super::topic::{Topics, unique};
 use super::watch::Watch;
@@ -37,15 +39,15 @@ const EXCHANGES_IN_A_ROW: u32 = 4;
 /// How often the coordinator hears how the clients are.
 const PROGRESS_NS: u64 = SECOND_NS / 10;
 
-/// How long to wait for letters at a time: seconds of the threads are handed over as often.
+/// How long to wait for messages at a time: seconds of the threads are handed over as often.
 const LISTEN: Duration = Duration::from_millis(20);
 
 /// Why an agent's part in a run ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ShiftError {
+pub(super) enum AgentRunError {
     /// The control broker is gone.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Control(#[from] ControlError),
     /// Messages cannot be sent or read.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -79,8 +81,8 @@ pub(super) enum ShiftError {
 }
 
 /// An agent's place in a run.
-pub(super) struct Shift {
-    link: Link,
+pub(super) struct AgentRun {
+    connection: ControlConnection,
     topics: Topics,
     id: String,
     channel: Channel,
@@ -95,7 +97,7 @@ pub(super) struct Shift {
     progress_at_ns: u64,
 }
 
-impl Shift {
+impl AgentRun {
     /// Joins a run and measures the clocks.
     ///
     /// # Errors
@@ -105,19 +107,19 @@ impl Shift {
         name: &str,
         threads: u32,
         session: &str,
-    ) -> Result<Self, ShiftError> {
+    ) -> Result<Self, AgentRunError> {
         let (id, topics) = (unique(), Topics::new(session));
         let to_coordinator = topics.coordinator(&id);
-        let gone = express_post(&to_coordinator, &FromAgent::Gone);
-        let link = Link::open(Setup {
+        let gone = unfragmented(&to_coordinator, &FromAgent::Gone);
+        let connection = ControlConnection::open(ControlSetup {
             endpoint: &options.control,
             client_id: &format!("thrum-agent-{id}"),
             will: Some((gone.topic, gone.payload)),
             filters: vec![topics.agent(&id), topics.answer(&id), topics.all()],
-            pulse: Some(express_post(&to_coordinator, &FromAgent::Alive)),
+            pulse: Some(unfragmented(&to_coordinator, &FromAgent::Alive)),
         })?;
-        let mut shift = Self {
-            link,
+        let mut run = Self {
+            connection,
             channel: Channel::new(to_coordinator),
             topics,
             id,
@@ -132,27 +134,27 @@ impl Shift {
             progress_at_ns: u64::MAX,
         };
         let watches = options.watches.iter().map(|watch| watch.target.clone());
-        shift.say(&FromAgent::Join(Box::new(Join {
+        run.say(&FromAgent::Join(Box::new(Join {
             version: VERSION.to_owned(),
             name: name.to_owned(),
             threads,
             watches: watches.collect(),
             machine: machine(),
         })))?;
-        let begun = shift.await_welcome();
-        let begun = begun.and_then(|()| shift.compare_clocks());
+        let begun = run.await_welcome();
+        let begun = begun.and_then(|()| run.compare_clocks());
         if let Err(error) = begun {
-            shift.apologise(&error);
+            run.apologise(&error);
             return Err(error);
         }
-        Ok(shift)
+        Ok(run)
     }
 
     /// Does what the coordinator says until the run is over.
     ///
     /// # Errors
     /// The coordinator is gone, or this machine cannot do its part; the coordinator is told.
-    pub(super) fn attend(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+    pub(super) fn attend(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), AgentRunError> {
         let ended = self.follow(log);
         if let Some(mut load) = self.load.take() {
             load.give_up();
@@ -164,16 +166,16 @@ impl Shift {
     }
 
     /// Tells the coordinator why this agent leaves.
-    fn apologise(&mut self, error: &ShiftError) {
+    fn apologise(&mut self, error: &AgentRunError) {
         // One that is gone does not hear it.
         self.say(&FromAgent::Failed(error.to_string())).ok();
     }
 
-    fn follow(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+    fn follow(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), AgentRunError> {
         while !self.is_over {
             let mut timeout = LISTEN;
-            while let Some(letter) = self.listen(timeout)? {
-                self.handle(&letter, log)?;
+            while let Some(incoming) = self.listen(timeout)? {
+                self.handle(&incoming, log)?;
                 timeout = Duration::ZERO;
             }
             self.look()?;
@@ -181,36 +183,36 @@ impl Shift {
         Ok(())
     }
 
-    /// The next letter of the coordinator, if one comes in time.
-    fn listen(&mut self, timeout: Duration) -> Result<Option<Letter>, ShiftError> {
+    /// The next message of the coordinator, if one comes in time.
+    fn listen(&mut self, timeout: Duration) -> Result<Option<Incoming>, AgentRunError> {
         if self.interrupt.load(Ordering::Relaxed) {
-            return Err(ShiftError::Interrupted);
+            return Err(AgentRunError::Interrupted);
         }
-        if let Some(letter) = self.link.receive(timeout)? {
-            self.heard_ns = self.heard_ns.max(letter.at_ns);
-            return Ok(Some(letter));
+        if let Some(incoming) = self.connection.receive(timeout)? {
+            self.heard_ns = self.heard_ns.max(incoming.at_ns);
+            return Ok(Some(incoming));
         }
         let silence_ns = clock::monotonic_ns().saturating_sub(self.heard_ns);
         if silence_ns > SILENCE_NS_MAX {
             let limit = span(Duration::from_nanos(SILENCE_NS_MAX));
             let why = format!("silent for more than {limit}");
-            return Err(ShiftError::CoordinatorLost(why));
+            return Err(AgentRunError::CoordinatorLost(why));
         }
         Ok(None)
     }
 
-    fn await_welcome(&mut self) -> Result<(), ShiftError> {
+    fn await_welcome(&mut self) -> Result<(), AgentRunError> {
         loop {
-            let Some(letter) = self.listen(LISTEN)? else {
+            let Some(incoming) = self.listen(LISTEN)? else {
                 continue;
             };
-            let (message, _) = self.channel.take::<ToAgent>(&letter)?;
+            let (message, _) = self.channel.take::<ToAgent>(&incoming)?;
             match message {
                 Some(ToAgent::Welcome) => return Ok(()),
-                Some(ToAgent::Refused(refusal)) => return Err(ShiftError::Refused(refusal)),
+                Some(ToAgent::Refused(refusal)) => return Err(AgentRunError::Refused(refusal)),
                 Some(ToAgent::End | ToAgent::Gone) => {
                     let why = "it ended before the run began".to_owned();
-                    return Err(ShiftError::CoordinatorLost(why));
+                    return Err(AgentRunError::CoordinatorLost(why));
                 }
                 _ => {}
             }
@@ -218,12 +220,12 @@ impl Shift {
     }
 
     /// Measures the coordinator's clock before the run.
-    fn compare_clocks(&mut self) -> Result<(), ShiftError> {
+    fn compare_clocks(&mut self) -> Result<(), AgentRunError> {
         let mut exchanges = Vec::with_capacity(EXCHANGES);
         while exchanges.len() < EXCHANGES {
             exchanges.push(self.make_exchange()?);
         }
-        let estimate = ClockEstimate::from_exchanges(&exchanges).ok_or(ShiftError::NoClock)?;
+        let estimate = ClockEstimate::from_exchanges(&exchanges).ok_or(AgentRunError::NoClock)?;
         let now_ns = clock::monotonic_ns();
         self.say(&FromAgent::Synced(Clock {
             offset_ns: estimate.offset_ns(),
@@ -235,51 +237,55 @@ impl Shift {
     }
 
     /// Asks for the coordinator's clock and waits for the answer.
-    fn make_exchange(&mut self) -> Result<Exchange, ShiftError> {
+    fn make_exchange(&mut self) -> Result<Exchange, AgentRunError> {
         self.ask()?;
         let asked_ns = clock::monotonic_ns();
         while clock::monotonic_ns().saturating_sub(asked_ns) < ANSWER_NS_MAX {
-            let letter = self.listen(LISTEN)?;
-            if let Some(exchange) = letter.and_then(|letter| self.exchange(&letter)) {
+            let incoming = self.listen(LISTEN)?;
+            if let Some(exchange) = incoming.and_then(|incoming| self.exchange(&incoming)) {
                 return Ok(exchange);
             }
         }
-        Err(ShiftError::NoClock)
+        Err(AgentRunError::NoClock)
     }
 
     /// Asks for the coordinator's clock.
-    fn ask(&self) -> Result<(), LinkError> {
-        self.link.send(Post {
+    fn ask(&self) -> Result<(), ControlError> {
+        self.connection.send(Outgoing {
             topic: self.topics.ask(&self.id),
             payload: clock::monotonic_ns().to_string().into_bytes(),
             qos: QoS::AtMostOnce,
         })
     }
 
-    /// The exchange that a letter completes, if it is an answer about the clock.
-    fn exchange(&self, letter: &Letter) -> Option<Exchange> {
-        if letter.topic != self.topics.answer(&self.id) {
+    /// The exchange that a message completes, if it is an answer about the clock.
+    fn exchange(&self, incoming: &Incoming) -> Option<Exchange> {
+        if incoming.topic != self.topics.answer(&self.id) {
             return None;
         }
-        let text = std::str::from_utf8(&letter.payload).ok()?;
+        let text = std::str::from_utf8(&incoming.payload).ok()?;
         let mut times = text.split(' ').map(str::parse);
         let mut next = || times.next()?.ok();
         Some(Exchange {
             asked_ns: next()?,
             received_ns: next()?,
             answered_ns: next()?,
-            heard_ns: letter.at_ns,
+            heard_ns: incoming.at_ns,
         })
     }
 
-    fn handle(&mut self, letter: &Letter, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
-        if letter.topic == self.topics.answer(&self.id) {
-            return self.handle_answer(letter);
+    fn handle(
+        &mut self,
+        incoming: &Incoming,
+        log: &mut dyn FnMut(&str),
+    ) -> Result<(), AgentRunError> {
+        if incoming.topic == self.topics.answer(&self.id) {
+            return self.handle_answer(incoming);
         }
-        let (message, confirm) = self.channel.take::<ToAgent>(letter)?;
-        if let Some((parcel, letters)) = confirm {
-            let taken = FromAgent::Taken(parcel, letters);
-            self.channel.confirm(&self.link, &taken)?;
+        let (message, confirm) = self.channel.take::<ToAgent>(incoming)?;
+        if let Some((message_id, fragments)) = confirm {
+            let taken = FromAgent::Taken(message_id, fragments);
+            self.channel.confirm(&self.connection, &taken)?;
         }
         match message {
             Some(message) => self.obey(message, log),
@@ -288,8 +294,8 @@ impl Shift {
     }
 
     /// The coordinator said what its clock shows.
-    fn handle_answer(&mut self, letter: &Letter) -> Result<(), ShiftError> {
-        let exchange = self.exchange(letter);
+    fn handle_answer(&mut self, incoming: &Incoming) -> Result<(), AgentRunError> {
+        let exchange = self.exchange(incoming);
         if let (Some(estimate), Some(exchange)) = (&mut self.estimate, exchange) {
             estimate.enter(&exchange);
         }
@@ -306,10 +312,10 @@ impl Shift {
         said_ns: u64,
         timeline: Timeline,
         warp: &Warp,
-    ) -> Result<(), ShiftError> {
+    ) -> Result<(), AgentRunError> {
         let late_ns = self.coordinators_ns().saturating_sub(said_ns);
         if late_ns > ORDER_DELAY_NS {
-            return Err(ShiftError::LateOrder { late_ns });
+            return Err(AgentRunError::LateOrder { late_ns });
         }
         let Some(load) = &mut self.load else {
             return Ok(());
@@ -321,7 +327,7 @@ impl Shift {
         Ok(())
     }
 
-    fn obey(&mut self, message: ToAgent, log: &mut dyn FnMut(&str)) -> Result<(), ShiftError> {
+    fn obey(&mut self, message: ToAgent, log: &mut dyn FnMut(&str)) -> Result<(), AgentRunError> {
         match message {
             ToAgent::Prepare(assignment) => {
                 let watches = self.watches.clone();
@@ -355,17 +361,18 @@ impl Shift {
                 })?;
             }
             ToAgent::Stop => {
-                let estimate = self.estimate.ok_or(ShiftError::NoClock)?;
+                let estimate = self.estimate.ok_or(AgentRunError::NoClock)?;
                 self.progress_at_ns = u64::MAX;
                 self.with_load(|load, say| Ok(load.finish(&estimate, say)?))?;
             }
             ToAgent::End => self.is_over = true,
-            ToAgent::Taken(parcel, letters) => {
-                self.channel.confirmed(&self.link, parcel, letters)?;
+            ToAgent::Taken(message_id, fragments) => {
+                self.channel
+                    .confirmed(&self.connection, message_id, fragments)?;
             }
             ToAgent::Gone => {
                 let why = "its connection to the control broker ended".to_owned();
-                return Err(ShiftError::CoordinatorLost(why));
+                return Err(AgentRunError::CoordinatorLost(why));
             }
             ToAgent::Welcome | ToAgent::Refused(_) | ToAgent::Alive => {}
         }
@@ -373,7 +380,7 @@ impl Shift {
     }
 
     /// Hands over what is ready, and compares the clocks now and then.
-    fn look(&mut self) -> Result<(), ShiftError> {
+    fn look(&mut self) -> Result<(), AgentRunError> {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.compare_at_ns {
             self.compare_at_ns = now_ns + COMPARE_NS;
@@ -394,8 +401,8 @@ impl Shift {
 
     fn with_load(
         &mut self,
-        act: impl FnOnce(&mut Load, &mut dyn FnMut(FromAgent)) -> Result<(), ShiftError>,
-    ) -> Result<(), ShiftError> {
+        act: impl FnOnce(&mut Load, &mut dyn FnMut(FromAgent)) -> Result<(), AgentRunError>,
+    ) -> Result<(), AgentRunError> {
         let Some(mut load) = self.load.take() else {
             return Ok(());
         };
@@ -407,13 +414,13 @@ impl Shift {
     /// Lets something speak to the coordinator; an error in speaking is the outcome then.
     fn saying<T>(
         &mut self,
-        act: impl FnOnce(&mut dyn FnMut(FromAgent)) -> Result<T, ShiftError>,
-    ) -> Result<T, ShiftError> {
+        act: impl FnOnce(&mut dyn FnMut(FromAgent)) -> Result<T, AgentRunError>,
+    ) -> Result<T, AgentRunError> {
         let mut said = Ok(());
-        let (channel, link) = (&mut self.channel, &self.link);
+        let (channel, connection) = (&mut self.channel, &self.connection);
         let done = act(&mut |message| {
             if said.is_ok() {
-                said = channel.say(link, &message);
+                said = channel.say(connection, &message);
             }
         })?;
         said?;
@@ -421,7 +428,7 @@ impl Shift {
     }
 
     fn say(&mut self, message: &FromAgent) -> Result<(), ChannelError> {
-        self.channel.say(&self.link, message)
+        self.channel.say(&self.connection, message)
     }
 
     fn coordinators_ns(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! What is too dear to read every second.
+//! What is too costly to read every second.
 
 use std::path::PathBuf;
 

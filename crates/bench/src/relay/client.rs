@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thrum_codec::Version;
 
-use super::link::Link;
 use super::route::Route;
+use super::shared_socket::SharedSocket;
 
 /// What is read at once at least, of a socket that has so much.
 pub(super) const READ_BYTES: usize = 64 * 1024;
@@ -13,7 +13,7 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 /// One connection. Idle, it owns its socket and nothing else.
 #[derive(Debug)]
 pub(super) struct Client {
-    pub(super) link: Arc<Link>,
+    pub(super) socket: Arc<SharedSocket>,
     /// Known from CONNECT on.
     pub(super) version: Option<Version>,
     /// What it has subscribed to.
@@ -33,9 +33,9 @@ pub(super) struct Input {
 }
 
 impl Client {
-    pub(super) const fn new(link: Arc<Link>) -> Self {
+    pub(super) const fn new(socket: Arc<SharedSocket>) -> Self {
         Self {
-            link,
+            socket,
             version: None,
             routes: Vec::new(),
             has_ended: false,
@@ -80,7 +80,7 @@ mod tests {
 
     fn client() -> Client {
         let (ours, _) = UnixStream::pair().unwrap();
-        Client::new(Arc::new(Link::new(ours.into())))
+        Client::new(Arc::new(SharedSocket::new(ours.into())))
     }
 
     #[test]
