@@ -1,5 +1,4 @@
-//! Clients that come, do what they may, try what they may not, and leave: some hundred of them a
-//! second.
+//! Clients that connect, do allowed and forbidden things, and leave: some hundred a second.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,11 +12,11 @@ use crate::node::Node;
 
 /// Clients at a time.
 pub const CLIENTS: u64 = 6;
-/// Time between the visits of one of them, at least: 300 visits a second in all.
+/// Shortest time between two visits of a client: 300 visits a second in all.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest wait for an answer that has to come: the limits that are tested are far below.
+/// Longest wait for an answer: the tested limits are far below.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// One visit of so many is by somebody who may not come in.
+/// One visit in this many uses wrong credentials.
 const WRONG_EVERY: u64 = 4;
 
 const BAD_USER_NAME_OR_PASSWORD: u8 = 0x86;
@@ -25,26 +24,25 @@ const NOT_AUTHORIZED: u8 = 0x87;
 const SERVER_UNAVAILABLE: u8 = 0x88;
 const SERVER_BUSY: u8 = 0x89;
 
-/// What a client shows.
+/// User name and password.
 pub type Credentials = (String, String);
 
-/// Who comes, and what they may not do.
+/// The accounts that clients use, and what is forbidden to them.
 #[derive(Clone, Debug)]
-pub struct Cast {
-    /// May publish to `up/ann/#` and subscribe to `down/CLIENT/+`, whoever is asked.
+pub struct Accounts {
+    /// May publish to `up/ann/#` and subscribe to `down/CLIENT/+`, with every backend.
     pub ann: Credentials,
     /// May do everything.
     pub root: Credentials,
-    /// May not come in.
+    /// Credentials that must be denied.
     pub wrong: Vec<Credentials>,
     /// Topics that `ann` may not publish to.
     pub forbidden: Vec<&'static str>,
-    /// What a system that is down has to do with it: clients that show nothing new may still be let
-    /// in.
+    /// Whether clients with cached credentials may be admitted while the backend is down.
     pub outlives_backend: bool,
 }
 
-impl Cast {
+impl Accounts {
     /// Passwords are `secret`.
     pub fn with_passwords() -> Self {
         let pair = |name: &str, password: &str| (name.to_owned(), password.to_owned());
@@ -60,19 +58,19 @@ impl Cast {
     }
 }
 
-/// What became of them.
+/// Counts of the results.
 #[derive(Debug, Default)]
 pub struct Tally {
     admitted: AtomicU32,
-    /// Refused because nobody could be asked.
+    /// Visits refused because the backend was unavailable.
     unavailable: AtomicU32,
-    /// Those who may not come in, and were told so.
+    /// Visits with wrong credentials that were denied.
     denied: AtomicU32,
-    /// The longest that one who was refused had to wait, in ms.
+    /// Longest time until a refusal, in ms.
     slowest_ms: AtomicU64,
-    /// The system that knows them is down: nobody who comes from now on is let in.
-    pub is_shut: AtomicBool,
-    /// They leave for good.
+    /// The backend is down: later logins must fail.
+    pub is_down: AtomicBool,
+    /// The clients must end.
     pub is_over: AtomicBool,
 }
 
@@ -82,59 +80,59 @@ impl Tally {
         self.admitted.load(Ordering::Relaxed)
     }
 
-    /// Visits that were refused because nobody could be asked.
+    /// Visits that were refused because the backend was unavailable.
     pub fn unavailable(&self) -> u32 {
         self.unavailable.load(Ordering::Relaxed)
     }
 
-    /// Visits that were refused because of what they showed.
+    /// Visits that were denied because of their credentials.
     pub fn denied(&self) -> u32 {
         self.denied.load(Ordering::Relaxed)
     }
 
-    /// The longest that one who was refused had to wait.
+    /// Longest time until a refusal.
     pub fn slowest(&self) -> Duration {
         Duration::from_millis(self.slowest_ms.load(Ordering::Relaxed))
     }
 }
 
-/// One of the clients comes again and again until it is over.
+/// One client connects again and again until `is_over` is set.
 ///
 /// # Panics
-/// Somebody is let in who should not be, kept out who should not be, or allowed what is not.
-pub fn visit_until_over(node: &Node, cast: &Cast, tally: &Tally, number: u64) {
+/// The broker admits wrong credentials, refuses right ones, or allows something forbidden.
+pub fn visit_until_over(node: &Node, accounts: &Accounts, tally: &Tally, number: u64) {
     let mut visits = number;
     while !tally.is_over.load(Ordering::Relaxed) {
         let next = clock::now() + PAUSE;
-        visit(node, cast, tally, visits);
+        visit(node, accounts, tally, visits);
         visits += 1;
         clock::sleep(next.saturating_duration_since(clock::now()));
     }
 }
 
-fn visit(node: &Node, cast: &Cast, tally: &Tally, number: u64) {
+fn visit(node: &Node, accounts: &Accounts, tally: &Tally, number: u64) {
     let round = usize::try_from(number / WRONG_EVERY).expect("a small number");
     let version = Version::STANDARD[round % 2];
     let is_wrong = number.is_multiple_of(WRONG_EVERY);
     let (username, password) = if is_wrong {
-        &cast.wrong[round % cast.wrong.len()]
+        &accounts.wrong[round % accounts.wrong.len()]
     } else {
-        &cast.ann
+        &accounts.ann
     };
-    let was_shut = tally.is_shut.load(Ordering::Acquire);
+    let was_down = tally.is_down.load(Ordering::Acquire);
     let begun = clock::now();
     let connect = Connect::new(version).credentials(username, password);
     let mut wire = Wire::open(node.address(), version);
     wire.send(&connect.bytes());
     let code = packet(&mut wire, "CONNACK").connack(version).code;
     let took = u64::try_from(begun.elapsed().as_millis()).expect("a short time");
-    let is_shut = was_shut && tally.is_shut.load(Ordering::Acquire);
+    let is_down = was_down && tally.is_down.load(Ordering::Acquire);
     match meaning(version, code) {
         0 => {
-            assert!(!is_wrong, "{username:?} is let in with {password:?}");
-            let may_be = !is_shut || cast.outlives_backend;
-            assert!(may_be, "{username:?} is let in while nobody can be asked");
-            act(&mut wire, cast, &connect.client_id);
+            assert!(!is_wrong, "{username:?} is admitted with {password:?}");
+            let may_be = !is_down || accounts.outlives_backend;
+            assert!(may_be, "{username:?} is admitted while the backend is down");
+            act(&mut wire, accounts, &connect.client_id);
             tally.admitted.fetch_add(1, Ordering::Relaxed);
         }
         SERVER_UNAVAILABLE | SERVER_BUSY => {
@@ -148,8 +146,8 @@ fn visit(node: &Node, cast: &Cast, tally: &Tally, number: u64) {
     }
 }
 
-/// Does what is allowed, and tries what is not.
-fn act(wire: &mut Wire, cast: &Cast, client_id: &str) {
+/// Does allowed and forbidden things.
+fn act(wire: &mut Wire, accounts: &Accounts, client_id: &str) {
     let version = wire.version();
     let own = format!("down/{client_id}/+");
     let not_allowed = if version == Version::V5 {
@@ -163,7 +161,10 @@ fn act(wire: &mut Wire, cast: &Cast, client_id: &str) {
         assert_eq!(told, [expected], "{filter} {version:?}");
     }
     let allowed = [("up/ann/x", 0)];
-    let forbidden = cast.forbidden.iter().map(|topic| (*topic, NOT_AUTHORIZED));
+    let forbidden = accounts
+        .forbidden
+        .iter()
+        .map(|topic| (*topic, NOT_AUTHORIZED));
     for (topic, expected) in allowed.into_iter().chain(forbidden) {
         wire.send(&Publish::new(version, topic, 1, client_id.as_bytes()).bytes());
         let told = packet(wire, "PUBACK").ack(version).codes;
@@ -173,10 +174,10 @@ fn act(wire: &mut Wire, cast: &Cast, client_id: &str) {
     wire.send(&DISCONNECT);
 }
 
-/// The next packet, which has to come.
+/// The next packet.
 ///
 /// # Panics
-/// It does not.
+/// None arrives in time.
 pub fn packet(wire: &mut Wire, what: &str) -> Packet {
     match wire.next(PATIENCE) {
         Event::Packet(packet) => packet,
@@ -184,7 +185,7 @@ pub fn packet(wire: &mut Wire, what: &str) -> Packet {
     }
 }
 
-/// A code of CONNACK as MQTT 5.0 has it.
+/// A CONNACK code as its MQTT 5.0 value.
 fn meaning(version: Version, code: u8) -> u8 {
     match (version, code) {
         (Version::V5, code) => code,
@@ -194,7 +195,7 @@ fn meaning(version: Version, code: u8) -> u8 {
     }
 }
 
-/// A name for a client that stays.
+/// A unique client identifier.
 pub fn name(prefix: &str) -> String {
     unique(prefix)
 }

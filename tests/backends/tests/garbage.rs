@@ -1,10 +1,10 @@
-//! Servers that talk nonsense. In a program of its own: panics are counted for all of it.
+//! Servers that send garbage. In a program of its own, because panics are counted per program.
 
 use serde_json::json;
-use thrum_backends::babble::{is_refused, without_panic};
+use thrum_backends::garbage_server::{is_refused, without_panic};
 
 #[test]
-fn whoever_plays_a_directory_does_no_harm() {
+fn garbage_from_a_directory_is_harmless() {
     let settings = |port| {
         json!({ "ldap": { "dir": {
             "url": format!("ldap://127.0.0.1:{port}"),
@@ -33,7 +33,7 @@ fn whoever_plays_a_directory_does_no_harm() {
 }
 
 #[test]
-fn whoever_plays_redis_does_no_harm() {
+fn garbage_from_redis_is_harmless() {
     let settings = |port| {
         json!({ "redis": { "db": {
             "url": format!("redis://:p@127.0.0.1:{port}/0"),
@@ -55,7 +55,7 @@ fn whoever_plays_redis_does_no_harm() {
 }
 
 #[test]
-fn whoever_plays_an_http_service_does_no_harm() {
+fn garbage_from_an_http_service_is_harmless() {
     let settings = |port| {
         json!({ "http": { "web": {
             "url": format!("http://127.0.0.1:{port}/"),

@@ -1,4 +1,4 @@
-//! Clients that were there before and stay: what they do needs nobody's word but the broker's own.
+//! Clients that stay connected during the outage; their messages need no backend.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,32 +8,33 @@ use thrum_conformance::packets::{Connect, Publish, Version, subscribe};
 use thrum_conformance::received::Packet;
 use thrum_conformance::wire::{Event, Wire};
 
-use crate::crowd::{Cast, Credentials, name, packet};
+use crate::brief_clients::{Accounts, Credentials, name, packet};
 use crate::node::Node;
 
 /// Time between two messages.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long is waited for one more of the messages of others.
+/// Wait for one more message of other clients.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// One who sees everything, and one who asked for everything and may see its own.
+/// A superuser that receives everything, and a user that subscribed to everything but may receive
+/// only its own topics.
 #[derive(Debug)]
-pub struct Standing {
+pub struct PermanentClients {
     root: Wire,
     ann: Wire,
-    /// Where only `ann` may listen.
+    /// Topic that only `ann` may receive.
     beat: String,
     latencies: Vec<Duration>,
-    /// What the broker let others publish.
+    /// Topics that the broker let others publish to.
     seen: Vec<String>,
 }
 
-impl Standing {
-    /// Both come in.
+impl PermanentClients {
+    /// Connects both.
     ///
     /// # Panics
-    /// One does not.
-    pub fn start(node: &Node, cast: &Cast) -> Self {
+    /// One is refused.
+    pub fn start(node: &Node, accounts: &Accounts) -> Self {
         let enter = |credentials: &Credentials, client_id: &str| {
             let (username, password) = credentials;
             let connect = Connect::new(Version::V5).client_id(client_id);
@@ -46,20 +47,20 @@ impl Standing {
             assert_eq!(told, [0], "{username} may not listen");
             wire
         };
-        let client_id = name("standing");
+        let client_id = name("permanent");
         Self {
-            root: enter(&cast.root, &name("root")),
-            ann: enter(&cast.ann, &client_id),
+            root: enter(&accounts.root, &name("root")),
+            ann: enter(&accounts.ann, &client_id),
             beat: format!("down/{client_id}/beat"),
             latencies: Vec::new(),
             seen: Vec::new(),
         }
     }
 
-    /// Messages go from one to the other until it is over.
+    /// Sends messages from one to the other until `is_over` is set.
     ///
     /// # Panics
-    /// One does not arrive, or one arrives that nobody may send or see.
+    /// A message is lost, or a forbidden one arrives.
     #[must_use]
     pub fn beat_until(mut self, is_over: &AtomicBool) -> Self {
         while !is_over.load(Ordering::Relaxed) {
@@ -69,15 +70,15 @@ impl Standing {
         self
     }
 
-    /// What the broker let others publish, topic by topic.
+    /// Topics that the broker let others publish to.
     pub fn seen(&self) -> &[String] {
         &self.seen
     }
 
-    /// Nine messages of ten took no longer.
+    /// 90th percentile of the latency.
     ///
     /// # Panics
-    /// There were none.
+    /// No message was sent.
     pub fn latency(&self) -> Duration {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
@@ -91,10 +92,10 @@ impl Standing {
         self.root.send(&message.bytes());
         let heard = packet(&mut self.ann, "a message").publish(Version::V5);
         self.latencies.push(begun.elapsed());
-        // Whatever else arrives is not for the one who may only hear this.
+        // `ann` may receive nothing else.
         assert_eq!(heard.topic, self.beat, "{heard:?}");
         assert_eq!(heard.payload, number.as_bytes());
-        while let Some(packet) = self.root_hears() {
+        while let Some(packet) = self.next_for_root() {
             let heard = packet.publish(Version::V5);
             if heard.topic != self.beat {
                 self.seen.push(heard.topic);
@@ -102,11 +103,11 @@ impl Standing {
         }
     }
 
-    fn root_hears(&mut self) -> Option<Packet> {
+    fn next_for_root(&mut self) -> Option<Packet> {
         match self.root.next(LOOK) {
             Event::Packet(packet) => Some(packet),
             Event::Silence => None,
-            Event::Closed => panic!("a client that is connected is turned away"),
+            Event::Closed => panic!("a connected client is disconnected"),
         }
     }
 }

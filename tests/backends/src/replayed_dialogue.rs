@@ -1,25 +1,24 @@
-//! What a database says to a client that looks a user up, packet by packet, so that each packet can
-//! be damaged.
+//! The packets of a database for one user lookup, kept apart so that a test can damage each one.
 
 use crate::sql;
 
-/// The name of the user that the database knows, with the password `secret`.
+/// The one user of the database; the password is `secret`.
 pub const USER: &str = "ann";
 /// Columns of the row: the hash, a salt, whether it is a superuser, roles.
 const COLUMNS: [&str; 4] = ["password_hash", "salt", "is_superuser", "roles"];
 
-/// A connection and one query, as the server's side says them.
+/// The server's side of a connection with one query.
 #[derive(Clone, Debug)]
-pub struct Recital {
-    /// Said before the first packet.
+pub struct ReplayedDialogue {
+    /// Bytes before the first packet.
     prelude: &'static [u8],
     /// Packets without their lengths.
     packets: Vec<Vec<u8>>,
-    /// Gives the packet of this number its length.
+    /// Adds the header to the packet with this number.
     frame: fn(usize, &[u8]) -> Vec<u8>,
 }
 
-impl Recital {
+impl ReplayedDialogue {
     /// PostgreSQL, which has one row for the query.
     pub fn postgres() -> Self {
         let (text, boolean) = (25_u32, 16_u32);
@@ -106,12 +105,13 @@ impl Recital {
         }
     }
 
-    /// All of it, undamaged.
+    /// The undamaged dialogue.
     pub fn whole(&self) -> Vec<u8> {
         self.framed(&self.packets)
     }
 
-    /// Each packet cut after each of its bytes, with a length that fits; what follows it is whole.
+    /// Each packet cut after each of its bytes, with a matching length; the other packets are
+    /// whole.
     pub fn cut(&self) -> impl Iterator<Item = Vec<u8>> {
         let places = self.packets.iter().enumerate();
         let places =
@@ -119,7 +119,7 @@ impl Recital {
         places.map(|(number, at)| self.cut_at(number, at))
     }
 
-    /// The packet of this number cut after so many bytes.
+    /// The packet of this number cut after `bytes` bytes.
     ///
     /// # Panics
     /// There are fewer packets.

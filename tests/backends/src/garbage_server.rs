@@ -1,4 +1,4 @@
-//! A server that answers whatever comes with the same nonsense, and hangs up.
+//! A server that sends the same garbage to every client and closes the connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,20 +9,20 @@ use std::time::Duration;
 use serde_json::Value;
 use thrum_codec::ReasonCode;
 
-use crate::client::{Door, Told, Visitor};
+use crate::client::{Authenticator, LoginAttempt, LoginResult};
 use crate::process::loopback;
 
-/// Random answers that are tried besides the given ones.
+/// Random answers tried in addition to the given ones.
 const RANDOM: u64 = 40;
 const RANDOM_BYTES_MAX: u64 = 200;
-/// Longest time that a client gets to speak first.
+/// Longest wait for the client's first bytes.
 const ASKED_MAX: Duration = Duration::from_millis(200);
 
-/// Runs a check, and nothing of ours panics meanwhile: a program that is built to end at a panic
-/// would be ended by whoever plays the server.
+/// Runs a check during which no code of ours may panic: in a program built to abort on panic, any
+/// server could end the broker.
 ///
 /// # Panics
-/// Something did.
+/// A panic occurred.
 pub fn without_panic(check: impl FnOnce()) {
     static PANICS: AtomicU32 = AtomicU32::new(0);
     let hook = std::panic::take_hook();
@@ -34,46 +34,46 @@ pub fn without_panic(check: impl FnOnce()) {
     assert_eq!(PANICS.load(Ordering::Relaxed), 0, "there was a panic");
 }
 
-/// Clients are refused because the server is unavailable, whatever it says. `settings` makes the
-/// settings of a backend for a port; `answers` are beginnings of what a real server says.
+/// Asserts that clients are refused as `ServerUnavailable` whatever the server sends. `settings`
+/// makes the settings of a backend for a port; `answers` are beginnings of real answers.
 ///
 /// # Panics
-/// One is not.
+/// A client gets another result.
 pub fn is_refused(settings: impl Fn(u16) -> Value, answers: &[&[u8]]) {
-    let babbler = Babbler::start_polite();
+    let server = GarbageServer::start_after_request();
     let random = (0..RANDOM).map(random_bytes);
     for said in answers.iter().map(|said| said.to_vec()).chain(random) {
-        babbler.say(&said);
-        let door = Door::open(&settings(babbler.port()));
-        match door.knock(&Visitor::new("ann", "secret")) {
-            Told::Out(ReasonCode::ServerUnavailable) => {}
+        server.answer_with(&said);
+        let authenticator = Authenticator::open(&settings(server.port()));
+        match authenticator.log_in(&LoginAttempt::new("ann", "secret")) {
+            LoginResult::Denied(ReasonCode::ServerUnavailable) => {}
             told => panic!("{said:?} is answered with {told:?}"),
         }
     }
 }
 
-/// A server that says the same to everybody.
+/// A server that sends the same bytes on every connection.
 #[derive(Debug)]
-pub struct Babbler {
+pub struct GarbageServer {
     port: u16,
-    /// Guards what it says.
+    /// Guards the bytes to send.
     answer: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Babbler {
-    /// Starts one that speaks first, and has nothing to say yet.
+impl GarbageServer {
+    /// Starts a server that sends first; its answer is empty until [`Self::answer_with`].
     pub fn start() -> Self {
-        Self::start_with(babble)
+        Self::start_with(send_garbage)
     }
 
-    /// Starts one that lets the client speak first.
-    pub fn start_polite() -> Self {
+    /// Starts a server that answers after the client's first bytes.
+    pub fn start_after_request() -> Self {
         Self::start_with(|mut stream, said| {
             let mut asked = [0; 1024];
-            // A client that has gone is told nothing.
+            // The client may have closed the connection.
             stream.set_read_timeout(Some(ASKED_MAX)).unwrap_or_default();
             stream.read(&mut asked).map(drop).unwrap_or_default();
-            babble(stream, said);
+            send_garbage(stream, said);
         })
     }
 
@@ -96,20 +96,20 @@ impl Babbler {
         self.port
     }
 
-    /// Says this from now on.
-    pub fn say(&self, said: &[u8]) {
+    /// Sets the bytes that later connections get.
+    pub fn answer_with(&self, said: &[u8]) {
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
         answer.clear();
         answer.extend(said);
     }
 }
 
-fn babble(mut stream: TcpStream, said: &[u8]) {
+fn send_garbage(mut stream: TcpStream, said: &[u8]) {
     stream.set_read_timeout(Some(ASKED_MAX)).unwrap_or_default();
     let mut asked = [0; 1024];
     stream.write_all(said).unwrap_or_default();
     stream.shutdown(Shutdown::Write).unwrap_or_default();
-    // What is closed while something is unread takes back what was said.
+    // Closing a socket with unread input would discard the output.
     while stream.read(&mut asked).is_ok_and(|count| count > 0) {}
 }
 

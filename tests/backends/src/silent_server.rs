@@ -1,21 +1,21 @@
-//! A server that takes connections and never says a word.
+//! A server that accepts connections and sends nothing.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thrum_codec::ReasonCode;
 
-use crate::client::{Door, Told, Visitor};
+use crate::client::{Authenticator, LoginAttempt, LoginResult};
 use crate::process::loopback;
 
-/// Listens as long as it lives; whoever connects is kept waiting.
+/// A listening server that never answers.
 #[derive(Debug)]
-pub struct Silence {
+pub struct SilentServer {
     port: u16,
 }
 
-impl Silence {
-    /// Starts to listen.
+impl SilentServer {
+    /// Starts listening.
     ///
     /// # Panics
     /// There is no free port.
@@ -40,25 +40,25 @@ impl Silence {
     }
 }
 
-/// Clients of a silent server are refused in time; one more than there is room for is refused at
-/// once.
+/// Asserts that logins at a silent server are refused in time, and at once when `in_flight` logins
+/// are waiting.
 ///
 /// # Panics
 /// One of these does not hold.
-pub fn is_bounded(door: &Door, in_flight: usize) {
-    let visitors: Vec<_> = (0..in_flight * 3)
-        .map(|number| Visitor::new(&format!("user-{number}"), "secret"))
+pub fn logins_are_bounded(authenticator: &Authenticator, in_flight: usize) {
+    let attempts: Vec<_> = (0..in_flight * 3)
+        .map(|number| LoginAttempt::new(&format!("user-{number}"), "secret"))
         .collect();
     let reasons: Vec<_> = std::thread::scope(|scope| {
-        let knocks: Vec<_> = visitors
+        let logins: Vec<_> = attempts
             .iter()
-            .map(|visitor| scope.spawn(|| door.knock(visitor)))
+            .map(|attempt| scope.spawn(|| authenticator.log_in(attempt)))
             .collect();
-        knocks
+        logins
             .into_iter()
-            .map(|knock| match knock.join().expect("a client") {
-                Told::Out(reason) => reason,
-                Told::In(_) => panic!("a client of a silent server is let in"),
+            .map(|login| match login.join().expect("a client") {
+                LoginResult::Denied(reason) => reason,
+                LoginResult::Admitted(_) => panic!("a client of a silent server is admitted"),
             })
             .collect()
     });
@@ -71,6 +71,9 @@ pub fn is_bounded(door: &Door, in_flight: usize) {
         .filter(|reason| **reason == ReasonCode::ServerUnavailable)
         .count();
     assert_eq!(busy + unavailable, reasons.len(), "{reasons:?}");
-    assert!(busy > 0, "nobody is refused for want of room");
-    assert!(unavailable > 0, "nobody is refused for want of an answer");
+    assert!(busy > 0, "no client is refused for lack of room");
+    assert!(
+        unavailable > 0,
+        "no client is refused for lack of an answer"
+    );
 }
