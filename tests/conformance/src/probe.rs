@@ -1,4 +1,4 @@
-//! Innocent clients whose messages must get through, whatever happens beside them.
+//! Well-behaved clients whose messages must arrive while other clients misbehave.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,17 +12,17 @@ pub const ROUND_MAX: Duration = Duration::from_secs(2);
 
 /// A publisher and a subscriber of each version that stay connected.
 #[derive(Debug)]
-pub struct Canary {
+pub struct Probe {
     publishers: Vec<Wire>,
     subscribers: Vec<Wire>,
     topic: String,
     round: u16,
 }
 
-impl Canary {
+impl Probe {
     /// Connects and subscribes.
     pub fn new(address: SocketAddr) -> Self {
-        let topic = unique("canary/");
+        let topic = unique("probe/");
         let join = |version| Wire::connect(address, &Connect::new(version)).0;
         let publishers = Version::STANDARD.map(join).into();
         let mut subscribers: Vec<_> = Version::STANDARD.map(join).into();
@@ -37,11 +37,11 @@ impl Canary {
         }
     }
 
-    /// Each publisher sends a message, each subscriber gets them all; tells how long that took.
+    /// Each publisher sends a message and each subscriber gets all; returns the time taken.
     ///
     /// # Panics
     /// A message is lost, doubled or late, or a connection is disturbed.
-    pub fn sing(&mut self) -> Duration {
+    pub fn round_trip(&mut self) -> Duration {
         let start = clock::now();
         self.round = self.round.checked_add(1).unwrap_or(1);
         for (index, publisher) in self.publishers.iter_mut().enumerate() {
@@ -62,10 +62,10 @@ impl Canary {
             }
             payloads.sort();
             let expected = [0, 1].map(|index| format!("{index} {}", self.round));
-            assert_eq!(payloads, expected, "the canary lost or doubled a message");
+            assert_eq!(payloads, expected, "the probe lost or doubled a message");
         }
         let took = start.elapsed();
-        assert!(took <= ROUND_MAX, "the canary was held up for {took:?}");
+        assert!(took <= ROUND_MAX, "the probe was delayed for {took:?}");
         took
     }
 }

@@ -1,4 +1,4 @@
-//! The clients of a run.
+//! The roles of the clients of a run.
 
 use thrum_conformance::Version;
 
@@ -8,11 +8,11 @@ const PUBLISHERS: usize = 6;
 const TOPICS: usize = 4;
 
 /// All clients: every kind of session, delivery and end at once.
-pub fn cast() -> Vec<Role> {
+pub fn all_roles() -> Vec<Role> {
     let mut roles = publishers();
     roles.extend(subscribers());
     roles.extend(group_members());
-    roles.extend(mortals());
+    roles.extend(clients_with_wills());
     roles
 }
 
@@ -20,7 +20,7 @@ fn version(index: usize) -> Version {
     Version::STANDARD[index % Version::STANDARD.len()]
 }
 
-/// Topics `t/P/N` for everyone, `s/P` for shared groups, `ret/P/N` that are retained.
+/// Topics `t/P/N` for all clients, `s/P` for shared groups, `ret/P/N` that are retained.
 fn publishers() -> Vec<Role> {
     let mut roles = Vec::new();
     for index in 0..PUBLISHERS {
@@ -126,7 +126,7 @@ fn group_members() -> Vec<Role> {
 }
 
 /// Clients with wills, and such whose sessions end.
-fn mortals() -> Vec<Role> {
+fn clients_with_wills() -> Vec<Role> {
     let mut roles = Vec::new();
     for (index, delay_secs) in [0, 0, 0, 1, 1, 2].into_iter().enumerate() {
         let is_new = delay_secs > 0 || index == 0;

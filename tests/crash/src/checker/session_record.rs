@@ -14,7 +14,7 @@ pub const FENCE: &str = "fence/";
 
 /// One session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Life {
+pub(super) struct SessionRecord {
     /// Number of the client's connection that began it.
     pub(super) first_connection: u32,
     /// In the order in which they were made, also those that ended.
@@ -90,7 +90,7 @@ impl Subscription {
     }
 }
 
-impl Life {
+impl SessionRecord {
     pub(super) fn new(first_connection: u32) -> Self {
         Self {
             first_connection,
@@ -198,7 +198,7 @@ impl Life {
         self.fence.clear();
     }
 
-    /// Nobody knows whether the session still exists: nothing is owed, and no subscription is
+    /// It is unknown whether the session still exists: nothing is owed, and no subscription is
     /// certain. Returns its groups.
     pub(super) fn disown(&mut self) -> Vec<String> {
         self.owed.clear();

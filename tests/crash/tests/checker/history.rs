@@ -1,4 +1,4 @@
-//! Small histories, written down as a client would tell them.
+//! Small histories, written as a client sees them.
 
 use thrum_crash::checker::Checker;
 use thrum_crash::event::{
@@ -15,21 +15,21 @@ pub(crate) const BEN: ClientIndex = 2;
 
 /// A history that grows.
 #[derive(Clone)]
-pub(crate) struct Story {
+pub(crate) struct History {
     at: Millis,
     checker: Checker,
 }
 
-impl Story {
+impl History {
     /// The broker has started, and the publisher is there.
     pub(crate) fn new() -> Self {
-        let mut story = Self {
+        let mut history = Self {
             at: 0,
             checker: Checker::new(3),
         };
-        story.event(Event::Started);
-        story.meet(PUBLISHER, false);
-        story
+        history.event(Event::Started);
+        history.meet(PUBLISHER, false);
+        history
     }
 
     pub(crate) fn event(&mut self, event: Event) -> &mut Self {
@@ -113,7 +113,7 @@ impl Story {
             .does(client, ClientEvent::Released(delivery.packet_id))
     }
 
-    /// Ends the story; each violation contains the text at its place.
+    /// Checks the history; each violation contains the text at its index.
     pub(crate) fn check(&mut self, expected: &[&str]) {
         self.checker.expect_waiting_wills();
         self.checker.close_epoch();
