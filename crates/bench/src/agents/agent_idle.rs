@@ -1,5 +1,5 @@
-//! Where an agent waits for a run: the control broker may come later than the agent, and go between
-//! two runs.
+//! An agent without a run waits for one. The control broker may start after the agent, and stop
+//! between two runs.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::serve::{AgentOptions, RETRY, is_final};
 use super::topic::{ANNOUNCEMENTS, unique};
 use crate::clock;
 
-/// How long to wait for messages at a time.
+/// Longest single wait for a message.
 const LISTEN: Duration = Duration::from_millis(100);
 
 /// The session of the next run; none if the agent is to end.
@@ -46,7 +46,7 @@ fn listen(options: &AgentOptions) -> Result<Option<String>, ControlError> {
         let Some(incoming) = connection.receive(LISTEN)? else {
             continue;
         };
-        // What is not an announcement of this version's kind is not for this agent.
+        // Other messages on this topic are ignored.
         if let Ok(announcement) = serde_json::from_slice::<Announcement>(&incoming.payload) {
             return Ok(Some(announcement.session));
         }

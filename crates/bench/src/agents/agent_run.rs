@@ -24,28 +24,28 @@ use crate::run::RunError;
 use crate::swarm::Timeline;
 use crate::units::{SECOND_NS, latency, span};
 
-/// Exchanges before the run: some of them meet no queue.
+/// Exchanges before the run: enough that some meet no queue.
 const EXCHANGES: usize = 30;
 
-/// How long the answer to one of them may take.
+/// Longest wait for the answer to an exchange.
 const ANSWER_NS_MAX: u64 = 2 * SECOND_NS;
 
-/// How often the clocks are compared in the run: a crystal drifts by microseconds meanwhile.
+/// Interval of clock comparisons during the run: a crystal drifts by microseconds in this time.
 const COMPARE_NS: u64 = SECOND_NS / 4;
 
-/// Exchanges in a row each time: the first one wakes everybody up, those after it are faster.
+/// Exchanges in a row: the first one wakes the threads, the later ones are faster.
 const EXCHANGES_IN_A_ROW: u32 = 4;
 
-/// How often the coordinator hears how the clients are.
+/// Interval of progress reports to the coordinator.
 const PROGRESS_NS: u64 = SECOND_NS / 10;
 
-/// How long to wait for messages at a time: seconds of the threads are handed over as often.
+/// Longest single wait for a message, and the interval at which seconds are handed over.
 const LISTEN: Duration = Duration::from_millis(20);
 
 /// Why an agent's part in a run ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AgentRunError {
-    /// The control broker is gone.
+    /// The connection to the control broker ended.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// Messages cannot be sent or read.
@@ -57,30 +57,30 @@ pub(super) enum AgentRunError {
     /// The clients ended.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The coordinator does not want it.
+    /// The coordinator refused this agent.
     #[error("the coordinator does not want this agent: {0:?}")]
     Refused(Refusal),
-    /// Nothing comes any more.
+    /// The coordinator is silent or gone.
     #[error("the coordinator is gone: {0}")]
     CoordinatorLost(String),
-    /// No answer about the time.
+    /// The coordinator's clock was not answered.
     #[error(
         "the coordinator's clock cannot be read: no answer within {}",
         span(Duration::from_nanos(ANSWER_NS_MAX))
     )]
     NoClock,
-    /// An order came when it should have been carried out.
-    #[error("an order of the coordinator came {} after it was given: the line to it is too slow", latency(*late_ns))]
+    /// An order arrived after it should have taken effect.
+    #[error("an order of the coordinator arrived {} after it was sent: the connection to it is too slow", latency(*late_ns))]
     LateOrder {
-        /// How long it took.
+        /// Time on the way.
         late_ns: u64,
     },
-    /// Ended from outside.
+    /// Interrupted from outside.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// An agent's place in a run.
+/// An agent that takes part in a run.
 pub(super) struct AgentRun {
     connection: ControlConnection,
     topics: Topics,
@@ -101,7 +101,7 @@ impl AgentRun {
     /// Joins a run and measures the clocks.
     ///
     /// # Errors
-    /// The coordinator does not want it, or is gone.
+    /// The coordinator refuses this agent, or is gone.
     pub(super) fn begin(
         options: &AgentOptions,
         name: &str,
@@ -144,30 +144,30 @@ impl AgentRun {
         let begun = run.await_welcome();
         let begun = begun.and_then(|()| run.compare_clocks());
         if let Err(error) = begun {
-            run.apologise(&error);
+            run.report_failure(&error);
             return Err(error);
         }
         Ok(run)
     }
 
-    /// Does what the coordinator says until the run is over.
+    /// Executes the coordinator's orders until the run is over.
     ///
     /// # Errors
-    /// The coordinator is gone, or this machine cannot do its part; the coordinator is told.
+    /// The coordinator is gone, or this machine failed, which is reported to the coordinator.
     pub(super) fn attend(&mut self, log: &mut dyn FnMut(&str)) -> Result<(), AgentRunError> {
         let ended = self.follow(log);
         if let Some(mut load) = self.load.take() {
             load.give_up();
         }
         if let Err(error) = &ended {
-            self.apologise(error);
+            self.report_failure(error);
         }
         ended
     }
 
     /// Tells the coordinator why this agent leaves.
-    fn apologise(&mut self, error: &AgentRunError) {
-        // One that is gone does not hear it.
+    fn report_failure(&mut self, error: &AgentRunError) {
+        // The coordinator may be gone.
         self.say(&FromAgent::Failed(error.to_string())).ok();
     }
 
@@ -183,7 +183,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// The next message of the coordinator, if one comes in time.
+    /// The next message of the coordinator, if one arrives in time.
     fn listen(&mut self, timeout: Duration) -> Result<Option<Incoming>, AgentRunError> {
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(AgentRunError::Interrupted);
@@ -293,7 +293,7 @@ impl AgentRun {
         }
     }
 
-    /// The coordinator said what its clock shows.
+    /// Takes an answer about the coordinator's clock.
     fn handle_answer(&mut self, incoming: &Incoming) -> Result<(), AgentRunError> {
         let exchange = self.exchange(incoming);
         if let (Some(estimate), Some(exchange)) = (&mut self.estimate, exchange) {
@@ -306,7 +306,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// The load has its times, or others than before.
+    /// Sets or changes the times of the load.
     fn obey_order(
         &mut self,
         said_ns: u64,
@@ -379,7 +379,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Hands over what is ready, and compares the clocks now and then.
+    /// Hands over complete seconds, and compares the clocks when due.
     fn look(&mut self) -> Result<(), AgentRunError> {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.compare_at_ns {
@@ -411,7 +411,7 @@ impl AgentRun {
         done
     }
 
-    /// Lets something speak to the coordinator; an error in speaking is the outcome then.
+    /// Runs `act` with a function that sends to the coordinator; a failed send is the result.
     fn saying<T>(
         &mut self,
         act: impl FnOnce(&mut dyn FnMut(FromAgent)) -> Result<T, AgentRunError>,

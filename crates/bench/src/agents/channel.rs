@@ -1,4 +1,4 @@
-//! Messages to and from one partner over a connection.
+//! Messages to and from one peer over the control connection.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,10 +9,10 @@ use super::fragment::{FragmentError, Fragmenter, Reassembler, single_fragment};
 use super::message::written;
 use crate::units::SECOND_NS;
 
-/// Silence of coordinator or agent after which it counts as lost: five signs of life.
+/// Silence after which a coordinator or agent counts as lost: five heartbeats.
 pub(super) const SILENCE_NS_MAX: u64 = 5 * SECOND_NS;
 
-/// Why a partner cannot be talked to.
+/// Why messages to or from a peer fail.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     /// The connection is over.
@@ -21,16 +21,16 @@ pub(crate) enum ChannelError {
     /// A message is too big or incomplete.
     #[error(transparent)]
     Fragment(#[from] FragmentError),
-    /// Not a message that this version knows.
-    #[error("a message makes no sense here: {0}")]
+    /// This version does not know the message.
+    #[error("a message cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
-/// A message, if a message completed one, and what to confirm: the number of the message and how many of its fragments have
-/// come.
+/// The message, if its last fragment arrived, and what to confirm: the number of the message and
+/// how many of its fragments have arrived.
 pub(super) type Taken<M> = (Option<M>, Option<(u32, u32)>);
 
-/// One partner.
+/// One peer.
 #[derive(Debug)]
 pub(super) struct Channel {
     topic: String,
@@ -39,7 +39,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// A partner who listens to a topic.
+    /// A peer that subscribes to a topic.
     pub(super) fn new(topic: String) -> Self {
         Self {
             topic,
@@ -48,14 +48,14 @@ impl Channel {
         }
     }
 
-    /// Sends a message after those before it.
+    /// Sends a message after the waiting ones.
     pub(super) fn say(
         &mut self,
         connection: &ControlConnection,
         message: &impl Serialize,
     ) -> Result<(), ChannelError> {
         self.fragmenter.add(written(message))?;
-        self.go_on(connection)
+        self.send_fragments(connection)
     }
 
     /// Sends a small message at once.
@@ -67,7 +67,7 @@ impl Channel {
         connection.send(unfragmented(&self.topic, message))
     }
 
-    /// The partner has got so many fragments of a message.
+    /// The peer has received this many fragments of a message.
     pub(super) fn confirmed(
         &mut self,
         connection: &ControlConnection,
@@ -75,10 +75,10 @@ impl Channel {
         fragments: u32,
     ) -> Result<(), ChannelError> {
         self.fragmenter.confirm(message_id, fragments);
-        self.go_on(connection)
+        self.send_fragments(connection)
     }
 
-    /// Takes a message; a message if it is complete with that, and what to confirm.
+    /// Takes a fragment; returns the message if it is complete, and what to confirm.
     pub(super) fn take<M: DeserializeOwned>(
         &mut self,
         incoming: &Incoming,
@@ -91,7 +91,7 @@ impl Channel {
         Ok((message, reassembled.confirm))
     }
 
-    fn go_on(&mut self, connection: &ControlConnection) -> Result<(), ChannelError> {
+    fn send_fragments(&mut self, connection: &ControlConnection) -> Result<(), ChannelError> {
         while let Some(payload) = self.fragmenter.next_fragment() {
             connection.send(Outgoing {
                 topic: self.topic.clone(),

@@ -1,7 +1,7 @@
 //! The control channel: one MQTT 5.0 connection in a thread of its own.
 //!
-//! The thread stamps messages as they come in and answers questions about the clock itself, so that
-//! neither waits for what the rest of the process is busy with.
+//! The thread itself stamps incoming messages and answers clock requests, so that neither waits for
+//! the rest of the process.
 
 use std::net::TcpStream as StdStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -18,19 +18,19 @@ use super::control_socket::ControlSocket;
 use crate::clock;
 use crate::units::SECOND_NS;
 
-/// Letters that wait for the rest of the process; while there are more, nothing is read.
+/// Messages that wait for the rest of the process; with more, the thread stops reading.
 const INCOMING_WAITING_MAX: usize = 1_024;
 
-/// Letters that wait for the connection: seconds of what an agent with all its threads says.
+/// Messages that wait for the connection: some seconds of an agent with all its threads.
 const OUTGOING_WAITING_MAX: usize = 4_096;
 
-/// How long the control broker may take to accept the TCP connection.
+/// Longest wait for the control broker to accept the TCP connection.
 const REACH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long it may take from there to the SUBACK.
+/// Longest time from there to the SUBACK.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Ends a connection that nothing comes over; heartbeats make it shorter than that in a run.
+/// Keep alive; heartbeats are more frequent in a run.
 const KEEP_ALIVE_SECONDS: u16 = 10;
 
 /// Tokens of the event loop.
@@ -40,24 +40,24 @@ pub(super) const WAKER: Token = Token(1);
 /// Why the control channel cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The address makes no sense.
+    /// The address is invalid.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// TLS or WebSocket cannot be set up.
     #[error(transparent)]
     Connector(#[from] ConnectorError),
-    /// Nobody is there.
+    /// The broker does not answer.
     #[error("cannot reach the control broker {endpoint}: {cause}")]
     Unreachable {
-        /// Where.
+        /// Its address.
         endpoint: String,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: String,
     },
-    /// The connection is over.
+    /// The connection ended.
     #[error("the connection to the control broker is lost: {0}")]
     Lost(String),
-    /// More messages wait for the connection than are kept.
+    /// Too many messages wait for the connection.
     #[error("the control broker does not take messages as fast as they are made")]
     Congested,
 }
@@ -68,9 +68,9 @@ pub(super) struct ControlSetup<'a> {
     pub(super) client_id: &'a str,
     /// Topic and payload of the will.
     pub(super) will: Option<(String, Vec<u8>)>,
-    /// What to listen to.
+    /// Topic filters to subscribe to.
     pub(super) filters: Vec<String>,
-    /// Topic and payload of a sign of life.
+    /// Heartbeat to send every second.
     pub(super) pulse: Option<Outgoing>,
 }
 
@@ -82,22 +82,22 @@ pub(super) struct Outgoing {
     pub(super) qos: QoS,
 }
 
-/// A message that came in.
+/// A received message.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
-    /// When it came, of this machine's clock.
+    /// Time of arrival on this machine's clock.
     pub(super) at_ns: u64,
 }
 
-/// An open connection to the control broker. Dropping it sends what waits and says goodbye.
+/// An open connection to the control broker. Drop sends the waiting messages and disconnects.
 pub(super) struct ControlConnection {
     outgoing: Option<SyncSender<Outgoing>>,
     incoming: Receiver<Incoming>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
-    /// Guards why the connection is over; written once by the thread, read after that.
+    /// Guards why the connection ended; the thread writes it once, then it is read.
     failure: Arc<Mutex<Option<String>>>,
 }
 
@@ -166,7 +166,7 @@ impl ControlConnection {
     /// Sends a message.
     ///
     /// # Errors
-    /// The connection is over, or takes no more.
+    /// The connection ended, or too many messages wait.
     pub(super) fn send(&self, message: Outgoing) -> Result<(), ControlError> {
         let Some(outgoing) = &self.outgoing else {
             return Err(ControlError::Lost(self.why()));
@@ -176,12 +176,12 @@ impl ControlConnection {
             Err(TrySendError::Full(_)) => return Err(ControlError::Congested),
             Err(TrySendError::Disconnected(_)) => return Err(ControlError::Lost(self.why())),
         }
-        // A thread that is gone shows with the next message.
+        // The next send reports a thread that has ended.
         self.waker.wake().ok();
         Ok(())
     }
 
-    /// The next message, if one comes in time.
+    /// The next message, if one arrives in time.
     ///
     /// # Errors
     /// The connection is over.
@@ -194,7 +194,7 @@ impl ControlConnection {
     }
 
     fn why(&self) -> String {
-        // The thread says why just after it lets go of the channels.
+        // The thread writes the reason just after it drops the channels.
         let until_ns = clock::monotonic_ns() + SECOND_NS;
         loop {
             let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);

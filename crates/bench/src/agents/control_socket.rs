@@ -1,4 +1,4 @@
-//! The thread of a connection: bytes of the socket to messages, and messages to bytes.
+//! The thread of the control connection: bytes of the socket to messages, and messages to bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream as StdStream;
@@ -19,26 +19,26 @@ use super::topic::answer_to;
 use crate::clock;
 use crate::units::SECOND_NS;
 
-/// How often a sign of life is sent.
+/// Interval of heartbeats.
 pub(super) const PULSE_NS: u64 = SECOND_NS;
 
 /// Bytes read from the socket at once.
 const READ_BYTES: usize = 128 * 1024;
 
-/// Bytes that wait for the socket before no more messages are taken.
+/// Bytes that may wait for the socket; above, no more messages are taken.
 const UNSENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long the last messages of a connection that is closed may take.
-const FAREWELL_NS_MAX: u64 = 2 * SECOND_NS;
+/// Longest time for the last messages of a closing connection.
+const CLOSE_NS_MAX: u64 = 2 * SECOND_NS;
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// TLS or WebSocket handshake under way.
     Securing,
     /// CONNECT or SUBSCRIBE sent.
     Connecting,
-    /// Letters go both ways.
+    /// Messages go both ways.
     Open,
 }
 
@@ -52,24 +52,24 @@ pub(super) struct ControlSocket {
     filters: Vec<String>,
     pulse: Option<Outgoing>,
     pulse_at_ns: u64,
-    /// Takes the news that the socket is open.
+    /// Signals that the connection is open.
     opened: Option<SyncSender<()>>,
     buffer: Vec<u8>,
-    /// MQTT that came and is not a whole packet yet.
+    /// Received MQTT that is not a whole packet yet.
     unread: Vec<u8>,
     /// MQTT to send.
     plain: Vec<u8>,
-    /// The same as it goes over the wire.
+    /// The same after TLS and WebSocket.
     unsent: Vec<u8>,
-    /// The message that the rest of the process has no room for.
+    /// Received messages that wait for room in the process.
     come: std::collections::VecDeque<Incoming>,
-    /// The message that the broker has no room for.
+    /// The message that waits for the broker's receive maximum.
     outgoing: Option<Outgoing>,
     closing_since_ns: Option<u64>,
 }
 
 impl ControlSocket {
-    /// A socket over a connected socket.
+    /// Takes over a connected stream.
     ///
     /// # Errors
     /// The kernel does not watch the socket.
@@ -103,7 +103,7 @@ impl ControlSocket {
         })
     }
 
-    /// What to subscribe to, to say every second, and whom to tell that the socket is open.
+    /// Sets the filters, the heartbeat, and the channel that signals an open connection.
     pub(super) fn with(
         mut self,
         filters: Vec<String>,
@@ -114,7 +114,7 @@ impl ControlSocket {
         self
     }
 
-    /// Runs until the other end of `outgoing` is gone and everything is sent.
+    /// Runs until the other end of `outgoing` is dropped and everything is sent.
     ///
     /// # Errors
     /// The connection ended otherwise.
@@ -160,7 +160,7 @@ impl ControlSocket {
         written.map_err(|error| error.to_string())
     }
 
-    /// Reads all that the socket has, as long as somebody takes it.
+    /// Reads all that the socket has, as long as the process takes the messages.
     fn read(&mut self) -> Result<(), String> {
         while self.come.is_empty() || self.closing_since_ns.is_some() {
             let read = match self.stream.read(&mut self.buffer) {
@@ -215,7 +215,7 @@ impl ControlSocket {
                     return Err(format!("the broker refuses a subscription: {code:?}"));
                 }
                 self.step = Step::Open;
-                // Somebody who does not wait any more closes the socket.
+                // A receiver that stopped waiting closes the connection.
                 self.opened.take().map(|opened| opened.try_send(()).ok());
                 Ok(())
             }
@@ -277,12 +277,12 @@ impl ControlSocket {
         written.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// Gives messages to the rest of the process.
+    /// Hands messages to the rest of the process.
     fn hand_over(&mut self, incoming: &SyncSender<Incoming>) {
         while let Some(message) = self.come.pop_front() {
             match incoming.try_send(message) {
                 Ok(()) => {}
-                // Nobody wants them: the socket is being closed.
+                // The receiver is gone: the connection is being closed.
                 Err(TrySendError::Disconnected(_)) => self.come.clear(),
                 Err(TrySendError::Full(message)) => {
                     self.come.push_front(message);
@@ -311,7 +311,7 @@ impl ControlSocket {
         Ok(())
     }
 
-    /// The message that had no room, or the next one; notices when there will be no more.
+    /// The message that had no room, or the next one; begins to close after the last.
     fn next_outgoing(&mut self, outgoing: &Receiver<Outgoing>) -> Option<Outgoing> {
         if let Some(message) = self.outgoing.take() {
             return Some(message);
@@ -327,7 +327,7 @@ impl ControlSocket {
         }
     }
 
-    /// False if the broker does not allow it.
+    /// Returns false if the broker does not allow it.
     fn publish(&mut self, message: &Outgoing) -> bool {
         let publish = Publish {
             dup: false,
@@ -342,7 +342,7 @@ impl ControlSocket {
         written.is_ok()
     }
 
-    /// Signs of life to the other side and to the broker.
+    /// Sends heartbeats to the peer and to the broker.
     fn beat(&mut self) -> Result<(), String> {
         let now_ns = clock::monotonic_ns();
         if self.step == Step::Open && now_ns >= self.pulse_at_ns {
@@ -384,14 +384,14 @@ impl ControlSocket {
         Ok(())
     }
 
-    /// Says goodbye once everything is sent and acknowledged.
+    /// Disconnects once everything is sent and acknowledged.
     fn is_over(&mut self) -> Result<bool, String> {
         let Some(since_ns) = self.closing_since_ns else {
             return Ok(false);
         };
         let waits =
             self.step == Step::Open && (self.client.inflight() > 0 || !self.unsent.is_empty());
-        if waits && clock::monotonic_ns().saturating_sub(since_ns) < FAREWELL_NS_MAX {
+        if waits && clock::monotonic_ns().saturating_sub(since_ns) < CLOSE_NS_MAX {
             return Ok(false);
         }
         self.client

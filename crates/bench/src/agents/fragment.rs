@@ -1,21 +1,20 @@
-//! Messages of any size in fragments that every broker takes.
+//! Splits messages of any size into fragments that every broker accepts.
 //!
-//! A fragment is a line `MESSAGE NUMBER/TOTAL` and a part of the message. Of a message with several
-//! fragments only a few are on their way at a time: a broker that queues little for slow readers
-//! loses none of them.
+//! A fragment is a line `MESSAGE NUMBER/TOTAL` and a part of the message. Only a few fragments of a
+//! message are in flight at a time, so a broker with short queues loses none of them.
 
 use std::collections::VecDeque;
 
 /// Bytes of a message in one fragment: below the packet limit of every broker and cloud service.
 pub(super) const FRAGMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// Fragments of one sender that may be on their way unconfirmed.
+/// Unconfirmed fragments that one sender may have in flight.
 pub(super) const FRAGMENTS_UNCONFIRMED_MAX: u32 = 8;
 
 /// The biggest message: the report of a few million pairs of publisher and subscriber.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Messages of one sender that may wait for the fragments of one before them.
+/// Messages of one sender that may wait behind another.
 const MESSAGES_WAITING_MAX: usize = 10_000;
 
 /// Why a message cannot be sent or read.
@@ -29,7 +28,7 @@ pub(crate) enum FragmentError {
     /// Over [`MESSAGES_WAITING_MAX`].
     #[error("the other side does not take messages as fast as they are made")]
     Congested,
-    /// Not of this kind.
+    /// The bytes are not a fragment.
     #[error(
         "a fragment without a valid header arrived: is something else publishing to these topics?"
     )]
@@ -39,9 +38,9 @@ pub(crate) enum FragmentError {
         "fragment {expected} of a message is missing, {came} arrived: the control broker lost it, raise its queue limits"
     )]
     Missing {
-        /// The one to come next.
+        /// Number of the expected fragment.
         expected: u32,
-        /// The one that came.
+        /// Number of the received fragment.
         came: u32,
     },
 }
@@ -50,11 +49,11 @@ pub(crate) enum FragmentError {
 #[derive(Debug, Default)]
 pub(super) struct Fragmenter {
     last_id: u32,
-    /// The first one is on its way.
+    /// The first message is being sent.
     waiting: VecDeque<PendingMessage>,
 }
 
-/// A message under way.
+/// A message that is being sent.
 #[derive(Debug)]
 struct PendingMessage {
     id: u32,
@@ -64,13 +63,13 @@ struct PendingMessage {
     confirmed: u32,
 }
 
-/// Puts fragments together.
+/// Joins fragments to messages.
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
     partial: Option<Partial>,
 }
 
-/// A message of which not every fragment has come.
+/// A message with missing fragments.
 #[derive(Debug)]
 struct Partial {
     id: u32,
@@ -79,17 +78,17 @@ struct Partial {
     message: Vec<u8>,
 }
 
-/// What a fragment brought.
+/// Result of a fragment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reassembled {
     /// The message that it completed.
     pub(super) message: Option<Vec<u8>>,
-    /// What to confirm to the sender: the number of the message and how many of its fragments have come.
+    /// What to confirm: the number of the message and how many of its fragments have arrived.
     pub(super) confirm: Option<(u32, u32)>,
 }
 
 impl Fragmenter {
-    /// Takes a message to send after those before it.
+    /// Queues a message.
     ///
     /// # Errors
     /// It is too big, or too many are waiting.
@@ -112,7 +111,7 @@ impl Fragmenter {
         Ok(())
     }
 
-    /// The other side has got this many fragments of a message.
+    /// The peer has received this many fragments of a message.
     pub(super) fn confirm(&mut self, id: u32, fragments: u32) {
         let of_first = self.waiting.front_mut().filter(|pending| pending.id == id);
         if let Some(pending) = of_first {
@@ -121,7 +120,7 @@ impl Fragmenter {
         self.drop_delivered();
     }
 
-    /// The next fragment that may go out.
+    /// The next fragment that may be sent.
     pub(super) fn next_fragment(&mut self) -> Option<Vec<u8>> {
         let pending = self.waiting.front_mut()?;
         let is_open = pending.sent < pending.total
@@ -161,7 +160,7 @@ impl PendingMessage {
     }
 }
 
-/// The fragment of a message that is small and may overtake others.
+/// A small message as one fragment, which may overtake others.
 pub(super) fn single_fragment(message: &[u8]) -> Vec<u8> {
     let mut fragment = b"0 1/1\n".to_vec();
     fragment.extend_from_slice(message);

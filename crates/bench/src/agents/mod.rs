@@ -1,9 +1,9 @@
 //! Load from several machines: a coordinator and agents that talk over MQTT.
 //!
 //! ```text
-//!   agent: serve --> agent_idle (waits for an announcement) --> AgentRun: join, clock, prepare, go, report
-//!                                                             |  fragments of at most 64 KiB, QoS 1
-//!   coordinator: RemoteAgents::gather --> AgentRegistry (one connection) --> RemoteGenerator (one per agent)
+//!   agent: serve --> agent_idle (awaits a run) --> AgentRun: join, clock, prepare, go, report
+//!                                                     |  fragments of at most 64 KiB, QoS 1
+//!   coordinator: RemoteAgents --> AgentRegistry (one connection) --> RemoteGenerator (per agent)
 //! ```
 //!
 //! Invariant: the loss of an agent or of the coordinator is detected within `SILENCE_NS_MAX`, and

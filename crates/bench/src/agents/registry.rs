@@ -1,4 +1,4 @@
-//! The coordinator's end: the agents of a run, what they said, and whether they are still there.
+//! The agents of a run as the coordinator knows them: what they reported and whether they are lost.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) struct AgentRegistry {
     wanted: usize,
     agents: Vec<RegisteredAgent>,
     uses: Vec<Used>,
-    /// What to tell the person who waits.
+    /// Notes for the user.
     notes: Vec<String>,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct RegisteredAgent {
     channel: Channel,
     pub(super) clock: Option<Clock>,
     pub(super) is_prepared: bool,
-    /// The last sign of life.
+    /// Time of the last message.
     heard_ns: u64,
     pub(super) progress: Progress,
     slices: VecDeque<Slice>,
     pub(super) report: Option<Report>,
     watched: Vec<Watched>,
-    /// Why it is of no more use.
+    /// Why it is lost.
     trouble: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct RegisteredAgent {
 pub(super) struct Watched {
     pub(super) pid: u32,
     pub(super) usage: UsageBuilder,
-    /// It is the broker of the series.
+    /// Whether it is the broker of the series.
     pub(super) is_shown: bool,
 }
 
@@ -90,7 +90,7 @@ impl AgentRegistry {
         })
     }
 
-    /// Tells agents without a run that there is one.
+    /// Announces the run to idle agents.
     pub(super) fn announce(&self) -> Result<(), ControlError> {
         let announcement = Announcement {
             session: self.session.clone(),
@@ -103,7 +103,7 @@ impl AgentRegistry {
         })
     }
 
-    /// Takes all messages that have come; waits for the first one.
+    /// Handles all received messages; waits for the first one.
     pub(super) fn pump(&mut self, timeout: Duration) -> Result<(), ControlError> {
         let mut timeout = timeout;
         while let Some(incoming) = self.connection.receive(timeout)? {
@@ -129,7 +129,7 @@ impl AgentRegistry {
         self.agents.get(agent)?.watched.get(watch)
     }
 
-    /// A process that an agent watches is the broker of the series.
+    /// Selects a watched process as the broker of the series.
     pub(super) fn show(&mut self, agent: usize, watch: usize) {
         let watched = self.agents.get_mut(agent).map(|agent| &mut agent.watched);
         if let Some(watched) = watched.and_then(|watched| watched.get_mut(watch)) {
@@ -149,13 +149,13 @@ impl AgentRegistry {
         std::mem::take(&mut self.agents[agent].slices)
     }
 
-    /// Says something to an agent; what goes wrong shows with the next look at it.
+    /// Sends a message to an agent; the next check reports a failure.
     pub(super) fn say(&mut self, agent: usize, message: &ToAgent) {
         let Some(agent) = self.agents.get_mut(agent) else {
             return;
         };
         if let Err(error) = agent.channel.say(&self.connection, message) {
-            agent.fail(format!("cannot be told what to do: {error}"));
+            agent.fail(format!("cannot receive orders: {error}"));
         }
     }
 
@@ -210,7 +210,7 @@ impl AgentRegistry {
         Ok(())
     }
 
-    /// An agent that has no agent: gives it one, if it fits.
+    /// Registers an unknown agent, unless it must be refused.
     fn handle_unknown(&mut self, incoming: &Incoming) -> Result<(), ControlError> {
         let id = agent_of(&incoming.topic).to_owned();
         let mut channel = Channel::new(self.topics.agent(&id));
@@ -256,8 +256,8 @@ impl AgentRegistry {
                 Some(slice) if agent.slices.len() < SLICES_WAITING_MAX => {
                     agent.slices.push_back(slice);
                 }
-                Some(_) => agent.fail("measures more than can be taken".to_owned()),
-                None => agent.fail("sent histograms that cannot be read".to_owned()),
+                Some(_) => agent.fail("sends more seconds than the coordinator takes".to_owned()),
+                None => agent.fail("sent unreadable histograms".to_owned()),
             },
             FromAgent::Reading {
                 watch,
@@ -288,23 +288,23 @@ impl AgentRegistry {
                     .channel
                     .confirmed(&self.connection, message_id, fragments)
                 {
-                    agent.fail(format!("cannot be told what to do: {error}"));
+                    agent.fail(format!("cannot receive orders: {error}"));
                 }
             }
             FromAgent::Gone => {
-                agent.fail("is gone, its connection to the control broker ended".to_owned());
+                agent.fail("is gone: its connection to the control broker ended".to_owned());
             }
         }
     }
 }
 
 impl RegisteredAgent {
-    /// What went wrong first is the cause of the rest.
+    /// Keeps the first failure, which is the cause of the others.
     fn fail(&mut self, why: String) {
         self.trouble.get_or_insert(why);
     }
 
-    /// Who it is, for the report.
+    /// Its description for the report.
     pub(super) fn describe(&self, clients: u64) -> Agent {
         let clock = self.clock.unwrap_or_default();
         Agent {
@@ -318,7 +318,7 @@ impl RegisteredAgent {
     }
 }
 
-/// Why an agent gets no agent beside those with these names.
+/// Why an agent is refused beside agents with these names.
 fn refusal<'a>(
     join: &Join,
     names: impl ExactSizeIterator<Item = &'a str>,
@@ -335,7 +335,7 @@ fn refusal<'a>(
     is_full.then_some(Refusal::Full)
 }
 
-/// What a person is told of it; nothing of an agent too many, which waits for the next run.
+/// The note for the user; none about a surplus agent, which waits for the next run.
 fn words(join: &Join, refusal: &Refusal) -> Option<String> {
     let (name, version) = (&join.name, &join.version);
     match refusal {
@@ -351,15 +351,14 @@ fn words(join: &Join, refusal: &Refusal) -> Option<String> {
 
 impl Drop for AgentRegistry {
     fn drop(&mut self) {
-        // Whoever does not hear it notices the silence.
+        // An agent that misses it detects the silence.
         self.connection
             .send(unfragmented(&self.topics.all(), &ToAgent::End))
             .ok();
     }
 }
 
-/// How long after the order a change takes effect: it must have reached every agent, also over a
-/// long line.
+/// Delay until a change takes effect, so that the order reaches every agent before.
 pub(crate) const ORDER_DELAY_NS: u64 = SECOND_NS;
 
 #[cfg(test)]
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_of_versions_that_differ() {
+    fn the_user_gets_a_note_about_different_versions() {
         let old = join("left", "0.0.1");
         let told = words(&old, &Refusal::Version("0.1.0".to_owned())).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Gathers agents, tells them what is to be run, and starts them on one clock.
+//! Gathers the agents of a run, sends them the scenario, and starts them on one clock.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,20 +22,19 @@ use crate::units::{SECOND_NS, span};
 /// Most agents of a run.
 pub const AGENTS_MAX: u32 = 64;
 
-/// How long agents may take to come.
+/// Longest wait for agents to join.
 const JOIN_NS_MAX: u64 = 60 * SECOND_NS;
 
-/// How long they may take to measure their clocks.
+/// Longest time for clock measurement.
 const SYNC_NS_MAX: u64 = 30 * SECOND_NS;
 
-/// How long they may take to work the scenario out and to reach the brokers: minutes for millions
-/// of clients.
+/// Longest time to plan the scenario and to reach the brokers: minutes for millions of clients.
 const PREPARE_NS_MAX: u64 = 180 * SECOND_NS;
 
-/// How often a run without all its agents is announced.
+/// Interval of announcements while agents are missing.
 const ANNOUNCE_NS: u64 = SECOND_NS / 2;
 
-/// How long to wait for messages at a time.
+/// Longest single wait for messages.
 const LISTEN: Duration = Duration::from_millis(50);
 
 /// The other machines of a run.
@@ -43,49 +42,51 @@ const LISTEN: Duration = Duration::from_millis(50);
 pub struct AgentsWanted {
     /// Where coordinator and agents meet.
     pub control: Endpoint,
-    /// How many agents, those that only watch included.
+    /// Number of agents, including those that only watch.
     pub count: u32,
 }
 
 /// Why a run with agents does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
-    /// A number that makes no sense.
+    /// An invalid number of agents.
     #[error("{0} agents are not possible: give 1 to {AGENTS_MAX}")]
     Count(u32),
     /// The control broker cannot be used.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// Some did not come.
+    /// Agents are missing.
     #[error(
-        "only {joined} of {wanted} agents came within {}: start each with `thrum bench agent --control {control}`",
+        "only {joined} of {wanted} agents joined within {}: start each with `thrum bench agent --control {control}`",
         span(Duration::from_nanos(JOIN_NS_MAX))
     )]
     Missing {
-        /// How many came.
+        /// Agents that joined.
         joined: usize,
-        /// How many were to come.
+        /// Agents that were wanted.
         wanted: u32,
-        /// Where they were expected.
+        /// The control broker.
         control: String,
     },
-    /// Some are there and not ready.
+    /// An agent joined but is not ready.
     #[error("agent '{name}' was not ready within {}", span(*limit))]
     Late {
         /// Its name.
         name: String,
-        /// What it had.
+        /// Its time limit.
         limit: Duration,
     },
-    /// All of them only watch.
-    #[error("none of the agents makes load: start one without --watch, or with --threads as well")]
-    NobodyMakesLoad,
+    /// All agents only watch.
+    #[error(
+        "none of the agents generates load: start one without --watch, or with --threads as well"
+    )]
+    NoLoad,
     /// More threads than a run can have.
     #[error(
         "the agents have {0} threads, more than the {THREADS_MAX} of a run: give some of them --threads"
     )]
     Threads(u32),
-    /// Ended from outside.
+    /// Interrupted from outside.
     #[error("interrupted while waiting for agents")]
     Interrupted,
 }
@@ -97,10 +98,10 @@ pub(crate) struct RemoteAgents {
 }
 
 impl RemoteAgents {
-    /// Waits until all agents have come and know the time.
+    /// Waits until all agents have joined and measured their clocks.
     ///
     /// # Errors
-    /// They did not, or the control broker cannot be used.
+    /// An agent is missing, or the control broker cannot be used.
     pub(crate) fn gather(
         wanted: &AgentsWanted,
         interrupt: &AtomicBool,
@@ -155,7 +156,7 @@ impl RemoteAgents {
             registry: Rc::new(RefCell::new(registry)),
         };
         match threads.iter().sum() {
-            0 => return Err(AgentsError::NobodyMakesLoad.into()),
+            0 => return Err(AgentsError::NoLoad.into()),
             1..=THREADS_MAX => {}
             too_many => return Err(AgentsError::Threads(too_many).into()),
         }
@@ -165,10 +166,10 @@ impl RemoteAgents {
         Ok(agents)
     }
 
-    /// Tells everybody what is to be run and waits until they are ready for it.
+    /// Sends the run to all agents and waits until they are ready.
     ///
     /// # Errors
-    /// One of them cannot do it.
+    /// An agent cannot run it.
     pub(crate) fn prepare(
         &self,
         plan: &Plan,
@@ -192,15 +193,15 @@ impl RemoteAgents {
         })
     }
 
-    /// Starts everybody at a time of this machine's clock.
+    /// Starts all agents at a time of this machine's clock.
     pub(crate) fn start(&self, ramp_start_ns: u64) -> Vec<Box<dyn LoadGenerator>> {
         let mut registry = self.registry.borrow_mut();
         let agents = 0..registry.agents().len();
         agents
             .map(|agent| {
                 registry.say(agent, &ToAgent::Go { ramp_start_ns });
-                let crew = RemoteGenerator::new(Rc::clone(&self.registry), agent);
-                Box::new(crew) as Box<dyn LoadGenerator>
+                let generator = RemoteGenerator::new(Rc::clone(&self.registry), agent);
+                Box::new(generator) as Box<dyn LoadGenerator>
             })
             .collect()
     }
@@ -230,12 +231,12 @@ impl RemoteAgents {
         }))
     }
 
-    /// What was used in seconds that have ended.
+    /// Resource use of the seconds that have ended.
     pub(crate) fn take_uses(&self) -> Vec<Used> {
         self.registry.borrow_mut().take_uses()
     }
 
-    /// What latencies between two machines are wrong by at most; 0 if nobody receives from another
+    /// Largest error of latencies between two machines; 0 if no client receives from another
     /// machine.
     pub(crate) fn clock_error_ns(&self, plan: &Plan) -> u64 {
         if !plan.crosses(&self.machines) {

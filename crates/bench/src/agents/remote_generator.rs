@@ -1,4 +1,4 @@
-//! An agent as the coordinator sees it: a generator.
+//! An agent as a load generator of the coordinator.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,11 +18,11 @@ use crate::run::RunError;
 use crate::swarm::{Progress, Timeline};
 use crate::units::SECOND_NS;
 
-/// How long an agent may take from the order to stop to its report: it closes and writes down
-/// millions of clients.
+/// Longest time from the stop order to an agent's report: the agent closes and reports millions of
+/// clients.
 const REPORT_NS_MAX: u64 = 300 * SECOND_NS;
 
-/// How long to wait for messages at a time.
+/// Longest single wait for messages.
 const LISTEN: Duration = Duration::from_millis(20);
 
 /// One agent.

@@ -19,7 +19,7 @@ use crate::run::THREADS_MAX;
 /// Longest name of an agent, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Rest between two attempts to take part.
+/// Pause between two attempts to join a run.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// How an agent is started.
@@ -29,7 +29,8 @@ pub struct AgentOptions {
     pub control: Endpoint,
     /// Its name, unique in a run; by default that of the machine.
     pub name: Option<String>,
-    /// Threads that make load; by default one per core, and none if it watches something.
+    /// Threads that generate load; by default one per core, and none if the agent watches a
+    /// process.
     pub threads: Option<u32>,
     /// Processes of this machine to watch: the brokers.
     pub watches: Vec<Watch>,
@@ -42,8 +43,8 @@ pub struct AgentOptions {
 /// Why an agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A name that nobody could read.
-    #[error("'{0}' is no name of an agent: give 1 to {NAME_BYTES_MAX} bytes of text")]
+    /// An unreadable name.
+    #[error("'{0}' is not a valid agent name: give 1 to {NAME_BYTES_MAX} bytes of text")]
     Name(String),
     /// Too many, or none and nothing to watch.
     #[error(
@@ -128,7 +129,7 @@ fn threads(options: &AgentOptions) -> Result<u32, AgentError> {
     Ok(threads)
 }
 
-/// Whether trying again is of no use.
+/// Whether a retry cannot succeed.
 pub(super) const fn is_final(error: &ControlError) -> bool {
     matches!(
         error,
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_watches_makes_no_load_unless_told() {
+    fn a_watching_agent_generates_load_only_if_asked() {
         let watching = AgentOptions {
             watches: vec![Watch::parse("1883").unwrap()],
             ..options()

@@ -53,7 +53,7 @@ pub(crate) struct LocalGenerator {
     loads: Vec<ThreadLoad>,
 }
 
-/// The coordinator's end of a slice sender.
+/// The coordinator's end of a [`SliceSender`].
 struct SliceReceiver {
     slices: Receiver<Box<Slice>>,
     recycled: SyncSender<Box<Slice>>,
@@ -95,7 +95,7 @@ impl LocalGenerator {
             };
             let (plan, control) = (Arc::clone(plan), Arc::clone(&control));
             let builder = thread::Builder::new().name(format!("bench-{number}"));
-            // The clients are not to be moved between threads, so each thread makes its own.
+            // Clients must not move between threads, so each thread creates its own.
             generator.threads.push(
                 builder
                     .spawn(move || Swarm::new(plan, control, thread_setup, slice_sender)?.run())?,
@@ -112,13 +112,13 @@ impl LocalGenerator {
         let carriers = carriers.flat_map(|quic| quic.dialer.thread_ids());
         let threads = self.control.thread_ids().into_iter();
         threads
-            // Those that carry QUIC can be the limit as well.
+            // The threads of QUIC can be the limit as well.
             .chain(carriers.map(u64::from))
             .filter_map(|thread| Some((thread, thread_time(thread)?)))
             .collect()
     }
 
-    /// How busy the threads were.
+    /// Measures how busy the threads were.
     fn end_hold(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.hold_began_ns);
         let after = self.thread_times();
@@ -159,7 +159,7 @@ impl LoadGenerator for LocalGenerator {
         for receiver in &self.slice_receivers {
             while let Ok(slice) = receiver.slices.try_recv() {
                 take(&slice);
-                // One too many is given back to the allocator.
+                // A surplus slice is freed.
                 receiver.recycled.try_send(slice).ok();
             }
         }

@@ -1,4 +1,4 @@
-//! Those who make the load: the threads of this process, and agents on other machines.
+//! Load generators: the threads of this process, and agents on other machines.
 
 mod local;
 
@@ -12,34 +12,34 @@ use crate::swarm::{Progress, ThreadReport, Timeline};
 
 pub(crate) use local::{GeneratorSetup, LocalGenerator};
 
-/// A part of the generator: it has its own clients and does what the coordinator says. All times
+/// A part of the generator: it has its own clients and executes the coordinator's orders. All times
 /// are of the coordinator's clock.
 pub(crate) trait LoadGenerator {
     /// What its threads report.
     fn progress(&self) -> Progress;
 
-    /// Sets the times of the load and the changes of its rate; the last word counts.
+    /// Sets the times of the load and the changes of its rate; the last order counts.
     fn order(&mut self, timeline: Timeline, warp: &Warp);
 
-    /// Something begins or ends: CPU times and other accounts are read.
+    /// Marks the begin or end of a stage: reads CPU times and other accounts.
     fn mark(&mut self, moment: Moment);
 
     /// Hands over the seconds that are complete.
     fn take_slices(&mut self, take: &mut dyn FnMut(&Slice));
 
-    /// Looks whether it is still there.
+    /// Checks that the generator still runs.
     ///
     /// # Errors
-    /// It is not: its clients are gone, and with them the meaning of the run.
+    /// It ended: its clients are gone, and the run has no result.
     fn check(&mut self) -> Result<(), RunError>;
 
-    /// Tells it to disconnect its clients and to end.
+    /// Orders it to disconnect its clients and end.
     fn stop(&mut self);
 
-    /// Waits for its end and hands over the rest.
+    /// Waits for its end and hands over the remaining seconds.
     ///
     /// # Errors
-    /// It failed.
+    /// The generator failed.
     fn finish(self: Box<Self>, take: &mut dyn FnMut(&Slice)) -> Result<GeneratorReport, RunError>;
 }
 
@@ -50,6 +50,6 @@ pub(crate) struct GeneratorReport {
     pub(crate) threads: Vec<ThreadReport>,
     /// What it used.
     pub(crate) generator: Generator,
-    /// Who it is, if it was another machine.
+    /// The agent, if it is another machine.
     pub(crate) agent: Option<Agent>,
 }

@@ -1,4 +1,4 @@
-//! What is too costly to read every second.
+//! Readings that are too costly for every second.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,7 @@ use crate::units::SECOND_NS;
 /// Shortest time between two readings.
 const REST_NS: u64 = 5 * SECOND_NS;
 
-/// Of its time a list of open files takes one part in so many: a million of them take seconds to
-/// list.
+/// Inverse of the share of time spent on listing open files: a million files take seconds.
 const LIST_PART: u64 = 100;
 
 /// A walk of the page tables that takes more CPU time than this (about 1.5 GB resident) is not made
@@ -34,18 +33,18 @@ struct Walk {
 }
 
 impl Walks {
-    /// A walk now would tell something new and not disturb.
+    /// Whether a walk now gives new information without disturbing the process.
     pub(super) fn are_due(&self, at_ns: u64, rss_bytes: u64) -> bool {
         let Some(last) = self.last else { return true };
         let changed = rss_bytes.abs_diff(last.rss_bytes) > last.rss_bytes / CHANGE_PART;
-        // What took too long took it for the memory that there was.
+        // The duration scales with the memory at that time.
         let took_ns = u128::from(last.took_ns) * u128::from(rss_bytes.max(1))
             / u128::from(last.rss_bytes.max(1));
         took_ns < u128::from(WALK_NS_MAX)
             && (changed || at_ns.saturating_sub(last.at_ns) >= REST_NS)
     }
 
-    /// A walk was made.
+    /// Notes a walk.
     pub(super) const fn note(&mut self, at_ns: u64, rss_bytes: u64, took_ns: u64) {
         self.last = Some(Walk {
             at_ns,
@@ -63,7 +62,7 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// How many there are, or were when they were last listed.
+    /// Their number, now or when they were last listed.
     ///
     /// Since Linux 6.2 the size of the folder is their number; before, they have to be listed, 1 µs
     /// each.
@@ -81,7 +80,7 @@ impl OpenFiles {
         self.listed
     }
 
-    /// A list was made.
+    /// Notes a list.
     fn rest(&mut self, at_ns: u64, took_ns: u64) {
         self.next_list_ns = at_ns + took_ns.saturating_mul(LIST_PART).max(REST_NS);
     }

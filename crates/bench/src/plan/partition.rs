@@ -1,8 +1,8 @@
-//! Which thread has which clients.
+//! The partition of clients among threads.
 //!
-//! Those that only publish have threads of their own as soon as there are two: a thread that does
-//! little is woken on time even when every core is busy, so messages leave when they are due
-//! while other threads are reading thousands of deliveries.
+//! With two or more threads, clients that only publish have threads of their own: a thread with
+//! little work is woken on time even when every core is busy, so messages leave when they are due
+//! while other threads read thousands of deliveries.
 
 use super::{Expectation, Plan};
 use crate::ledger::as_index;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machines {
     threads: Arc<[u32]>,
-    /// Of so many clients in a row that each machine has its part of.
+    /// Clients of a round, of which each machine has its part.
     round: u32,
     /// Threads of a machine for one client in a round.
     divisor: u32,
@@ -49,7 +49,7 @@ struct MachineShare {
 }
 
 impl Machines {
-    /// Machines with so many threads each.
+    /// Machines with these numbers of threads.
     pub fn new(threads: &[u32]) -> Self {
         let divisor = threads.iter().copied().fold(0, greatest_divisor).max(1);
         let sum = threads
@@ -119,7 +119,7 @@ impl MachineShare {
         rounds.saturating_mul(self.round).saturating_add(place)
     }
 
-    /// How many of so many clients.
+    /// How many of this many clients.
     fn len(self, clients: u32) -> u32 {
         let rest = clients % self.round;
         let in_rest = rest.saturating_sub(self.start).min(self.part);
@@ -137,7 +137,7 @@ impl GroupShare {
 }
 
 impl Share {
-    /// The share of a thread, numbered from 0, of so many on one machine.
+    /// The share of a thread, numbered from 0, on one machine with `threads` threads.
     pub fn new(plan: &Plan, thread: u32, threads: u32) -> Self {
         Self::across(plan, thread, &Machines::new(&[threads]))
     }
@@ -180,7 +180,7 @@ impl Share {
         self.groups.last()?.client()
     }
 
-    /// Goes on to the client after it.
+    /// Advances to the next client.
     pub fn advance(&mut self) {
         let Some(group) = self.groups.last_mut() else {
             return;
@@ -192,7 +192,7 @@ impl Share {
     }
 }
 
-/// Threads for those that only publish: as many as their part of all messages, at least one and not
+/// Threads for clients that only publish: in proportion to their messages, at least one and not
 /// all.
 fn publishing_threads(plan: &Plan, threads: u32) -> u32 {
     let is_pure = |publishes: bool| {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_are_dealt_to_all_threads() {
+    fn idle_connections_are_spread_over_all_threads() {
         let overrides = Overrides {
             connections: Some(5),
             ..Overrides::default()

@@ -27,7 +27,7 @@ pub(super) fn packet_id(frame: Frame<'_>) -> Option<[u8; 2]> {
     frame.body.first_chunk().copied()
 }
 
-/// Accepts a client: the version that it speaks; none if the packet is no proper CONNECT.
+/// Accepts a client and returns its version; none if the packet is not a valid CONNECT.
 pub(super) fn accept(frame: Frame<'_>, out: &mut Vec<u8>) -> Option<Version> {
     let Ok(Packet::Connect(connect)) = decode(frame, Version::V5) else {
         return None;

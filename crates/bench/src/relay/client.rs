@@ -7,10 +7,10 @@ use thrum_codec::Version;
 use super::route::Route;
 use super::shared_socket::SharedSocket;
 
-/// What is read at once at least, of a socket that has so much.
+/// Least room for one read.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
-/// One connection. Idle, it owns its socket and nothing else.
+/// One connection. An idle one owns only its socket.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) socket: Arc<SharedSocket>,
@@ -18,7 +18,7 @@ pub(super) struct Client {
     pub(super) version: Option<Version>,
     /// What it has subscribed to.
     pub(super) routes: Vec<Route>,
-    /// After what can be read comes the end.
+    /// The connection ends after the readable bytes.
     pub(super) has_ended: bool,
     /// The start of a packet whose rest is still to come.
     partial: Vec<u8>,

@@ -14,8 +14,8 @@ pub(super) fn bind(
     address: SocketAddr,
     threads: u16,
 ) -> io::Result<(Vec<TcpListener>, SocketAddr)> {
-    // Sockets that share their port would share it with another relay too, in silence: this one
-    // does not.
+    // Sockets that share their port would silently share it with another relay too: the probe
+    // prevents that.
     let probe = socket(address)?;
     probe.bind(&address.into())?;
     let address = probe.local_addr()?.as_socket().unwrap_or(address);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_share_a_port_that_nobody_else_gets() {
+    fn threads_share_a_port_and_no_other_process_gets_it() {
         let (listeners, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
         assert_eq!(listeners.len(), 3);
         for listener in &listeners {

@@ -9,7 +9,7 @@ use super::route::{Target, trailing_number};
 /// First byte of a PUBLISH without flags.
 const PUBLISH: u8 = 0x30;
 
-/// A message as it came in.
+/// A message as received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     frame: Frame<'a>,
@@ -30,7 +30,7 @@ pub(super) struct Form<'a> {
     qos: QoS,
 }
 
-/// The forms of a message that it did not come in; each is made when somebody needs it.
+/// The other forms of a message; each is made when the first receiver needs it.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     made: [Made; 4],

@@ -31,11 +31,11 @@ pub use totals::Totals;
 use thread_group::ThreadGroup;
 use worker::Worker;
 
-/// Most threads of a relay: the packet identifiers of a connection are dealt out to them, 4 095 to
-/// each of so many.
+/// Most threads of a relay: they share the packet identifiers of a connection, 4 095 for each
+/// thread.
 pub const THREADS_MAX: u16 = 16;
 
-/// A relay that runs in threads of its own until it is stopped or dropped.
+/// A relay that runs in its own threads until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -90,7 +90,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.group.stop();
         for thread in std::mem::take(&mut self.threads) {
-            // A panic of the thread was printed by itself.
+            // The panic hook printed a panic of the thread.
             thread.join().ok();
         }
     }

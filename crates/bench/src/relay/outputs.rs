@@ -45,7 +45,7 @@ struct PacketIds {
 }
 
 impl Outputs {
-    /// Those of one thread of so many, counted from 0.
+    /// The outputs of thread `thread`, counted from 0, of `threads`.
     pub(super) fn new(thread: u16, threads: u16) -> Self {
         Self {
             by_client: Vec::new(),
@@ -56,7 +56,7 @@ impl Outputs {
         }
     }
 
-    /// From now on there is output for a connection.
+    /// Opens the output of a connection.
     pub(super) fn open(&mut self, client: u32, socket: &Arc<SharedSocket>) {
         let at = as_index(client);
         if at >= self.by_client.len() {
@@ -65,7 +65,7 @@ impl Outputs {
         self.by_client[at].socket = Some(Arc::clone(socket));
     }
 
-    /// The connection has ended: output that is left for it is forgotten.
+    /// Drops the output of an ended connection.
     pub(super) fn close(&mut self, client: u32) {
         if let Some(output) = self.by_client.get_mut(as_index(client)) {
             *output = Output::default();
@@ -110,8 +110,7 @@ impl Outputs {
     /// Writes everything, once for each connection.
     pub(super) fn flush(&mut self, totals: &mut Totals) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        // Another thread may be writing to the same connections: those that it has just now come
-        // last.
+        // Another thread may be writing to the same connections: locked connections come last.
         waiting.retain(|client| !self.write(*client, SharedSocket::try_send, totals));
         for client in waiting.drain(..) {
             self.write(client, |socket, bytes| Some(socket.send(bytes)), totals);
@@ -199,7 +198,7 @@ mod tests {
         bytes
     }
 
-    /// Relays a message with this payload and says whether it was taken.
+    /// Relays a message with this payload; returns whether it was taken.
     fn relay(outputs: &mut Outputs, client: u32, payload: &[u8], totals: &mut Totals) -> bool {
         let publish = Publish {
             dup: false,
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_has_ended_gets_nothing_and_its_number_starts_anew() {
+    fn a_connection_that_has_ended_gets_nothing_and_its_number_is_reusable() {
         let mut outputs = Outputs::new(0, 1);
         let mut totals = Totals::default();
         let mut old = open(&mut outputs, 3);

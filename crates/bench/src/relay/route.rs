@@ -43,7 +43,7 @@ pub(super) struct Routes {
 struct Row {
     all: Vec<Target>,
     shared: Vec<Target>,
-    /// Whose turn it is.
+    /// Index of the next receiver.
     turn: usize,
 }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_what_a_topic_ends_with() {
+    fn the_number_is_the_end_of_the_topic() {
         let number = |topic: &str| trailing_number(topic.as_bytes());
         assert_eq!(number("test/17"), Some(17));
         assert_eq!(number("a/5/sensor007"), Some(7));

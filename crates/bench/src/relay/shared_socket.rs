@@ -1,5 +1,4 @@
-//! The socket of a connection: read by its own thread, written by every thread that has something
-//! for it.
+//! The socket of a connection: its own thread reads it, every thread may write to it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +33,7 @@ pub(super) struct SharedSocket {
 #[derive(Debug, Default)]
 struct Unsent {
     bytes: Vec<u8>,
-    /// Of these so many are sent.
+    /// How many of these are sent.
     sent: usize,
 }
 
@@ -138,8 +137,8 @@ impl SharedSocket {
         1
     }
 
-    /// Bytes that the socket takes. A connection that has failed takes all: nobody will read them,
-    /// and its thread learns the reason from the kernel.
+    /// Bytes that the socket takes. A failed connection takes all: the peer cannot read them, and
+    /// the thread of the connection gets the reason from the kernel.
     fn offer(&self, bytes: &[u8]) -> usize {
         loop {
             match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_takes_is_one_write() {
+    fn output_within_the_socket_buffer_is_one_write() {
         let (socket, mut peer) = pair();
         assert_eq!(socket.send(b"abc"), 1);
         assert_eq!(socket.send_unsent(), 0);
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_does_not_take_follows_in_order() {
+    fn output_beyond_the_socket_buffer_follows_in_order() {
         let (socket, mut peer) = pair();
         let first: Vec<u8> = (0..=255).cycle().take(3_000_001).collect();
         // Not all, and then nothing.

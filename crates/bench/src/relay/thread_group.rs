@@ -1,5 +1,5 @@
-//! What the threads of a relay tell each other: only who has subscribed and who has left. Messages
-//! need no other thread.
+//! The threads of a relay send each other subscriptions and departures. Messages need no other
+//! thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,7 +39,7 @@ pub(super) struct ThreadGroup {
 #[derive(Debug)]
 struct Inbox {
     /// Guards the news that the thread has not read; held only to add or to take them. Adding to an
-    /// empty inbox wakes the thread, so no more gather than come in while it is busy.
+    /// empty inbox wakes the thread, so the inbox holds only what arrives while it is busy.
     changes: Mutex<Vec<Change>>,
     /// There are some.
     has_changes: AtomicBool,

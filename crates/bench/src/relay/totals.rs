@@ -1,4 +1,4 @@
-//! What a relay has done.
+//! Counters of a relay.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct Totals {
     pub connections: u64,
     /// Connections that could not be accepted.
     pub refused: u64,
-    /// Connections closed for bytes that are no MQTT, or for output that they did not read.
+    /// Connections closed because of a malformed packet, or because of unread output.
     pub broken: u64,
     /// PUBLISH packets received.
     pub messages_in: u64,

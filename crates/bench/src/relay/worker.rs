@@ -35,9 +35,9 @@ const AT_ONCE: Timespec = Timespec {
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client wanted it, or is gone.
+    /// The client disconnected or is gone.
     Left,
-    /// It sent what is no MQTT.
+    /// A malformed packet.
     Malformed,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Worker {
     group: Arc<ThreadGroup>,
     epoll: OwnedFd,
     listener: TcpListener,
-    /// A connection could not be accepted: there may be room when another one ends.
+    /// A connection could not be accepted: retry when another one ends.
     accepts_later: bool,
     pub(super) clients: Slab<Client>,
     pub(super) routes: Routes,
@@ -223,8 +223,8 @@ impl Worker {
         }
     }
 
-    /// Takes over who has subscribed and who has left at the other threads. It comes before every
-    /// packet is handled: a subscription that was granted is seen by all publishers.
+    /// Applies the subscriptions and departures of the other threads. It runs before every packet,
+    /// so that all publishers see a granted subscription.
     #[inline]
     pub(super) fn see_changes(&mut self) {
         if self.group.has_changes(self.number) {

@@ -1,4 +1,4 @@
-//! Keeps the stages: looks at its generators fifty times a second, tells them what changes, collects
+//! Runs the stages: polls the generators fifty times a second, sends them orders, and collects
 //! their seconds.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::plan::{Machines, Plan};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
 use crate::units::{SECOND_NS, nanos};
 
-/// How often the coordinator looks at its generators.
+/// Interval at which the coordinator polls its generators.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Rest between the last connection and the load: the broker's memory and its idle CPU are read
@@ -146,7 +146,7 @@ impl<'a> Coordinator<'a> {
         let ramp = Duration::from_nanos(clock::monotonic_ns().saturating_sub(self.ramp_start_ns));
         let progress = self.progress();
         if progress.ready == 0 && !self.is_interrupted() {
-            return Err(self.nobody_accepted());
+            return Err(self.no_client_accepted());
         }
         if !self.is_interrupted() {
             self.apply_load()?;
@@ -234,7 +234,7 @@ impl<'a> Coordinator<'a> {
             hold_start_ns,
             hold_end_ns: hold_start_ns + nanos(stages.hold),
         };
-        // What was asked for while the clients were connecting holds from the start.
+        // Rate changes requested during the ramp take effect at the start.
         let factor = self.factor_now();
         if (factor - 1.0).abs() > f64::EPSILON {
             // A factor within its limits at time 0 is never refused.
@@ -244,7 +244,7 @@ impl<'a> Coordinator<'a> {
         timeline
     }
 
-    /// Tells all generators the times and changes that hold from now on.
+    /// Sends the current times and changes to all generators.
     pub(super) fn order(&mut self, timeline: Timeline) {
         self.timeline = Some(timeline);
         self.collector.set_load(timeline, self.warp.clone());
@@ -256,7 +256,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Something begins or ends: accounts are read.
+    /// Marks the begin or end of a stage: reads accounts.
     fn mark(&mut self, moment: Moment) {
         for monitor in self.monitors.iter_mut().flatten() {
             monitor.mark(moment);
@@ -295,7 +295,7 @@ impl<'a> Coordinator<'a> {
         self.watch(watch, |_| end_ns, |_| false)
     }
 
-    /// Looks on until a time, an interruption or until `is_done`.
+    /// Polls until a time, an interruption or `is_done`.
     fn watch(
         &mut self,
         watch: Watch,
@@ -356,7 +356,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// A second is over: what broker and generator used goes with what its threads counted.
+    /// Ends a second: joins the use of broker and generator with the counts of the threads.
     fn sample(&mut self, now_ns: u64, up: u64) {
         let mut brokers = self.monitors.iter_mut().flatten().map(BrokerWatch::sample);
         let broker = brokers.next().flatten();
@@ -379,7 +379,7 @@ impl<'a> Coordinator<'a> {
         self.was_stopped || self.interrupt.load(Ordering::Relaxed)
     }
 
-    fn nobody_accepted(mut self) -> RunError {
+    fn no_client_accepted(mut self) -> RunError {
         let mut failure = None;
         for generator in std::mem::take(&mut self.generators) {
             let finished = generator.finish(&mut |slice| self.collector.take(slice));
@@ -413,7 +413,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Everybody leaves; adds up and judges.
+    /// Ends all clients, sums the reports and makes the verdict.
     fn settle_up(mut self, clients: Clients) -> Result<Outcome, RunError> {
         for generator in &mut self.generators {
             generator.stop();

@@ -1,5 +1,5 @@
-//! What is settled before the first connection: the plan, the way to the brokers, the limits of
-//! this machine.
+//! Preparation before the first connection: the plan, the way to the brokers, the limits of this
+//! machine.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -24,8 +24,8 @@ use crate::units::whole;
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
 const FAN_OUT_PART_MAX: f64 = 0.1;
 
-/// What one thread handles when it is about half busy: past two thirds a burst of the broker's
-/// makes it the limit.
+/// Messages that one thread handles when it is about half busy: past two thirds, a burst of the
+/// broker makes the thread the limit.
 const THREAD_MESSAGES_PER_SECOND: f64 = 150_000.0;
 
 /// A run that can start.
@@ -36,7 +36,7 @@ pub(super) struct Prepared {
     pub(super) targets: Vec<Target>,
     pub(super) wired: Wired,
     pub(super) threads: u32,
-    /// In the order of the brokers; none where nobody is to be seen.
+    /// In the order of the brokers; none where no process is measured.
     pub(super) monitors: Vec<Option<BrokerWatch>>,
     /// The machines that make the load; this one if none.
     pub(super) agents: Option<RemoteAgents>,
@@ -45,11 +45,11 @@ pub(super) struct Prepared {
 /// The way to the brokers.
 #[derive(Default)]
 pub(crate) struct Wired {
-    /// The brokers; one per group of the scenario that has a network of its own comes after them.
+    /// The brokers, then the proxy of each group with a `network`.
     pub(crate) setups: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
-    /// What is to be known of this machine for the run.
+    /// Notes about this machine for the run.
     pub(crate) advice: Vec<String>,
     /// Networks made worse; they end with the run.
     _proxies: Vec<Proxy>,
@@ -115,7 +115,7 @@ fn with_credentials(mut scenario: Scenario, targets: &[Target]) -> Scenario {
     scenario
 }
 
-/// What so many of the plan's clients ask of each broker.
+/// What this many of the plan's clients need of each broker.
 fn needs<'a>(
     plan: &Plan,
     targets: &'a [Target],
@@ -159,8 +159,8 @@ fn broker_pid(process: BrokerProcess, address: SocketAddr) -> Option<u32> {
     }
 }
 
-/// The way to the brokers for so many clients of this machine, with its source addresses if it is
-/// to use some.
+/// The way to the brokers for this many clients of this machine, with its source addresses, if
+/// set.
 ///
 /// # Errors
 /// This machine cannot do it, or a broker cannot be reached.
@@ -196,7 +196,7 @@ pub(crate) fn connect(
     })
 }
 
-/// What carries the connections to a broker over QUIC, once it has carried one.
+/// The QUIC dialer of a broker, after one successful connection.
 fn quic(
     connector: &Connector,
     needs: &TargetNeeds<'_>,
@@ -222,7 +222,7 @@ fn quic(
     Ok(Some(setup))
 }
 
-/// Threads that carry QUIC beside those that make the load: half of the cores, the other half is
+/// Threads that carry QUIC beside the load threads: half of the cores, the other half is
 /// the broker's.
 fn quic_threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -361,8 +361,7 @@ fn default_threads(plan: &Plan) -> u32 {
     }
 }
 
-/// Short text that differs from run to run, on whatever machines they are: their clients and topics
-/// are their own.
+/// Short text that differs between runs on all machines, so that clients and topics do not clash.
 fn run_tag(started_unix: u64) -> String {
     let random = RandomState::new().hash_one((started_unix, std::process::id()));
     format!("{:06x}", random % 0x100_0000)

@@ -61,10 +61,10 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 /// Ready sockets taken from the kernel at once: a whole fan-out to 1 000 subscribers and more.
 const EVENTS_MAX: usize = 4_096;
 
-/// The longest sleep: bounds how late a thread sees the coordinator's word or a client's deadline.
+/// The longest sleep: bounds how late a thread sees an order or a client's deadline.
 const SLEEP_NS_MAX: u64 = 100_000_000;
 
-/// A wait for events at least this long was a rest: what is ready after it has just come in.
+/// A wait for events at least this long was idle: input after it has just arrived.
 const REST_NS_MIN: u64 = 20_000;
 
 /// The number of the alarm among the event sources; clients have theirs from 0 on.
@@ -73,7 +73,7 @@ const ALARM: Token = Token(usize::MAX);
 /// Something to do at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
-    /// A client tries to come back.
+    /// A client reconnects.
     Reconnect(u32),
     /// A slow reader reads again.
     Read(u32),
@@ -179,7 +179,7 @@ impl Swarm {
         })
     }
 
-    /// Runs until the coordinator says stop.
+    /// Runs until the coordinator orders the stop.
     ///
     /// # Errors
     /// The event queue or the timer fails.

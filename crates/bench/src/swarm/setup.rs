@@ -1,4 +1,4 @@
-//! What a thread is given: the way to the brokers, and what the clients of a group have in common.
+//! The setup of a thread: the way to the brokers, and the settings of each group of clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ pub(crate) struct ThreadSetup {
     pub(crate) gauge: usize,
     /// All threads, by machine.
     pub(crate) machines: Machines,
-    /// The brokers; one per group of the scenario that has a network of its own comes after them.
+    /// The brokers, then the proxy of each group with a `network`.
     pub(crate) targets: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
@@ -44,7 +44,7 @@ pub(crate) struct TargetSetup {
 /// How to reach a broker over QUIC.
 pub(crate) struct QuicSetup {
     pub(crate) dialer: QuicDialer,
-    /// What its certificate has to be for.
+    /// Name that its certificate must match.
     pub(crate) server_name: String,
 }
 
@@ -55,7 +55,7 @@ impl QuicSetup {
     }
 }
 
-/// What the clients of a group have in common, at hand for every message.
+/// The settings of a group of clients that every message needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupSettings {
     pub(super) target: usize,

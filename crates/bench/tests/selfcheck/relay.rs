@@ -8,7 +8,7 @@ use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::{QoS, Version};
 
 use crate::bench::{
-    SECOND, VERSIONS, assert_flawless, at_once, come_back, group, ms, pairs, run_against,
+    SECOND, VERSIONS, assert_flawless, at_once, group, ms, pairs, reconnect_after, run_against,
 };
 use crate::faults::cut;
 
@@ -108,10 +108,10 @@ fn messages_longer_than_a_read_and_a_socket_come_whole() {
 }
 
 #[test]
-fn subscribers_that_come_back_get_their_messages_again() {
+fn subscribers_that_reconnect_get_their_messages_again() {
     at_once(&THREADS, |threads| {
         let mut scenario = pairs(20, 100, SECOND);
-        come_back(&mut scenario, ms(50));
+        reconnect_after(&mut scenario, ms(50));
         for at_ms in [200, 500] {
             cut(&mut scenario, "subscribers", at_ms, at_ms == 500);
         }

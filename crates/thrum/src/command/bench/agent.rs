@@ -53,7 +53,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
         interrupt: adapt::interrupt_flag(true)?,
     };
     let mut log = |text: &str| {
-        // Nobody may be reading; the agent goes on.
+        // Standard error may be closed; the agent continues.
         writeln!(std::io::stderr(), "{text}").ok();
     };
     agents::serve(&options, &mut log).map_err(|error| {
