@@ -155,7 +155,7 @@ def test_unsubscribe_tells_whether_there_was_a_subscription(join, name, kind):
 
 
 @pytest.mark.parametrize("qos", (1, 2))
-def test_publisher_hears_that_nobody_subscribed(join, name, qos):
+def test_publisher_learns_of_no_matching_subscribers(join, name, qos):
     publisher = join("paho-5.0")
     publisher.publish(f"{name}/nobody", b"x", qos=qos)
     assert publisher.published.get(timeout=5) in (0x00, 0x10)

@@ -40,7 +40,7 @@ def card(authority):
 
 
 def works(client) -> bool:
-    """The broker still answers; nobody may have subscribed."""
+    """The broker still answers; there may be no subscriber."""
     return client.publish("still") in (SUCCESS, NO_SUBSCRIBERS)
 
 
@@ -282,7 +282,7 @@ def test_a_client_that_falls_silent_is_given_up_after_its_idle_timeout(broker, o
     assert watcher.next_message().topic == "wills/silent"
 
 
-def test_packets_that_are_no_quic_harm_nobody(broker, over):
+def test_packets_other_than_quic_are_harmless(broker, over):
     import socket
 
     _, client = over(broker.port("quic"), "q1")

@@ -152,7 +152,7 @@ def test_imported_users_log_in(secured, guest, brought):
     broker = secured('[listeners]\nmqtt = { bind = "127.0.0.1:0" }\n[acl]\ndefault = "allow"\n')
     port = broker.port()
     broker.users("import", "--format", "mosquitto", str(brought.passwords))
-    # Until users are known everybody may come in.
+    # Without users every client is admitted.
     assert until(lambda: guest(port, "c1", "alice", "wrong").connect() != SUCCESS)
     for name in ("alice", "bob"):
         assert guest(port, name, name).connect() == SUCCESS

@@ -56,7 +56,7 @@ def test_who_knows_the_password_is_in_and_knows_that_the_server_does(port):
     assert message == {"event": "message", "topic": "scram/ann", "payload": "first"}
 
 
-def test_nobody_learns_who_exists(port):
+def test_failed_logins_do_not_reveal_users(port):
     shapes = set()
     for user in ("ann", "bob", "nobody"):
         salts = set()

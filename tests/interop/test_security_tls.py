@@ -1,4 +1,4 @@
-"""TLS and client certificates: who is let in, who is not, and what the log says about it."""
+"""TLS and client certificates: admitted and refused clients, and the log about them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def finished(process: subprocess.Popen) -> tuple[int, str]:
 def test_mosquitto_tools_exchange_a_message_over_tls(plain_tls, cards, version):
     known = ("--cafile", cards.ca, "--tls-version", version, "-u", "root", "-P", PASSWORD)
     port = plain_tls.port("mqtts")
-    # Retained, so that nobody has to know when the other has subscribed.
+    # Retained, so that the order of publish and subscribe does not matter.
     sent = mosquitto("pub", port, *known, "-t", "a/b", "-m", version, "-r")
     assert finished(sent) == (0, "")
     heard = mosquitto("sub", port, *known, "-t", "a/#", "-C", 1, "-W", 8)

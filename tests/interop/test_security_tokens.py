@@ -1,4 +1,4 @@
-"""Signed tokens (JWT) as passwords: who comes in with one, what it allows, and when it ends."""
+"""Signed tokens (JWT) as passwords: admission, rights and expiry."""
 
 from __future__ import annotations
 

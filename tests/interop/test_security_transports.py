@@ -238,7 +238,7 @@ def test_mount_point_holds_for_retained_and_shared(secured, guest, store):
     assert (message.topic, message.payload) == ("jobs", b"mine")
 
 
-def test_garbage_harms_nobody(secured, guest, authority, card):
+def test_garbage_is_harmless(secured, guest, authority, card):
     certificate = f'{{ cert = "{card.cert}", key = "{card.key}" }}'
     broker = secured(f"""
 [listeners]

@@ -1,4 +1,4 @@
-"""Users and rules: who comes in, and what they may publish and hear."""
+"""Users and rules: logins, and what clients may publish and receive."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_users_come_and_go_while_the_broker_runs(secured, guest):
     port = broker.port()
     assert guest(port, "c1").join().publish("anything") != NOT_AUTHORIZED
     broker.users("add", "carol", "--allow", "pubsub carol/#", password="one")
-    # Until the user is known everybody may come in.
+    # Without users every client is admitted.
     assert until(lambda: guest(port, "c0", "carol", "wrong").connect() != SUCCESS)
     carol = guest(port, "c2", "carol", "one").join()
     assert carol.subscribe("carol/#") == GRANTED_QOS_1
@@ -87,7 +87,7 @@ def test_anonymous_clients_are_refused_when_told_so(secured, guest, store, place
     assert guest(broker.port(), "c2", "alice").connect() == SUCCESS
 
 
-def test_denied_publish_is_told_and_reaches_nobody(alice, root):
+def test_denied_publish_is_reported_and_not_delivered(alice, root):
     assert alice.publish("devices/b1/x") == NOT_AUTHORIZED
     assert alice.publish("devices/b1/x", retain=True) == NOT_AUTHORIZED
     assert alice.publish("devices/a1") == SUCCESS
@@ -207,7 +207,7 @@ def test_who_logged_in_before_there_were_users_logs_in_again(secured, guest):
     carol = guest(port, "c1", "carol", "one").join()
     nameless = guest(port, "c2").join()
     broker.users("add", "carol", "--allow", "pubsub carol/#", password="one")
-    # Nobody had verified her password, and nobody kept it.
+    # Her password was never verified and is not kept.
     assert carol.wait_for_end() == NOT_AUTHORIZED
     again = guest(port, "c1", "carol", "one").join()
     assert again.subscribe("carol/#") == GRANTED_QOS_1

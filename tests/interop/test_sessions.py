@@ -115,7 +115,7 @@ def test_second_connection_takes_the_client_identifier_over(join, name, kind):
 def test_silent_client_is_closed_after_one_and_a_half_keep_alives(join, name, kind):
     client = join(kind, connect=False)
     start = time.monotonic()
-    # The handshake is sent, then nobody drives the client: it sends no PINGREQ.
+    # The handshake is sent, then the client is not driven: it sends no PINGREQ.
     client.start(Connect(f"{name}-silent", keep_alive=2))
     transport: socket.socket = client.client.socket()
     transport.setblocking(True)

@@ -17,8 +17,8 @@ use crate::record::{Latencies, Slice, add};
 use crate::swarm::{Timeline, page};
 use crate::units::{SECOND_NS, fraction};
 
-/// A second is complete so long after its end: threads hand theirs over within a tenth of it,
-/// agents a little later.
+/// Delay after its end at which a second is complete: threads hand theirs over within a tenth of
+/// it, agents a little later.
 const CLOSE_DELAY_NS: u64 = SECOND_NS / 2;
 
 /// Reasons of errors kept over the whole run.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// How a message came in.
+/// How a message arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// For the first time, after all earlier ones that will come.
@@ -123,7 +123,7 @@ pub struct SharedLedger {
 }
 
 impl SharedLedger {
-    /// A ledger for so many publishers.
+    /// A ledger for this many publishers.
     pub fn new(publishers: u32) -> Self {
         Self {
             publishers: vec![Vec::new(); as_index(publishers)],

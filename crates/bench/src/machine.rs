@@ -157,7 +157,7 @@ model name\t: another
     }
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn memory_is_reported_in_bytes() {
         let text = "MemTotal:        8022360 kB\nMemFree:          100 kB\n";
         assert_eq!(memory_bytes(text), Some(8_022_360 * 1024));
         assert_eq!(memory_bytes("MemFree: 1 kB\n"), None);

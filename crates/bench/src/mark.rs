@@ -15,10 +15,10 @@ pub const MARK_DIGITS: usize = 2 * MARK_BYTES;
 /// mark cannot be taken for one in a text.
 pub const PUBLISHERS_MAX: u32 = 1 << 30;
 
-/// What comes before the digits of a mark in a JSON object.
+/// Text before the digits of a mark in a JSON object.
 pub const JSON_PREFIX: &[u8] = b"{\"thrum\":\"";
 
-/// What comes before the digits of a mark in any other text.
+/// Text before the digits of a mark in any other text.
 pub const TEXT_PREFIX: &[u8] = b"thrum:";
 
 const _: () = assert!(u32::from_be_bytes(*b"{\"th") >= PUBLISHERS_MAX);
@@ -26,7 +26,7 @@ const _: () = assert!(u32::from_be_bytes(*b"thru") >= PUBLISHERS_MAX);
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// What a message says about itself.
+/// The mark inside a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the publisher in the run, from 0; below [`PUBLISHERS_MAX`].

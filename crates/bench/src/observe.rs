@@ -1,4 +1,4 @@
-//! Somebody who looks on while a run is under way, and may change it.
+//! The observer of a run, which may change it.
 
 use std::time::Duration;
 
@@ -6,20 +6,19 @@ use thrum_report::RunResult;
 
 use crate::run::Status;
 
-/// An onlooker. It is called by the coordinator's thread, never by those that make the load.
+/// An observer. The coordinator's thread calls it, never a load thread.
 pub trait Observer {
-    /// Where the run is; many times per second, so it must be quick.
+    /// The state of the run; called many times per second, so it must be quick.
     fn look(&mut self, status: &Status) {
         _ = status;
     }
 
-    /// Something worth a line before the first connection: what is to be known of the machine, who
-    /// is waited for.
+    /// A note before the first connection: about the machine, or an awaited agent.
     fn note(&mut self, text: &str) {
         _ = text;
     }
 
-    /// Whether [`Observer::second`] is to be called: the result so far takes a millisecond to make.
+    /// Whether to call [`Observer::second`]: the result so far takes a millisecond to make.
     fn wants_seconds(&self) -> bool {
         false
     }
@@ -35,16 +34,16 @@ pub trait Observer {
     }
 }
 
-/// A change of a run under way; each is kept in the result as a mark.
+/// A change during a run; the result keeps each as a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Multiply the rate of all publishers from now on.
     Rate(f64),
     /// Send nothing until [`Command::Resume`].
     Pause,
-    /// Go on with the rate of before.
+    /// Resume the previous rate.
     Resume,
-    /// Hold for so much longer.
+    /// Extend the hold by this time.
     Extend(Duration),
     /// Write a note into the result.
     Note(String),

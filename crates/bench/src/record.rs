@@ -40,7 +40,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Empty histograms. Their memory is taken page by page as values come in.
+    /// Empty histograms. Their memory is taken page by page as values arrive.
     pub fn new() -> Self {
         Self {
             response: histogram(),

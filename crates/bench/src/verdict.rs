@@ -15,9 +15,9 @@ use crate::units::{SECOND_NS, count};
 pub struct Delivery {
     /// Deliveries that the messages sent ought to have caused.
     pub expected: u64,
-    /// Of these, those that were promised and did not happen before the end of the drain.
+    /// Of these, guaranteed deliveries that did not happen before the end of the drain.
     pub lost: u64,
-    /// Of these, those that did not happen and were not promised: never acknowledged because the
+    /// Of these, missing deliveries without a guarantee: never acknowledged because the
     /// session was gone, or to a subscriber that was away without a session.
     pub excused: u64,
     /// Messages that arrived again.
@@ -39,7 +39,7 @@ impl Delivery {
         self.expected - self.lost - self.excused
     }
 
-    /// Adds up the ledgers of all threads. `due_ns` says when a message of a publisher was due.
+    /// Adds up the ledgers of all threads. `due_ns` returns when a message of a publisher was due.
     pub(crate) fn settle(
         plan: &Plan,
         reports: &[ThreadReport],
@@ -84,7 +84,7 @@ impl Delivery {
 }
 
 /// Messages that were on their way to a client when its connection ended are gone with a clean
-/// session; so many nanoseconds before the end are looked at.
+/// session; only this many nanoseconds before the end count.
 const ON_THE_WAY_NS: u64 = 5 * SECOND_NS;
 
 /// Deliveries under settlement.
@@ -210,9 +210,9 @@ pub enum Fault {
     Lost(u64),
     /// QoS 2 messages arrived again.
     Duplicated(u64),
-    /// Messages of one publisher and topic came in another order.
+    /// Messages of one publisher and topic arrived in another order.
     Reordered(u64),
-    /// Messages reached somebody who did not ask for them.
+    /// Messages reached a client without a matching subscription.
     Misdelivered(u64),
     /// Clients were not accepted.
     NotAccepted(u64),

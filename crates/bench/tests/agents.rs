@@ -95,7 +95,7 @@ fn options(control: SocketAddr, target: SocketAddr, count: u32) -> RunOptions {
     }
 }
 
-/// Does something once when the hold has begun, and keeps what is said.
+/// Acts once when the hold has begun, and keeps the notes.
 struct InHold<F> {
     act: Option<F>,
     notes: Vec<String>,
@@ -191,7 +191,7 @@ fn two_agents_share_the_clients_and_deliver_everything() {
 }
 
 #[test]
-fn a_fan_out_across_agents_states_what_its_latencies_are_wrong_by() {
+fn a_fan_out_across_agents_states_the_error_of_its_latencies() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
     let agents = ["left", "right"].map(|name| agent(control_address, name, |_| {}));
     let overrides = Overrides {
@@ -219,7 +219,7 @@ fn a_fan_out_across_agents_states_what_its_latencies_are_wrong_by() {
 }
 
 #[test]
-fn an_agent_on_the_brokers_host_tells_what_the_broker_uses() {
+fn an_agent_on_the_brokers_host_measures_the_broker() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
     let load = agent(control_address, "load", |_| {});
     let watcher = agent(control_address, "watcher", |options| {
@@ -361,7 +361,7 @@ fn a_run_fails_with_the_name_of_the_agent_that_ended() {
         ("right", "failed: interrupted")
     );
     right.thread.join().unwrap().unwrap();
-    // The other one is told that the run is over.
+    // The other agent is sent the end of the run.
     left.thread.join().unwrap().unwrap();
     control.stop();
     target.stop();
@@ -405,7 +405,7 @@ fn an_agent_ends_its_clients_when_the_coordinator_is_gone() {
         panic!("the agent ended well");
     };
     assert!(why.starts_with("the coordinator is gone"), "{why}");
-    // The clients have said goodbye; the broker reads it when it comes to it.
+    // The clients have sent DISCONNECT; the broker reads it later.
     let is_empty = (0..1_000).any(|_| {
         clock::rest(Duration::from_millis(5));
         target.clients_connected() == 0
@@ -416,7 +416,7 @@ fn an_agent_ends_its_clients_when_the_coordinator_is_gone() {
 }
 
 #[test]
-fn an_agent_that_cannot_reach_the_broker_says_why() {
+fn an_agent_that_cannot_reach_the_broker_reports_the_reason() {
     let (control, control_address) = broker();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let target_address = nobody.local_addr().unwrap();
@@ -456,7 +456,7 @@ fn two_agents_of_one_name_do_not_both_take_part() {
     target.stop();
 }
 
-/// Interrupts the run as soon as something is said.
+/// Interrupts the run at the first note.
 struct StopAt(&'static str, Arc<AtomicBool>);
 
 impl Observer for StopAt {

@@ -37,7 +37,7 @@ pub(crate) fn encode(histogram: &Histogram<u64>) -> Option<String> {
     written.ok().map(|_| STANDARD.encode(&bytes))
 }
 
-/// The histogram of a text; it grows by itself.
+/// The histogram of a text; it resizes automatically.
 pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.is_empty() {
         return Err(HistogramError::Missing);

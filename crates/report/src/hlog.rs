@@ -47,7 +47,7 @@ pub enum HlogError {
 /// An interval of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// What was measured: `e2e`; empty if the log does not say.
+    /// What was measured: `e2e`; empty if the log has no tag.
     pub tag: String,
     /// Seconds from the base time to its start.
     pub start_seconds: f64,
@@ -259,7 +259,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_is_written_is_read(
+        fn written_logs_are_read_back(
             seconds in prop::collection::vec(prop::collection::vec(1_u64..1 << 40, 1..20), 0..10),
         ) {
             let mut writer = Writer::new(Vec::new(), 1e9).unwrap();

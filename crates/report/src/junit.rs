@@ -112,7 +112,7 @@ fn cases(run: &RunResult) -> Vec<Case> {
             .find(|fault| fault.starts_with(start));
         cases.push(case(promise, broken.cloned()));
     }
-    // A fault without a promise of its own must not get lost.
+    // A fault without a test case must not get lost.
     let is_known = |fault: &str| PROMISES.iter().any(|(start, _)| fault.starts_with(start));
     for fault in run.verdict.faults.iter().filter(|fault| !is_known(fault)) {
         let name = fault
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_says_why() {
+    fn failures_contain_their_reason() {
         let mut run = sample::bad_run();
         run.verdict.faults.push("pigs flew: 2".to_owned());
         run.interrupted = true;

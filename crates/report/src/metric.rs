@@ -367,7 +367,7 @@ pub fn format(unit: Unit, value: f64) -> String {
     }
 }
 
-/// A share in percent; what is not all of it never reads `100 %`.
+/// A share in percent; a share below 1 never reads `100 %`.
 fn share(value: f64) -> String {
     let percent = value * 100.0;
     if !(99.0..100.0).contains(&percent) {

@@ -25,7 +25,7 @@ const CHARTS: [&str; 8] = [
     "broker-cpu",
     "broker-memory",
 ];
-/// Charts that take the place of those that a run does not have.
+/// Charts that replace missing ones.
 const SPARE: [&str; 4] = ["connect", "publish_ack", "trouble", "generator-cpu"];
 
 /// Why there is no picture.
@@ -187,7 +187,7 @@ fn draw_tiles(drawing: &mut Drawing, tiles: &[Tile], top: f64) {
     }
 }
 
-/// Lines of at most so many characters.
+/// Lines of at most this many characters.
 fn wrap(text: &str, characters_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_fonts_is_told_what_to_install() {
+    fn a_machine_without_fonts_gets_the_package_to_install() {
         let svg = picture(&RunResult::default()).standalone(&Palette::LIGHT);
         let error = render_with(&svg, fontdb::Database::new()).unwrap_err();
         assert!(error.to_string().contains("fonts-dejavu-core"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_run_is_told_whole_though_the_summary_is_long() {
+    fn the_run_is_described_in_full_with_a_long_summary() {
         let mut result = RunResult::default();
         result.scenario.summary = "a long summary (changed: many things) ".repeat(4);
         result.started = "2026-11-22T06:24:15Z".to_owned();

@@ -3,7 +3,7 @@
 /// How a text is set off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// ANSI colours; off where `NO_COLOR` is set or nobody looks, which the caller finds out.
+    /// ANSI colours; the caller turns them off for `NO_COLOR` and without a terminal.
     pub colour: bool,
 }
 

@@ -115,7 +115,7 @@ fn rates(series: &[Second]) -> Rates {
     }
 }
 
-/// What can be told of a broker's use from its seconds.
+/// A broker's use as far as its seconds show it.
 fn usage(series: &[Second]) -> Usage {
     let seen = series
         .iter()

@@ -283,7 +283,7 @@ fn the_picture_has_resolved_colours_and_the_wanted_width() {
             assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
             assert_eq!(bytes[16..20], 1_200_u32.to_be_bytes());
         }
-        // A machine without fonts is told so; what it would draw is still checked.
+        // A machine without fonts gets an error; the drawing itself is still checked.
         Err(error) => {
             assert!(matches!(error, png::PngError::NoFont));
             assert!(Document::parse(&svg).is_ok());

@@ -1,4 +1,4 @@
-//! A client that sends the same bytes without a pause, and throws away whatever it gets.
+//! A client that sends the same bytes without a pause and discards all input.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// A broker that does not read is tried again after this.
 const WRITE_MAX: Duration = Duration::from_millis(100);
 
-/// Sends the packet again and again for so long; how many bytes were taken.
+/// Sends the packet repeatedly for this time; returns how many bytes were taken.
 ///
 /// # Panics
 /// The operating system refuses what a socket can do.
@@ -29,7 +29,7 @@ pub fn flood(wire: Wire, packet: &[u8], duration: Duration) -> usize {
         let start = clock::now();
         let mut sent = 0;
         while start.elapsed() < duration {
-            // Goes on in the middle of a packet where the last write ended.
+            // Continues in the middle of a packet where the last write ended.
             match stream.write(&bytes[sent % bytes.len()..]) {
                 Ok(len) => sent += len,
                 Err(error) if is_late(&error) => {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::watch::Rounds;
 
-/// What the canary may wait beyond what it waits beside a busy neighbour.
+/// Longest wait of the canary in addition to its wait beside a busy neighbour.
 pub const DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// Figures of one attack on one broker.
@@ -35,7 +35,7 @@ pub struct Outcome {
 pub enum Verdict {
     /// Within all bounds.
     Holds,
-    /// What must not be possible is, or who has to be served is not.
+    /// Something forbidden was possible, or a well-behaved client was not served.
     Open,
     /// More memory than the limit allows.
     Swells,
@@ -56,7 +56,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the broker held, if the canary alone waits for so long.
+    /// Whether the broker held, if the canary alone waits for this time.
     pub fn verdict(&self, alone: Duration) -> Verdict {
         if self.untried.is_some() {
             Verdict::Untried

@@ -58,8 +58,8 @@ fn answer(wire: &mut Wire) -> Packet {
     }
 }
 
-/// Publishes with `QoS` 1 to the topic of each number, until so many are refused for want of room;
-/// how many were sent and how many refused.
+/// Publishes with `QoS` 1 to the topic of each number, until this many are refused for lack of
+/// room; how many were sent and how many refused.
 pub fn publish_until_refused(
     wire: &mut Wire,
     numbers: Range<u32>,
@@ -79,7 +79,7 @@ pub fn publish_until_refused(
     (sent, refused)
 }
 
-/// Subscribes to the filter of each number with `QoS` 0, in packets of so many, with the
+/// Subscribes to the filter of each number with `QoS` 0, in packets of this many, with the
 /// subscription identifiers that follow from the numbers if they are wanted; how many were granted.
 pub fn subscribe_all(
     wire: &mut Wire,
@@ -118,7 +118,7 @@ fn identifier_property(identifier: u32) -> Vec<u8> {
     [vec![0x0B], variable(u64::from(identifier))].concat()
 }
 
-/// So many levels, of which the bits of a number say which are wildcards.
+/// A filter with this many levels; the bits of a number select the wildcards.
 pub fn either(number: u32, levels: u32) -> String {
     let level = |bit: u32| ["a", "+"][usize::from(number >> (bit % 32) & 1 == 1)];
     (0..levels).map(level).collect::<Vec<_>>().join("/")

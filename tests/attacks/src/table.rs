@@ -46,7 +46,7 @@ impl Contestant {
 /// the last broker did not hold.
 ///
 /// # Errors
-/// Nobody takes the rows.
+/// The rows cannot be written.
 pub fn run(contestants: &[Contestant], only: &str, to: &mut impl Write) -> io::Result<usize> {
     writeln!(
         to,
@@ -84,7 +84,7 @@ pub fn run(contestants: &[Contestant], only: &str, to: &mut impl Write) -> io::R
     Ok(failed)
 }
 
-/// The canary without an attack, with nothing else or a loop on the core of those who attack.
+/// The canary without an attack, alone or with a busy loop on the attackers' core.
 fn watch_alone(site: &Site, is_busy: bool) -> Outcome {
     let mut victim = Victim::start(site, &Ground::default());
     victim.begin();

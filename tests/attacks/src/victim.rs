@@ -33,7 +33,7 @@ pub struct Site {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ground<'a> {
     /// Variables; `{folder}` in a value is the folder of the files, `{proxy}` an address where
-    /// nobody listens.
+    /// no process listens.
     pub settings: &'a [(&'a str, &'a str)],
     /// Files by their names, and what is in them.
     pub files: &'a [(&'a str, &'a str)],
@@ -160,7 +160,7 @@ impl Victim {
         let rounds = self.watch.end();
         if !self.broker.is_alive() {
             return Outcome {
-                wrong: Some(format!("the broker died: {}", self.broker.log_tail())),
+                wrong: Some(format!("the broker ended: {}", self.broker.log_tail())),
                 ..Outcome::default()
             };
         }

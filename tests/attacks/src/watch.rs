@@ -15,7 +15,7 @@ pub const TOPICS: &str = "canary/";
 const PAUSE: Duration = Duration::from_millis(5);
 /// A round that takes longer counts as lost, and is the last one.
 const ROUND_MAX: Duration = Duration::from_mins(1);
-/// The canary waits for a core less than those who attack, where the system allows that.
+/// The canary has a higher priority than the attackers, where the system allows that.
 const NICENESS: i32 = -10;
 
 const PUBLISH: u8 = 3;
@@ -56,7 +56,7 @@ impl Watch {
         let mut canary = Canary::new(address);
         let (over, told) = (Arc::clone(&is_over), Arc::clone(&seen));
         let thread = thread::spawn(move || {
-            // Where it is not allowed, the canary is one among many.
+            // Without permission, the canary keeps the normal priority.
             rustix::process::nice(NICENESS).unwrap_or_default();
             while !over.load(Ordering::Relaxed) && canary.round(&told) {
                 clock::sleep(PAUSE);
@@ -74,7 +74,7 @@ impl Watch {
         lock(&self.seen).rounds.clear();
     }
 
-    /// Ends the last round and tells what became of all.
+    /// Ends the last round and returns the result.
     pub fn end(mut self) -> Rounds {
         self.stop();
         let mut seen = lock(&self.seen);

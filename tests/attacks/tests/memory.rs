@@ -38,12 +38,12 @@ fn messages_with_thousands_of_subscription_identifiers_fill_a_queue_with_all_the
 }
 
 #[test]
-fn long_topics_that_nobody_wants_leave_nothing_behind() {
+fn long_topics_without_subscribers_leave_nothing_behind() {
     check(&filters::long_topics(&Site::of_tests()));
 }
 
 #[test]
-fn filters_of_a_hundred_levels_are_a_share_of_one_client_and_hold_nobody_up() {
+fn filters_of_a_hundred_levels_delay_no_other_client() {
     check(&filters::deep_filters(&Site::of_tests()));
 }
 

@@ -10,7 +10,7 @@ fn check(attack: fn(&Site) -> Outcome) {
 }
 
 #[test]
-fn rights_that_are_revoked_reach_what_waits() {
+fn revoked_rights_apply_to_waiting_messages() {
     check(identity::revoked_rights);
 }
 
@@ -25,7 +25,7 @@ fn a_session_is_taken_over_by_its_user_only() {
 }
 
 #[test]
-fn a_proxy_that_names_nobody_is_nobody_of_this_machine() {
+fn a_proxy_without_a_client_is_not_a_local_client() {
     check(identity::nameless_proxy);
 }
 
@@ -35,6 +35,6 @@ fn commands_of_root_follow_no_links_of_the_owner_of_the_data() {
 }
 
 #[test]
-fn secrets_and_data_are_shown_to_nobody_else() {
+fn secrets_and_data_are_readable_only_by_the_owner() {
     check(folders::secrets);
 }

@@ -1,4 +1,4 @@
-//! A service of its own for each test, and clients that knock at it.
+//! An authentication service for each test, and logins at it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,39 +14,39 @@ use thrum_access::{
 use thrum_auth::{AuthService, BackendCounts, Settings};
 use thrum_codec::{QoS, ReasonCode, Version};
 
-/// Longest time for an answer: that of all backends together, and some for a busy machine.
+/// Longest time for an answer: the sum of all backends, and a margin for a busy machine.
 pub const ANSWER_MAX: Duration = Duration::from_secs(20);
 
-/// What a client was told.
+/// Result of a login.
 #[derive(Debug)]
-pub enum Told {
-    /// Come in.
-    In(Box<Admission>),
-    /// Stay out, for this reason.
-    Out(ReasonCode),
+pub enum LoginResult {
+    /// Admitted.
+    Admitted(Box<Admission>),
+    /// Denied, with this reason.
+    Denied(ReasonCode),
 }
 
 /// A service with the backends of one test.
 #[derive(Clone)]
-pub struct Door {
+pub struct Authenticator {
     service: Arc<AuthService>,
 }
 
-/// Someone who wants to come in.
+/// The credentials of a login.
 #[derive(Clone, Debug, Default)]
-pub struct Visitor {
+pub struct LoginAttempt {
     /// Client identifier.
     pub client_id: String,
     /// User name.
     pub username: Option<String>,
     /// Password.
     pub password: Option<Vec<u8>>,
-    /// A certificate vouches for the user name.
+    /// The user name comes from a verified certificate.
     pub is_verified: bool,
 }
 
-impl Visitor {
-    /// With a user name that its certificate gives, and no password.
+impl LoginAttempt {
+    /// A login with the user name of a certificate and no password.
     pub fn with_certificate(username: &str) -> Self {
         Self {
             password: None,
@@ -55,7 +55,7 @@ impl Visitor {
         }
     }
 
-    /// With user name and password.
+    /// A login with user name and password.
     pub fn new(username: &str, password: &str) -> Self {
         Self {
             client_id: format!("client-of-{username}"),
@@ -66,7 +66,7 @@ impl Visitor {
     }
 }
 
-impl Door {
+impl Authenticator {
     /// Starts a service with this `[auth]`, as it would be written in a file.
     ///
     /// # Panics
@@ -80,10 +80,10 @@ impl Door {
         Self { service }
     }
 
-    /// What is wrong with these settings.
+    /// The error for these settings.
     ///
     /// # Panics
-    /// Nothing is.
+    /// The settings are valid.
     pub fn refusal(auth: Value) -> String {
         let auth = match serde_json::from_value(auth) {
             Ok(auth) => auth,
@@ -99,58 +99,58 @@ impl Door {
         }
     }
 
-    /// Knocks.
+    /// Logs in.
     ///
     /// # Panics
     /// There is no answer in time.
-    pub fn knock(&self, visitor: &Visitor) -> Told {
+    pub fn log_in(&self, attempt: &LoginAttempt) -> LoginResult {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |answer| sender.send(answer).unwrap_or_default());
-        self.service.login(login(visitor), reply);
+        self.service.login(login(attempt), reply);
         match receiver
             .recv_timeout(ANSWER_MAX)
             .expect("an answer in time")
         {
-            Answer::Admit(admission) => Told::In(admission),
-            Answer::Deny(denial) => Told::Out(denial.reason),
-            other => panic!("neither in nor out: {other:?}"),
+            Answer::Admit(admission) => LoginResult::Admitted(admission),
+            Answer::Deny(denial) => LoginResult::Denied(denial.reason),
+            other => panic!("neither admitted nor denied: {other:?}"),
         }
     }
 
-    /// Knocks with a user name and a password, and is let in.
+    /// Asserts that a user name and password are admitted.
     ///
     /// # Panics
-    /// It is not.
+    /// They are denied.
     pub fn admits(&self, username: &str, password: &str) -> Box<Admission> {
-        match self.knock(&Visitor::new(username, password)) {
-            Told::In(admission) => admission,
-            Told::Out(reason) => panic!("{username} is refused: {reason:?}"),
+        match self.log_in(&LoginAttempt::new(username, password)) {
+            LoginResult::Admitted(admission) => admission,
+            LoginResult::Denied(reason) => panic!("{username} is refused: {reason:?}"),
         }
     }
 
-    /// Knocks with a user name and a password, and is not let in for this reason.
+    /// Asserts that a user name and password are denied with this reason.
     ///
     /// # Panics
-    /// It is, or for another reason.
+    /// They are admitted, or denied with another reason.
     pub fn refuses(&self, username: &str, password: &str, expected: ReasonCode) {
-        match self.knock(&Visitor::new(username, password)) {
-            Told::Out(reason) => assert_eq!(reason, expected, "{username:?}"),
-            Told::In(_) => panic!("{username:?} is let in"),
+        match self.log_in(&LoginAttempt::new(username, password)) {
+            LoginResult::Denied(reason) => assert_eq!(reason, expected, "{username:?}"),
+            LoginResult::Admitted(_) => panic!("{username:?} is admitted"),
         }
     }
 
-    /// Knocks with a certificate that vouches for the user name, and is let in.
+    /// Asserts that a verified user name is admitted without a password.
     ///
     /// # Panics
-    /// It is not.
+    /// It is denied.
     pub fn admits_certificate(&self, username: &str) -> Box<Admission> {
-        match self.knock(&Visitor::with_certificate(username)) {
-            Told::In(admission) => admission,
-            Told::Out(reason) => panic!("{username} is refused: {reason:?}"),
+        match self.log_in(&LoginAttempt::with_certificate(username)) {
+            LoginResult::Admitted(admission) => admission,
+            LoginResult::Denied(reason) => panic!("{username} is refused: {reason:?}"),
         }
     }
 
-    /// The rules of a client that is in, anew.
+    /// The current rules of an admitted client.
     ///
     /// # Panics
     /// There is no answer in time.
@@ -187,7 +187,7 @@ impl Door {
             .expect("an answer in time")
     }
 
-    /// What a backend has said so far.
+    /// Counts of a backend.
     pub fn counts(&self, backend: &str) -> BackendCounts {
         let metrics = self.service.metrics();
         let mut all: HashMap<_, _> = metrics
@@ -204,10 +204,10 @@ pub fn may_publish(admission: &Admission, topic: &str, qos: QoS, retain: bool) -
     resolved(admission).publish(topic, qos, retain).allowed
 }
 
-/// What its own rules say of it.
+/// The client's own rules, resolved.
 ///
 /// # Panics
-/// It has none.
+/// It has no own rules.
 pub fn resolved(admission: &Admission) -> Resolved {
     let mut resolved = Resolved::default();
     let rules = admission.rules.as_ref().expect("rules of its own");
@@ -231,18 +231,18 @@ pub fn secret_file(
     path
 }
 
-fn login(visitor: &Visitor) -> Login {
+fn login(attempt: &LoginAttempt) -> Login {
     Login {
         identity: Identity {
-            client_id: visitor.client_id.as_str().into(),
-            username: visitor.username.as_deref().map(Into::into),
+            client_id: attempt.client_id.as_str().into(),
+            username: attempt.username.as_deref().map(Into::into),
             address: Some(std::net::Ipv4Addr::new(192, 0, 2, 7).into()),
             listener: "mqtt".into(),
             ..Identity::default()
         },
-        is_username_verified: visitor.is_verified,
+        is_username_verified: attempt.is_verified,
         is_known_there: false,
-        password: visitor.password.as_deref().map(Secret::new),
+        password: attempt.password.as_deref().map(Secret::new),
         version: Version::V5,
         method: None,
     }

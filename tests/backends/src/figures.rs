@@ -1,4 +1,4 @@
-//! What the broker publishes about its backends.
+//! The figures that the broker publishes about its backends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use thrum_conformance::clock;
 use thrum_conformance::packets::{Connect, Version, subscribe};
 use thrum_conformance::wire::{Event, Wire};
 
-use crate::crowd::{Cast, Tally, packet};
+use crate::brief_clients::{Accounts, Tally, packet};
 use crate::node::Node;
 
-/// Longest time until figures of a moment ago are published: they are every second.
+/// Longest time until current figures are published; the broker publishes them every second.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TOPICS: &str = "$SYS/broker/authentication/";
 
@@ -23,12 +23,12 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Begins to listen.
+    /// Subscribes to the figures.
     ///
     /// # Panics
-    /// The superuser is not let in.
-    pub fn listen(node: &Node, cast: &Cast, backend: &str) -> Self {
-        let (username, password) = &cast.root;
+    /// The superuser is refused.
+    pub fn listen(node: &Node, accounts: &Accounts, backend: &str) -> Self {
+        let (username, password) = &accounts.root;
         let connect = Connect::new(Version::V5).credentials(username, password);
         let mut wire = Wire::open(node.address(), Version::V5);
         wire.send(&connect.bytes());
@@ -42,16 +42,16 @@ impl Figures {
         }
     }
 
-    /// They tell of what clients were told, and nobody waits any more.
+    /// Waits until the figures cover the results of all clients and no login is pending.
     ///
     /// # Panics
-    /// They do not, in time.
-    pub fn tell_of(mut self, tally: &Tally) {
+    /// They do not in time.
+    pub fn await_cover_of(mut self, tally: &Tally) {
         let deadline = clock::now() + PATIENCE;
         while !self.cover(tally) {
             assert!(
                 clock::now() < deadline,
-                "{:?} do not tell of {tally:?}",
+                "{:?} do not cover {tally:?}",
                 self.values
             );
             if let Event::Packet(packet) = self.wire.next(PATIENCE)

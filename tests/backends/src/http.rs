@@ -1,4 +1,4 @@
-//! An HTTP service of the test's own: what it answers is a function of what is asked.
+//! An HTTP service of the test: its answer is a function of the request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use thrum_conformance::clock;
 
-use crate::death::{Freezable, Mortal};
 use crate::process::{free_port, loopback};
+use crate::restart::{Freezable, Restartable};
 use crate::server::Tls;
 
-/// What came in.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `GET` or `POST`.
@@ -36,7 +36,7 @@ pub type Response = (u16, String);
 
 type Answerer = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
-/// How often a service that is stopped looks whether it may go on.
+/// Interval at which a suspended service checks for its resumption.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The service.
@@ -70,7 +70,7 @@ impl HttpService {
     /// Starts it with TLS.
     ///
     /// # Panics
-    /// The certificate is none.
+    /// The certificate is invalid.
     pub fn start_tls(
         tls: &Tls,
         answerer: impl Fn(&Request) -> Response + Send + Sync + 'static,
@@ -100,7 +100,7 @@ impl HttpService {
             is_frozen,
             running: None,
         };
-        service.revive();
+        service.restart();
         service
     }
 
@@ -111,7 +111,7 @@ impl HttpService {
     }
 }
 
-impl Mortal for HttpService {
+impl Restartable for HttpService {
     fn kill(&mut self) {
         let Some(running) = self.running.take() else {
             return;
@@ -125,12 +125,12 @@ impl Mortal for HttpService {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for stream in &*streams {
-            // It may have ended by itself.
+            // It may have ended already.
             stream.shutdown(Shutdown::Both).unwrap_or_default();
         }
     }
 
-    fn revive(&mut self) {
+    fn restart(&mut self) {
         let listener = TcpListener::bind(loopback(self.port)).expect("its port");
         let is_over = Arc::new(AtomicBool::new(false));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
@@ -181,7 +181,7 @@ fn serve(stream: TcpStream, tls: Option<Arc<ServerConfig>>, answerer: &Answerer)
     }
 }
 
-/// Answers one request after the other until the client, or the service, has gone.
+/// Answers one request after the other until the connection ends.
 fn answer_all(stream: impl Read + Write, answerer: &Answerer) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream) {

@@ -8,18 +8,18 @@
 //! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends
 //! with the test.
 
-pub mod babble;
+pub mod brief_clients;
 pub mod client;
-pub mod crowd;
-pub mod death;
 pub mod figures;
+pub mod garbage_server;
 pub mod http;
 pub mod node;
+pub mod outage;
+pub mod permanent_clients;
 pub mod process;
-pub mod recital;
+pub mod replayed_dialogue;
+pub mod restart;
 pub mod server;
-pub mod siege;
-pub mod silence;
+pub mod silent_server;
 pub mod sql;
-pub mod standing;
 pub mod token;

@@ -1,4 +1,4 @@
-//! The broker itself, as its users start it: the built program with a configuration file.
+//! The broker as users start it: the built program with a configuration file.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts one with these tables besides a listener `mqtt`; nobody comes in without credentials.
+    /// Starts a broker with these tables and a listener `mqtt`, without anonymous access.
     ///
     /// # Panics
     /// It does not start.
@@ -30,7 +30,7 @@ impl Node {
         merge(&mut settings, tables);
         settings["auth"]["anonymous"] = json!(false);
         let folder = Folder::new("node");
-        let text = toml_edit::ser::to_string(&settings).expect("settings that TOML can say");
+        let text = toml_edit::ser::to_string(&settings).expect("settings that TOML can express");
         let file = folder.write("thrum.toml", &text);
         let program = [
             thrum_binary().as_path(),
@@ -44,12 +44,12 @@ impl Node {
         Self { process, folder }
     }
 
-    /// Where its listener `mqtt` is.
+    /// Address of its listener `mqtt`.
     pub fn address(&self) -> SocketAddr {
         self.address_of("mqtt")
     }
 
-    /// Where a listener is.
+    /// Address of a listener.
     ///
     /// # Panics
     /// There is none of this name.
@@ -67,12 +67,12 @@ impl Node {
         &self.process
     }
 
-    /// Where its files are.
+    /// Folder of its files.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// It is there, and no thread of it has panicked.
+    /// Asserts that it runs and that no thread has panicked.
     ///
     /// # Panics
     /// It is not.
@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// Tables go into tables, everything else replaces what was there.
+/// Merges tables; any other value replaces the old one.
 fn merge(into: &mut Value, from: &Value) {
     match (into.as_object_mut(), from.as_object()) {
         (Some(into), Some(from)) => {

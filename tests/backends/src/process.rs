@@ -14,20 +14,19 @@ use thrum_conformance::clock;
 
 /// Longest start of a server on a busy machine.
 pub const START_MAX: Duration = Duration::from_mins(1);
-/// Longest time in seconds that a program runs which makes a database or fills it.
+/// Longest run in seconds of a program that creates or fills a database.
 const RUN_SECS_MAX: &str = "180";
-/// Longest time that a killed server needs to be gone.
+/// Longest time until a killed server has ended.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Ports for servers: below those that Linux gives to connections, so that a server that was killed
-/// finds its port free.
+/// Ports for servers: below those that Linux gives to connections, so that a restarted server finds
+/// its port free.
 const FIRST_PORT: u32 = 20_000;
 const PORTS: u32 = 12_000;
-/// Ports that one test process needs, so that those at the same time do not get into each other's
-/// way.
+/// Ports of one test process, so that parallel processes do not collide.
 const PORTS_PER_PROCESS: u32 = 37;
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// The user that servers run as which refuse to run as root.
+/// The user for servers that refuse to run as root.
 const USER: &str = "nobody";
 const LOG_BYTES_SHOWN: usize = 4_000;
 
@@ -71,7 +70,7 @@ impl Process {
             .args(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // The shell says that it killed.
+            // The shell reports the kill.
             .stderr(Stdio::null())
             .spawn()
             .expect("sh starts");
@@ -115,10 +114,10 @@ impl Process {
         }
     }
 
-    /// Ends it at once, as a power cut would.
+    /// Kills it at once, as a power cut would.
     ///
     /// # Panics
-    /// It is still there after some seconds.
+    /// It still runs after some seconds.
     pub fn kill(&self) {
         // Its number stays its own until its keeper ends.
         kill_process(self.pid, Signal::KILL).unwrap_or_default();
@@ -129,18 +128,17 @@ impl Process {
         }
     }
 
-    /// Stops it and all that it started in their tracks: connections stay open, nothing is
-    /// answered.
+    /// Suspends it and its children: connections stay open and get no answer.
     ///
     /// # Panics
     /// It is gone.
     pub fn freeze(&self) {
-        // One that is stopped starts nothing, so that none is missed.
+        // A suspended process starts no children, so none is missed.
         kill_process(self.pid, Signal::STOP).expect("a running server");
         self.signal_children(Signal::STOP);
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     ///
     /// # Panics
     /// It is gone.
@@ -154,7 +152,7 @@ impl Process {
         let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         for child in numbers.filter_map(Pid::from_raw) {
             if parent_of(child) == Some(self.pid) {
-                // It may have ended by itself.
+                // It may have ended already.
                 kill_process(child, signal).unwrap_or_default();
             }
         }
@@ -241,7 +239,7 @@ pub fn run_as_myself<S: AsRef<OsStr> + std::fmt::Debug>(command: &[S]) -> Output
     output
 }
 
-/// A port that is free now, and that the system gives to nobody who does not ask for it.
+/// A port that is free now and outside the range that the system assigns.
 ///
 /// # Panics
 /// There is none.

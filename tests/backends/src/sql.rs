@@ -1,11 +1,11 @@
-//! What every SQL database has to show, whatever its make.
+//! Checks for every SQL database.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use thrum_codec::{QoS, ReasonCode};
 
-use crate::client::{Door, Told, Visitor, may_publish, resolved};
+use crate::client::{Authenticator, LoginAttempt, LoginResult, may_publish, resolved};
 use crate::process::run_as_myself;
 use thrum_conformance::folder::Folder;
 
@@ -18,7 +18,7 @@ pub const PBKDF2: &str = "30f2cf6d690086dfe2af84f3554b075448d9b059bdce296237591e
 /// The salt of both.
 pub const SALT: &str = "salt-of-cat";
 
-/// Names that would be more than names if they became a part of a query.
+/// Names that would change a query if they became a part of it.
 const INJECTIONS: [&str; 14] = [
     "ann' OR '1'='1",
     "ann'--",
@@ -87,22 +87,23 @@ pub fn settings(url: &str, password_file: &Path) -> Value {
     }}})
 }
 
-/// Right, wrong and unknown; every kind of hash; rights, rules and roles.
+/// Checks right, wrong and unknown users; every kind of hash; rights, rules and roles.
 ///
 /// # Panics
-/// One of these is not as it should be.
+/// One of these is wrong.
 pub fn knows_users(settings: &Value) {
-    let door = Door::open(settings);
-    let ann = door.admits("ann", "secret");
+    let authenticator = Authenticator::open(settings);
+    let ann = authenticator.admits("ann", "secret");
     assert_eq!(
         ann.identity.roles,
         ["reader", "writer"].map(Box::<str>::from)
     );
     assert!(!ann.identity.is_superuser);
     assert_eq!(ann.refresh_secs, Some(300));
-    assert!(door.admits("root", "secret").identity.is_superuser);
+    assert!(authenticator.admits("root", "secret").identity.is_superuser);
     assert!(
-        door.admits("o'neil \u{00e4}", "secret")
+        authenticator
+            .admits("o'neil \u{00e4}", "secret")
             .identity
             .roles
             .is_empty()
@@ -114,30 +115,32 @@ pub fn knows_users(settings: &Value) {
         ("nobody", "secret"),
         ("", "secret"),
     ] {
-        door.refuses(username, password, denied);
+        authenticator.refuses(username, password, denied);
     }
-    let not_text = Visitor {
+    let not_text = LoginAttempt {
         password: Some(vec![0xff, 0x00]),
-        ..Visitor::new("ann", "")
+        ..LoginAttempt::new("ann", "")
     };
-    assert!(matches!(door.knock(&not_text), Told::Out(reason) if reason == denied));
-    // What cannot be verified is a trouble of the server, not of the client.
+    assert!(
+        matches!(authenticator.log_in(&not_text), LoginResult::Denied(reason) if reason == denied)
+    );
+    // An unverifiable hash is an error of the server, not of the client.
     for username in ["dan", "fay"] {
-        door.refuses(username, "secret", ReasonCode::ServerUnavailable);
+        authenticator.refuses(username, "secret", ReasonCode::ServerUnavailable);
     }
-    // Nor does anybody come in whose rules cannot be read: one of them could be a denial.
-    door.refuses("bob", "secret", ReasonCode::ServerUnavailable);
-    let counts = door.counts("db");
+    // A client with unreadable rules is not admitted: one of them could be a denial.
+    authenticator.refuses("bob", "secret", ReasonCode::ServerUnavailable);
+    let counts = authenticator.counts("db");
     assert_eq!((counts.allowed, counts.errors), (3, 3));
 }
 
-/// The rules of a user decide, in their order.
+/// Checks that the rules of a user decide, in their order.
 ///
 /// # Panics
 /// They do not.
 pub fn knows_rules(settings: &Value) {
-    let door = Door::open(settings);
-    let ann = door.admits("ann", "secret");
+    let authenticator = Authenticator::open(settings);
+    let ann = authenticator.admits("ann", "secret");
     for (topic, qos, retain, expected) in [
         ("up/ann/x", QoS::AtLeastOnce, false, Some(true)),
         ("up/ann/x", QoS::AtLeastOnce, true, None),
@@ -154,10 +157,10 @@ pub fn knows_rules(settings: &Value) {
     let receives = |topic| resolved(&ann).receive(topic, QoS::AtMostOnce);
     assert_eq!(receives("down/client-of-ann/x"), Some(true));
     assert_eq!(receives("down/other/x"), None);
-    let certified = door.admits_certificate("ann");
+    let certified = authenticator.admits_certificate("ann");
     assert_eq!(certified.identity.roles, ann.identity.roles);
     assert_eq!(certified.rules.map(|rules| rules.len()), Some(3));
-    let anew = door.refresh(&ann.identity);
+    let anew = authenticator.refresh(&ann.identity);
     assert_eq!(anew.map(|rules| rules.len()), Some(3));
 }
 
@@ -178,29 +181,29 @@ pub fn knows_salts(settings: &Value) {
     ] {
         let mut settings = settings.clone();
         settings["sql"]["db"]["hash"] = hash;
-        let door = Door::open(&settings);
-        door.admits(username, "secret");
-        door.refuses(username, "wrong", ReasonCode::BadUserNameOrPassword);
+        let authenticator = Authenticator::open(&settings);
+        authenticator.admits(username, "secret");
+        authenticator.refuses(username, "wrong", ReasonCode::BadUserNameOrPassword);
     }
 }
 
-/// Names that try to be queries are names of nobody, and what they try does not happen.
+/// Checks that names with SQL in them are unknown users and have no effect.
 ///
 /// # Panics
-/// One is more than a name.
+/// A name has an effect.
 pub fn takes_names_as_names(settings: &Value) {
-    let door = Door::open(settings);
+    let authenticator = Authenticator::open(settings);
     for name in INJECTIONS {
-        door.refuses(name, "secret", ReasonCode::BadUserNameOrPassword);
-        let client = Visitor {
+        authenticator.refuses(name, "secret", ReasonCode::BadUserNameOrPassword);
+        let client = LoginAttempt {
             client_id: name.to_owned(),
-            ..Visitor::new("nobody", name)
+            ..LoginAttempt::new("nobody", name)
         };
         assert!(matches!(
-            door.knock(&client),
-            Told::Out(ReasonCode::BadUserNameOrPassword)
+            authenticator.log_in(&client),
+            LoginResult::Denied(ReasonCode::BadUserNameOrPassword)
         ));
     }
-    assert_eq!(door.counts("db").errors, 0);
-    door.admits("ann", "secret");
+    assert_eq!(authenticator.counts("db").errors, 0);
+    authenticator.admits("ann", "secret");
 }

@@ -1,4 +1,4 @@
-//! An issuer of tokens: its keys, its key set, and what it signs.
+//! An issuer of tokens: its keys, its key set and its signatures.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -26,7 +26,7 @@ impl Issuer {
     /// The key set, as an issuer publishes it.
     pub fn key_set(&self) -> String {
         let point = self.key.public_key().as_ref();
-        // One byte says that both coordinates follow.
+        // One byte marks that both coordinates follow.
         let (x, y) = point[1..].split_at(32);
         let [x, y] = [x, y].map(|coordinate| URL_SAFE_NO_PAD.encode(coordinate));
         let key = json!({ "kty": "EC", "crv": "P-256", "use": "sig", "kid": self.key_id, "x": x, "y": y });

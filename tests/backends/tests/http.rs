@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use thrum_backends::client::{Door, Told, Visitor, may_publish, secret_file};
-use thrum_backends::death;
+use thrum_backends::client::{Authenticator, LoginAttempt, LoginResult, may_publish, secret_file};
 use thrum_backends::http::{HttpService, Request, Response};
+use thrum_backends::restart;
 use thrum_backends::server::Tls;
-use thrum_backends::silence::{self, Silence};
+use thrum_backends::silent_server::{self, SilentServer};
 use thrum_codec::{QoS, ReasonCode};
 use thrum_conformance::folder::Folder;
 
@@ -57,10 +57,10 @@ fn judge(request: &Request) -> Response {
 }
 
 #[test]
-fn the_service_says_who_may_come_in() {
+fn the_service_decides_logins() {
     let service = HttpService::start(judge);
-    let door = Door::open(&settings(&service));
-    let ann = door.admits("ann", "secret");
+    let authenticator = Authenticator::open(&settings(&service));
+    let ann = authenticator.admits("ann", "secret");
     assert_eq!(ann.identity.roles, ["a"].map(Box::<str>::from));
     assert_eq!(ann.expires_at, Some(4_000_000_000));
     assert_eq!(
@@ -71,32 +71,35 @@ fn the_service_says_who_may_come_in() {
         may_publish(&ann, "up/secret", QoS::AtMostOnce, false),
         Some(false)
     );
-    assert!(door.admits("root", "secret").identity.is_superuser);
-    assert!(door.admits("plain", "secret").rules.is_none());
+    assert!(authenticator.admits("root", "secret").identity.is_superuser);
+    assert!(authenticator.admits("plain", "secret").rules.is_none());
     for (name, password) in [("ann", "wrong"), ("banned", "secret"), ("nobody", "secret")] {
-        door.refuses(name, password, DENIED);
+        authenticator.refuses(name, password, DENIED);
     }
     for name in ["broken", "garbled", "endless", "elsewhere"] {
-        door.refuses(name, "secret", ReasonCode::ServerUnavailable);
+        authenticator.refuses(name, "secret", ReasonCode::ServerUnavailable);
     }
-    let not_text = Visitor {
+    let not_text = LoginAttempt {
         password: Some(vec![0xff]),
-        ..Visitor::new("plain", "")
+        ..LoginAttempt::new("plain", "")
     };
-    assert!(matches!(door.knock(&not_text), Told::Out(DENIED)));
+    assert!(matches!(
+        authenticator.log_in(&not_text),
+        LoginResult::Denied(DENIED)
+    ));
 }
 
 #[test]
-fn the_service_says_who_may_do_what() {
+fn the_service_decides_permissions() {
     let service = HttpService::start(judge);
     let mut settings = settings(&service);
     settings["http"]["web"]["authorize_url"] = json!(service.url("/decide"));
-    let door = Door::open(&settings);
-    let ann = door.admits("ann", "secret").identity;
-    assert_eq!(door.decides(&ann, true, "a/b"), Some(true));
-    assert_eq!(door.decides(&ann, false, "a/b"), Some(false));
-    assert_eq!(door.decides(&ann, true, "unknown"), None);
-    assert_eq!(door.decides(&ann, true, "broken"), Some(false));
+    let authenticator = Authenticator::open(&settings);
+    let ann = authenticator.admits("ann", "secret").identity;
+    assert_eq!(authenticator.decides(&ann, true, "a/b"), Some(true));
+    assert_eq!(authenticator.decides(&ann, false, "a/b"), Some(false));
+    assert_eq!(authenticator.decides(&ann, true, "unknown"), None);
+    assert_eq!(authenticator.decides(&ann, true, "broken"), Some(false));
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn names_stay_where_they_are_put() {
         (200, r#"{"result":"deny"}"#.to_owned())
     });
     let folder = Folder::new("http-names");
-    let door = Door::open(&json!({ "http": { "web": {
+    let authenticator = Authenticator::open(&json!({ "http": { "web": {
         "url": service.url("/users/${username}/auth?client=${client_id}&fixed=1"),
         "headers": ["X-Site: north"],
         "bearer_file": secret_file(&folder, "token", "a-token"),
@@ -123,11 +126,14 @@ fn names_stay_where_they_are_put() {
         "\u{e4}",
         "a\"}",
     ] {
-        let visitor = Visitor {
+        let attempt = LoginAttempt {
             client_id: name.to_owned(),
-            ..Visitor::new(name, "secret")
+            ..LoginAttempt::new(name, "secret")
         };
-        assert!(matches!(door.knock(&visitor), Told::Out(DENIED)));
+        assert!(matches!(
+            authenticator.log_in(&attempt),
+            LoginResult::Denied(DENIED)
+        ));
         let request = seen.lock().expect("no panic").pop().expect("a request");
         let (path, query) = request.path.split_once('?').expect("parameters");
         assert_eq!(path.split('/').count(), 4, "{path}");
@@ -147,7 +153,7 @@ fn names_stay_where_they_are_put() {
         assert_eq!(body["peer"], json!("192.0.2.7"));
     }
     for name in [".", ".."] {
-        door.refuses(name, "secret", DENIED);
+        authenticator.refuses(name, "secret", DENIED);
         assert_eq!(
             seen.lock().expect("no panic").len(),
             0,
@@ -171,28 +177,33 @@ fn forms_and_parameters_carry_the_values_too() {
     for (method, content_type) in [("post", "form"), ("get", "json")] {
         settings["http"]["web"]["method"] = json!(method);
         settings["http"]["web"]["content_type"] = json!(content_type);
-        let door = Door::open(&settings);
-        door.admits("ann", "s&c\u{e4}");
-        door.refuses("ann", "s", DENIED);
+        let authenticator = Authenticator::open(&settings);
+        authenticator.admits("ann", "s&c\u{e4}");
+        authenticator.refuses("ann", "s", DENIED);
     }
 }
 
 #[test]
-fn a_service_that_dies_and_comes_back_needs_no_restart_of_ours() {
+fn a_restarted_service_needs_no_restart_of_ours() {
     let mut service = HttpService::start(judge);
-    let door = Door::open(&settings(&service));
-    death::is_survived(&door, "web", &Visitor::new("ann", "secret"), &mut service);
+    let authenticator = Authenticator::open(&settings(&service));
+    restart::logins_recover(
+        &authenticator,
+        "web",
+        &LoginAttempt::new("ann", "secret"),
+        &mut service,
+    );
 }
 
 #[test]
-fn a_silent_service_and_a_crowd_are_bounded() {
-    let silence = Silence::start();
-    let door = Door::open(&json!({ "http": { "web": {
-        "url": format!("http://127.0.0.1:{}/auth", silence.port()),
+fn logins_at_a_silent_service_are_bounded() {
+    let silent = SilentServer::start();
+    let authenticator = Authenticator::open(&json!({ "http": { "web": {
+        "url": format!("http://127.0.0.1:{}/auth", silent.port()),
         "in_flight": 4,
         "timeout": "1s",
     }}}));
-    silence::is_bounded(&door, 4);
+    silent_server::logins_are_bounded(&authenticator, 4);
 }
 
 #[test]
@@ -202,9 +213,9 @@ fn tls_is_checked_against_the_given_authority() {
     let folder = Folder::new("http-tls");
     let mut settings = settings(&service);
     settings["http"]["web"]["ca"] = json!(folder.write("right.pem", &right.certificate));
-    Door::open(&settings).admits("ann", "secret");
+    Authenticator::open(&settings).admits("ann", "secret");
     settings["http"]["web"]["ca"] = json!(folder.write("wrong.pem", &wrong.certificate));
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
@@ -235,7 +246,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
             "auth.http.web.bearer_file: /none cannot be read",
         ),
     ] {
-        let refusal = Door::refusal(json!({ "http": { "web": changes } }));
+        let refusal = Authenticator::refusal(json!({ "http": { "web": changes } }));
         assert!(refusal.contains(expected), "{refusal}");
     }
 }

@@ -1,10 +1,12 @@
 //! Users in a directory.
 
 use serde_json::{Value, json};
-use thrum_backends::client::{Door, Told, Visitor, may_publish, resolved, secret_file};
-use thrum_backends::death;
+use thrum_backends::client::{
+    Authenticator, LoginAttempt, LoginResult, may_publish, resolved, secret_file,
+};
+use thrum_backends::restart;
 use thrum_backends::server::{OpenLdap, READER, READER_PASSWORD, Tls};
-use thrum_backends::silence::{self, Silence};
+use thrum_backends::silent_server::{self, SilentServer};
 use thrum_backends::sql::BCRYPT;
 use thrum_codec::{QoS, ReasonCode};
 use thrum_conformance::folder::Folder;
@@ -59,8 +61,8 @@ fn settings(server: &OpenLdap) -> Value {
     }}})
 }
 
-fn knows_users(door: &Door) {
-    let ann = door.admits("ann", "secret");
+fn knows_users(authenticator: &Authenticator) {
+    let ann = authenticator.admits("ann", "secret");
     assert_eq!(ann.identity.groups, ["operators"].map(Box::<str>::from));
     assert_eq!(
         ann.identity.roles,
@@ -81,49 +83,51 @@ fn knows_users(door: &Door) {
     assert_eq!(receives("down/x/x"), None);
     assert_eq!(ann.refresh_secs, Some(300));
     assert_eq!(
-        door.refresh(&ann.identity).map(|rules| rules.len()),
+        authenticator
+            .refresh(&ann.identity)
+            .map(|rules| rules.len()),
         Some(3)
     );
     assert_eq!(
-        door.admits_certificate("ann").identity.groups,
+        authenticator.admits_certificate("ann").identity.groups,
         ann.identity.groups
     );
-    assert!(door.admits("root", "secret").identity.is_superuser);
-    door.admits("o'neil, *(x)", "secret");
+    assert!(authenticator.admits("root", "secret").identity.is_superuser);
+    authenticator.admits("o'neil, *(x)", "secret");
     for (name, password) in [
         ("ann", "wrong"),
         ("nobody", "secret"),
         ("", "secret"),
         ("reader", READER_PASSWORD),
     ] {
-        door.refuses(name, password, DENIED);
+        authenticator.refuses(name, password, DENIED);
     }
-    // The server takes a name without password for nobody, and says that all is well.
-    door.refuses("ann", "", DENIED);
-    door.refuses("root", "", DENIED);
+    // The server accepts a name without password as an anonymous bind.
+    authenticator.refuses("ann", "", DENIED);
+    authenticator.refuses("root", "", DENIED);
 }
 
 #[test]
 fn the_directory_verifies_passwords() {
     let server = OpenLdap::start(&entries(), None);
     let mut settings = settings(&server);
-    knows_users(&Door::open(&settings));
+    knows_users(&Authenticator::open(&settings));
     settings["ldap"]["dir"]["dn"] = json!("uid=${username},ou=people,dc=example,dc=org");
-    knows_users(&Door::open(&settings));
+    knows_users(&Authenticator::open(&settings));
 }
 
 #[test]
-fn passwords_are_compared_with_what_the_directory_keeps() {
+fn passwords_are_compared_with_stored_hashes() {
     let server = OpenLdap::start(&entries(), None);
     let mut settings = settings(&server);
     settings["ldap"]["dir"]["method"] = json!("compare");
-    let door = Door::open(&settings);
-    knows_users(&door);
-    door.admits("bcrypt", "secret");
-    door.refuses("bcrypt", "wrong", DENIED);
-    // An entry whose password cannot be read is a trouble of the server.
+    let authenticator = Authenticator::open(&settings);
+    knows_users(&authenticator);
+    authenticator.admits("bcrypt", "secret");
+    authenticator.refuses("bcrypt", "wrong", DENIED);
+    // An entry with an unreadable password is an error of the server.
     settings["ldap"]["dir"]["password_attribute"] = json!("telephoneNumber");
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn names_are_values_of_the_filter_and_nothing_else() {
     let mut settings = settings(&server);
     for dn in ["", "uid=${username},ou=people,dc=example,dc=org"] {
         settings["ldap"]["dir"]["dn"] = json!(dn);
-        let door = Door::open(&settings);
+        let authenticator = Authenticator::open(&settings);
         for name in [
             "*",
             "a*",
@@ -149,28 +153,36 @@ fn names_are_values_of_the_filter_and_nothing_else() {
             "ann\u{0}",
             ")",
         ] {
-            door.refuses(name, "secret", DENIED);
+            authenticator.refuses(name, "secret", DENIED);
         }
-        assert_eq!(door.counts("dir").errors, 0);
-        door.admits("ann", "secret");
+        assert_eq!(authenticator.counts("dir").errors, 0);
+        authenticator.admits("ann", "secret");
     }
-    // A filter of ours that fits several entries is not a matter of luck.
+    // A filter that matches several entries is an error.
     settings["ldap"]["dir"]["dn"] = json!("");
     settings["ldap"]["dir"]["filter"] = json!("(|(uid=${username})(uid=root))");
-    let door = Door::open(&settings);
-    door.refuses("ann", "secret", ReasonCode::ServerUnavailable);
-    let nobody = Visitor {
+    let authenticator = Authenticator::open(&settings);
+    authenticator.refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    let nobody = LoginAttempt {
         username: None,
-        ..Visitor::new("ann", "secret")
+        ..LoginAttempt::new("ann", "secret")
     };
-    assert!(matches!(door.knock(&nobody), Told::Out(DENIED)));
+    assert!(matches!(
+        authenticator.log_in(&nobody),
+        LoginResult::Denied(DENIED)
+    ));
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_needs_no_restart_of_ours() {
+fn a_restarted_server_needs_no_restart_of_ours() {
     let mut server = OpenLdap::start(&entries(), None);
-    let door = Door::open(&settings(&server));
-    death::is_survived(&door, "dir", &Visitor::new("ann", "secret"), &mut server);
+    let authenticator = Authenticator::open(&settings(&server));
+    restart::logins_recover(
+        &authenticator,
+        "dir",
+        &LoginAttempt::new("ann", "secret"),
+        &mut server,
+    );
 }
 
 #[test]
@@ -179,19 +191,19 @@ fn a_wrong_password_of_ours_is_an_error_and_not_an_admission() {
     let mut settings = settings(&server);
     let folder = Folder::new("slapd-wrong");
     settings["ldap"]["dir"]["password_file"] = json!(secret_file(&folder, "wrong", "wrong"));
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
-fn a_silent_server_and_a_crowd_are_bounded() {
-    let silence = Silence::start();
-    let door = Door::open(&json!({ "ldap": { "dir": {
-        "url": format!("ldap://127.0.0.1:{}", silence.port()),
+fn logins_at_a_silent_server_are_bounded() {
+    let silent = SilentServer::start();
+    let authenticator = Authenticator::open(&json!({ "ldap": { "dir": {
+        "url": format!("ldap://127.0.0.1:{}", silent.port()),
         "base": "dc=example,dc=org",
         "in_flight": 4,
         "timeout": "1s",
     }}}));
-    silence::is_bounded(&door, 4);
+    silent_server::logins_are_bounded(&authenticator, 4);
 }
 
 #[test]
@@ -205,9 +217,9 @@ fn tls_is_checked_against_the_given_authority() {
         settings["ldap"]["dir"]["url"] = json!(url);
         settings["ldap"]["dir"]["starttls"] = json!(starttls);
         settings["ldap"]["dir"]["ca"] = json!(folder.write("right.pem", &right.certificate));
-        Door::open(&settings).admits("ann", "secret");
+        Authenticator::open(&settings).admits("ann", "secret");
         settings["ldap"]["dir"]["ca"] = json!(folder.write("wrong.pem", &wrong.certificate));
-        Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+        Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
     }
 }
 
@@ -235,7 +247,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
             "auth.ldap.dir.starttls: ldaps:// is TLS already",
         ),
     ] {
-        let refusal = Door::refusal(json!({ "ldap": { "dir": changes } }));
+        let refusal = Authenticator::refusal(json!({ "ldap": { "dir": changes } }));
         assert!(refusal.contains(expected), "{refusal}");
     }
 }

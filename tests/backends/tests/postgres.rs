@@ -1,10 +1,10 @@
 //! Users and rules in PostgreSQL.
 
 use serde_json::json;
-use thrum_backends::client::{Door, Visitor, secret_file};
-use thrum_backends::death::{self, Mortal as _};
+use thrum_backends::client::{Authenticator, LoginAttempt, secret_file};
+use thrum_backends::restart::{self, Restartable as _};
 use thrum_backends::server::{PASSWORD, Postgres, Tls};
-use thrum_backends::silence::{self, Silence};
+use thrum_backends::silent_server::{self, SilentServer};
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
 use thrum_conformance::folder::Folder;
@@ -39,7 +39,7 @@ fn columns_of_other_types_are_read_and_the_password_can_be_a_parameter() {
         "rules_query": "SELECT effect AS permission, 'all' AS action, 'eq a/#' AS topic, qos FROM rights",
         "refresh": 0,
     }}});
-    let ann = Door::open(&settings).admits("ann", "secret");
+    let ann = Authenticator::open(&settings).admits("ann", "secret");
     assert!(ann.identity.is_superuser);
     assert_eq!(ann.refresh_secs, None);
     let rules = ann.rules.expect("rules");
@@ -47,43 +47,48 @@ fn columns_of_other_types_are_read_and_the_password_can_be_a_parameter() {
         rules.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["deny all pubsub(qos=2) eq a/#"]
     );
-    // The database verifies: whoever it finds shows the right password.
+    // The query verifies the password: a row means that it is right.
     settings["sql"]["db"]["query"] = json!(
         "SELECT ${password} AS password_hash FROM person WHERE name = ${username} \
          AND hash = sha256(${password}::bytea)::text"
     );
     settings["sql"]["db"]["hash"] = json!({ "algorithm": "plain" });
-    let door = Door::open(&settings);
-    door.admits("bob", "secret");
-    door.refuses("bob", "wrong", ReasonCode::BadUserNameOrPassword);
+    let authenticator = Authenticator::open(&settings);
+    authenticator.admits("bob", "secret");
+    authenticator.refuses("bob", "wrong", ReasonCode::BadUserNameOrPassword);
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_needs_no_restart_of_ours() {
-    let (mut server, folder) = (Postgres::start(), Folder::new("postgres-death"));
+fn a_restarted_server_needs_no_restart_of_ours() {
+    let (mut server, folder) = (Postgres::start(), Folder::new("postgres-restart"));
     server.execute(&sql::tables());
     let settings = sql::settings(&server.url(), &secret_file(&folder, "password", PASSWORD));
-    let door = Door::open(&settings);
-    death::is_survived(&door, "db", &Visitor::new("ann", "secret"), &mut server);
+    let authenticator = Authenticator::open(&settings);
+    restart::logins_recover(
+        &authenticator,
+        "db",
+        &LoginAttempt::new("ann", "secret"),
+        &mut server,
+    );
 }
 
 #[test]
-fn a_server_that_is_down_at_the_start_is_used_when_it_is_there() {
+fn a_server_that_is_down_at_the_start_is_used_once_it_is_up() {
     let (mut server, folder) = (Postgres::start(), Folder::new("postgres-late"));
     server.execute(&sql::tables());
     server.kill();
     let settings = sql::settings(&server.url(), &secret_file(&folder, "password", PASSWORD));
-    let door = Door::open(&settings);
-    door.refuses("ann", "secret", ReasonCode::ServerUnavailable);
-    server.revive();
-    death::comes_back(&door, &Visitor::new("ann", "secret"));
+    let authenticator = Authenticator::open(&settings);
+    authenticator.refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    server.restart();
+    restart::admits_again(&authenticator, &LoginAttempt::new("ann", "secret"));
 }
 
 #[test]
-fn a_server_that_hangs_holds_nobody_up_and_serves_when_it_goes_on() {
+fn a_suspended_server_blocks_no_client_and_serves_when_resumed() {
     let (server, folder) = (Postgres::start(), Folder::new("postgres-hang"));
     server.execute("CREATE TABLE nap (name TEXT); INSERT INTO nap VALUES ('ann');");
-    let door = Door::open(&json!({ "sql": { "db": {
+    let authenticator = Authenticator::open(&json!({ "sql": { "db": {
         "url": server.url(),
         "password_file": secret_file(&folder, "password", PASSWORD),
         "query": "SELECT 'secret' AS password_hash, pg_sleep(CASE name WHEN 'ann' THEN 0 ELSE 60 END)::text
@@ -93,21 +98,21 @@ fn a_server_that_hangs_holds_nobody_up_and_serves_when_it_goes_on() {
         "timeout": "1s",
     }}}));
     for _ in 0..5 {
-        door.refuses("slow", "secret", ReasonCode::ServerUnavailable);
+        authenticator.refuses("slow", "secret", ReasonCode::ServerUnavailable);
     }
-    // Those who waited hold no connection any more.
-    door.admits("ann", "secret");
-    assert_eq!(door.counts("db").timeouts, 5);
+    // The refused logins hold no connection any more.
+    authenticator.admits("ann", "secret");
+    assert_eq!(authenticator.counts("db").timeouts, 5);
 }
 
 #[test]
-fn a_silent_server_and_a_crowd_are_bounded() {
-    let (silence, folder) = (Silence::start(), Folder::new("postgres-silence"));
-    let url = format!("postgresql://thrum@127.0.0.1:{}/postgres", silence.port());
+fn logins_at_a_silent_server_are_bounded() {
+    let (silent, folder) = (SilentServer::start(), Folder::new("postgres-silent"));
+    let url = format!("postgresql://thrum@127.0.0.1:{}/postgres", silent.port());
     let mut settings = sql::settings(&url, &secret_file(&folder, "password", PASSWORD));
     settings["sql"]["db"]["in_flight"] = json!(4);
     settings["sql"]["db"]["timeout"] = json!("1s");
-    silence::is_bounded(&Door::open(&settings), 4);
+    silent_server::logins_are_bounded(&Authenticator::open(&settings), 4);
 }
 
 #[test]
@@ -122,15 +127,15 @@ fn tls_is_checked_against_the_given_authority() {
     );
     let mut settings = sql::settings(&url, &secret_file(&folder, "password", PASSWORD));
     settings["sql"]["db"]["ca"] = json!(folder.write("right.pem", &right.certificate));
-    Door::open(&settings).admits("ann", "secret");
+    Authenticator::open(&settings).admits("ann", "secret");
     settings["sql"]["db"]["ca"] = json!(folder.write("wrong.pem", &wrong.certificate));
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason_and_without_the_password() {
     let refusal = |url: &str, query: &str| {
-        Door::refusal(json!({ "sql": { "db": { "url": url, "query": query } } }))
+        Authenticator::refusal(json!({ "sql": { "db": { "url": url, "query": query } } }))
     };
     for (url, query, expected) in [
         (

@@ -1,10 +1,12 @@
 //! Users and rules in Redis.
 
 use serde_json::{Value, json};
-use thrum_backends::client::{Door, Told, Visitor, may_publish, resolved, secret_file};
-use thrum_backends::death;
+use thrum_backends::client::{
+    Authenticator, LoginAttempt, LoginResult, may_publish, resolved, secret_file,
+};
+use thrum_backends::restart;
 use thrum_backends::server::{PASSWORD, Redis, Tls};
-use thrum_backends::silence::{self, Silence};
+use thrum_backends::silent_server::{self, SilentServer};
 use thrum_backends::sql;
 use thrum_codec::{QoS, ReasonCode};
 use thrum_conformance::folder::Folder;
@@ -78,8 +80,8 @@ fn users_and_rules_are_read_from_redis() {
     let (server, folder) = (Redis::start(), Folder::new("redis-secret"));
     fill(&server);
     let mut settings = settings(&server, &folder);
-    let door = Door::open(&settings);
-    let ann = door.admits("ann", "secret");
+    let authenticator = Authenticator::open(&settings);
+    let ann = authenticator.admits("ann", "secret");
     assert_eq!(
         ann.identity.roles,
         ["reader", "writer"].map(Box::<str>::from)
@@ -101,28 +103,30 @@ fn users_and_rules_are_read_from_redis() {
         (None, Some(true))
     );
     assert_eq!(
-        door.refresh(&ann.identity).map(|rules| rules.len()),
+        authenticator
+            .refresh(&ann.identity)
+            .map(|rules| rules.len()),
         Some(3)
     );
     assert_eq!(
-        door.admits_certificate("ann").identity.roles,
+        authenticator.admits_certificate("ann").identity.roles,
         ann.identity.roles
     );
-    assert!(door.admits("root", "secret").identity.is_superuser);
+    assert!(authenticator.admits("root", "secret").identity.is_superuser);
     for (name, password) in [
         ("ann", "wrong"),
         ("ann", ""),
         ("nobody", "secret"),
         ("", "secret"),
     ] {
-        door.refuses(name, password, DENIED);
+        authenticator.refuses(name, password, DENIED);
     }
-    // No hash, and a rule that cannot be one: troubles of the server.
+    // No hash, and an invalid rule: errors of the server.
     for name in ["fay", "bob"] {
-        door.refuses(name, "secret", ReasonCode::ServerUnavailable);
+        authenticator.refuses(name, "secret", ReasonCode::ServerUnavailable);
     }
     settings["redis"]["db"]["hash"] = json!({ "algorithm": "sha256" });
-    let salted = Door::open(&settings);
+    let salted = Authenticator::open(&settings);
     salted.admits("cat", "secret");
     salted.refuses("cat", "wrong", DENIED);
     for command in [
@@ -133,10 +137,10 @@ fn users_and_rules_are_read_from_redis() {
         let mut settings = settings.clone();
         settings["redis"]["db"]["hash"] = json!({});
         settings["redis"]["db"]["command"] = json!(command);
-        let door = Door::open(&settings);
-        door.admits("ann", "secret");
-        door.refuses("ann", "wrong", DENIED);
-        door.refuses("nobody", "secret", DENIED);
+        let authenticator = Authenticator::open(&settings);
+        authenticator.admits("ann", "secret");
+        authenticator.refuses("ann", "wrong", DENIED);
+        authenticator.refuses("nobody", "secret", DENIED);
     }
 }
 
@@ -144,7 +148,7 @@ fn users_and_rules_are_read_from_redis() {
 fn names_are_parts_of_keys_and_nothing_else() {
     let (server, folder) = (Redis::start(), Folder::new("redis-names"));
     fill(&server);
-    let door = Door::open(&settings(&server, &folder));
+    let authenticator = Authenticator::open(&settings(&server, &folder));
     for name in [
         "ann password_hash",
         "ann\r\nFLUSHALL\r\n",
@@ -157,23 +161,31 @@ fn names_are_parts_of_keys_and_nothing_else() {
         "\r\n$3\r\n",
         "x FLUSHALL",
     ] {
-        door.refuses(name, "secret", DENIED);
+        authenticator.refuses(name, "secret", DENIED);
     }
-    assert_eq!(door.counts("db").errors, 0);
-    door.admits("ann", "secret");
-    let nobody = Visitor {
+    assert_eq!(authenticator.counts("db").errors, 0);
+    authenticator.admits("ann", "secret");
+    let nobody = LoginAttempt {
         username: None,
-        ..Visitor::new("ann", "secret")
+        ..LoginAttempt::new("ann", "secret")
     };
-    assert!(matches!(door.knock(&nobody), Told::Out(DENIED)));
+    assert!(matches!(
+        authenticator.log_in(&nobody),
+        LoginResult::Denied(DENIED)
+    ));
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_needs_no_restart_of_ours() {
-    let (mut server, folder) = (Redis::start(), Folder::new("redis-death"));
+fn a_restarted_server_needs_no_restart_of_ours() {
+    let (mut server, folder) = (Redis::start(), Folder::new("redis-restart"));
     fill(&server);
-    let door = Door::open(&settings(&server, &folder));
-    death::is_survived(&door, "db", &Visitor::new("ann", "secret"), &mut server);
+    let authenticator = Authenticator::open(&settings(&server, &folder));
+    restart::logins_recover(
+        &authenticator,
+        "db",
+        &LoginAttempt::new("ann", "secret"),
+        &mut server,
+    );
 }
 
 #[test]
@@ -182,18 +194,18 @@ fn a_wrong_password_of_ours_is_an_error_and_not_an_admission() {
     fill(&server);
     let mut settings = settings(&server, &folder);
     settings["redis"]["db"]["password_file"] = json!(secret_file(&folder, "wrong", "wrong"));
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
-fn a_silent_server_and_a_crowd_are_bounded() {
-    let silence = Silence::start();
-    let door = Door::open(&json!({ "redis": { "db": {
-        "url": format!("redis://127.0.0.1:{}/0", silence.port()),
+fn logins_at_a_silent_server_are_bounded() {
+    let silent = SilentServer::start();
+    let authenticator = Authenticator::open(&json!({ "redis": { "db": {
+        "url": format!("redis://127.0.0.1:{}/0", silent.port()),
         "in_flight": 4,
         "timeout": "1s",
     }}}));
-    silence::is_bounded(&door, 4);
+    silent_server::logins_are_bounded(&authenticator, 4);
 }
 
 #[test]
@@ -205,9 +217,9 @@ fn tls_is_checked_against_the_given_authority() {
     let mut settings = settings(&server, &folder);
     settings["redis"]["db"]["url"] = json!(format!("rediss://localhost:{port}/0"));
     settings["redis"]["db"]["ca"] = json!(folder.write("right.pem", &right.certificate));
-    Door::open(&settings).admits("ann", "secret");
+    Authenticator::open(&settings).admits("ann", "secret");
     settings["redis"]["db"]["ca"] = json!(folder.write("wrong.pem", &wrong.certificate));
-    Door::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    Authenticator::open(&settings).refuses("ann", "secret", ReasonCode::ServerUnavailable);
 }
 
 #[test]
@@ -234,8 +246,9 @@ fn settings_that_cannot_work_are_refused_with_the_reason_and_without_the_passwor
             "auth.redis.db.command: the key has no placeholder",
         ),
     ] {
-        let refusal =
-            Door::refusal(json!({ "redis": { "db": { "url": url, "command": command } } }));
+        let refusal = Authenticator::refusal(
+            json!({ "redis": { "db": { "url": url, "command": command } } }),
+        );
         assert!(refusal.contains(expected), "{refusal}");
         assert!(!refusal.contains("hunter2"), "{refusal}");
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use thrum_backends::client::Door;
+use thrum_backends::client::Authenticator;
 use thrum_backends::sql;
 use thrum_codec::ReasonCode;
 use thrum_conformance::folder::Folder;
@@ -23,17 +23,17 @@ fn users_rules_and_hashes_are_read_from_sqlite() {
 }
 
 #[test]
-fn a_file_that_is_missing_lets_nobody_in_and_is_used_when_it_is_there() {
+fn a_missing_file_denies_and_is_used_once_it_exists() {
     let folder = Folder::new("sqlite-late");
-    let door = Door::open(&settings(&folder.file("users.db")));
-    door.refuses("ann", "secret", ReasonCode::ServerUnavailable);
+    let authenticator = Authenticator::open(&settings(&folder.file("users.db")));
+    authenticator.refuses("ann", "secret", ReasonCode::ServerUnavailable);
     assert!(
         !folder.path().join("users.db").exists(),
         "a database is never made"
     );
     sql::sqlite_file(&folder);
-    thrum_backends::death::comes_back(
-        &door,
-        &thrum_backends::client::Visitor::new("ann", "secret"),
+    thrum_backends::restart::admits_again(
+        &authenticator,
+        &thrum_backends::client::LoginAttempt::new("ann", "secret"),
     );
 }

@@ -1,4 +1,4 @@
-//! Starts the broker under test on a free port and stops it, whatever happens to the test.
+//! Starts the broker under test on a free port and stops it, also when the test fails.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -85,7 +85,7 @@ impl Broker {
         let stdout = keeper.stdout.take().expect("standard output is piped");
         BufReader::new(stdout)
             .read_line(&mut first_line)
-            .expect("the keeper tells the process id");
+            .expect("the keeper prints the process id");
         let process_id = first_line.trim().parse().expect("a process id is a number");
         let broker = Self {
             address,
@@ -123,7 +123,7 @@ impl Broker {
     pub fn assert_alive(&self) {
         assert!(
             self.is_alive(),
-            "the broker died; the end of its log:\n{}",
+            "the broker ended; the end of its log:\n{}",
             self.log_tail()
         );
     }
@@ -148,7 +148,7 @@ impl Broker {
             .expect("the broker runs");
         let line = status.lines().find(|line| line.starts_with(name));
         let kibibytes = line.and_then(|line| line.split_whitespace().nth(1));
-        let kibibytes = kibibytes.expect("the kernel tells the memory of a process");
+        let kibibytes = kibibytes.expect("the kernel reports the memory of a process");
         kibibytes.parse::<u64>().expect("it is a number") * 1024
     }
 
@@ -165,7 +165,7 @@ impl Broker {
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let ticks = fields.get(TIMES).unwrap_or_default().iter();
         let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
-        // The kernel shows hundredths of a second, whatever it counts in.
+        // The kernel reports hundredths of a second, independent of its tick.
         Duration::from_millis(ticks * 10)
     }
 
@@ -217,7 +217,7 @@ impl Drop for Broker {
     }
 }
 
-/// An address of this machine where nobody listens.
+/// An address of this machine where no process listens.
 ///
 /// # Panics
 /// There is none.

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use crate::broker::Broker;
 use crate::bytes::hex;
-use crate::canary::Canary;
 use crate::clock;
 use crate::packets::{PINGREQ, Version};
+use crate::probe::Probe;
 use crate::received::Packet;
 use crate::wire::{DEADLINE, Event, Wire};
 
 /// What the broker has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Close; 5.0 tells one of these reasons, in CONNACK before the handshake, else in DISCONNECT.
+    /// Close; 5.0 sends one of these reasons, in CONNACK before the handshake, else in DISCONNECT.
     Refused(&'static [u8]),
     /// Close with a CONNACK of 3.x that has this return code.
     ReturnCode(u8),
@@ -24,7 +24,7 @@ pub enum Expect {
     Closed,
     /// Close; a word of refusal is allowed, but not required.
     ClosedSomehow,
-    /// Stay open and go on working.
+    /// Stay open and keep working.
     Lives,
     /// Stay open, or be refused with one of these reasons (5.0).
     LivesOrRefused(&'static [u8]),
@@ -32,7 +32,7 @@ pub enum Expect {
     Answer(u8, Vec<u8>),
     /// A SUBACK that refuses the filter with one of these codes, or a refusal with one of these.
     FilterRefused(&'static [u8]),
-    /// The specification says nothing; only others must not notice.
+    /// The specification is silent; only other clients must not be disturbed.
     Anything,
 }
 
@@ -97,14 +97,14 @@ const END_MAX: Duration = Duration::from_secs(1);
 /// Failures that are listed before the rest of the cases is left out.
 const FAILURES_MAX: usize = 40;
 
-/// Runs the cases one after the other, with a round of the canary after each.
+/// Runs the cases one after the other, with a round trip of the probe after each.
 ///
 /// # Panics
-/// With a list of the cases that went wrong, or when the canary is disturbed.
+/// A case failed (all are listed), or the probe is disturbed.
 pub fn check(cases: &[Case]) {
     assert!(!cases.is_empty(), "the generator made no case");
     let broker = Broker::shared();
-    let mut canary = Canary::new(broker.address());
+    let mut probe = Probe::new(broker.address());
     let mut failures = Vec::new();
     for case in cases {
         let observed = run(broker.address(), case);
@@ -124,7 +124,7 @@ pub fn check(cases: &[Case]) {
             ));
         }
         broker.assert_alive();
-        canary.sing();
+        probe.round_trip();
         if failures.len() == FAILURES_MAX {
             break;
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   corpus (every packet, every way to spoil it) --Case--> case::check --bytes--> broker
-//!                                                              |--after each case--> canary
+//!                                                              |--after each case--> probe
 //! ```
 //!
 //! Invariant: nothing here uses the broker's own codec, so an error in it cannot hide itself; the
@@ -10,18 +10,18 @@
 
 pub mod broker;
 pub mod bytes;
-pub mod canary;
 pub mod case;
 pub mod clock;
 pub mod corpus;
 pub mod folder;
 pub mod noise;
 pub mod packets;
+pub mod probe;
 pub mod received;
 pub mod wire;
 
 pub use broker::Broker;
-pub use canary::Canary;
 pub use case::{Case, Expect};
 pub use packets::Version;
+pub use probe::Probe;
 pub use wire::{Event, Wire};

@@ -79,7 +79,7 @@ impl Wire {
         drop(self.stream.write_all(bytes));
     }
 
-    /// Sends bytes and tells whether the broker took them within the time.
+    /// Sends bytes; returns whether the broker took them within the time.
     ///
     /// # Panics
     /// The time cannot be set.
@@ -298,14 +298,14 @@ impl Wire {
             (first, packet_id),
             "{packet:?}"
         );
-        // 0x10: nobody subscribed.
+        // 0x10: no matching subscribers.
         assert!(
             ack.codes.iter().all(|code| matches!(code, 0x00 | 0x10)),
             "{packet:?}"
         );
     }
 
-    /// The connection itself, for whoever only sends.
+    /// The connection itself, for tests that only send.
     pub fn into_stream(self) -> TcpStream {
         self.stream
     }

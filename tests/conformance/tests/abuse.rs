@@ -1,4 +1,4 @@
-//! Input that is too much, too slow or pointless: it costs the one who sends it, and a canary
+//! Input that is too much, too slow or pointless: it costs only its sender, and a probe
 //! beside it keeps singing.
 
 use std::thread;
@@ -10,20 +10,20 @@ use thrum_conformance::packets::{
     Connect, DISCONNECT, PINGREQ, Publish, Version, Will, ack, first, subscribe, unique,
 };
 use thrum_conformance::wire::DEADLINE;
-use thrum_conformance::{Broker, Canary, Event, Wire, clock, corpus};
+use thrum_conformance::{Broker, Event, Probe, Wire, clock, corpus};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 /// The broker waits ten seconds for a CONNECT by default; its timers are coarse.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(13);
 
-fn canary() -> (&'static Broker, Canary) {
+fn probe() -> (&'static Broker, Probe) {
     let broker = Broker::shared();
-    (broker, Canary::new(broker.address()))
+    (broker, Probe::new(broker.address()))
 }
 
 #[test]
-fn connect_that_does_not_come_in_time_is_given_up() {
-    let (broker, mut canary) = canary();
+fn late_connect_closes_the_connection() {
+    let (broker, mut probe) = probe();
     let whole = Connect::new(Version::V311).bytes();
     let mut half = Wire::open(broker.address(), Version::V311);
     half.send(&whole[..whole.len() / 2]);
@@ -34,7 +34,7 @@ fn connect_that_does_not_come_in_time_is_given_up() {
     dripping.send(&[0x10, 0xFF, 0x7F, 0, 4, b'M', b'Q', b'T', b'T', 5]);
     let dripped = loop {
         dripping.send(&[0]);
-        canary.sing();
+        probe.round_trip();
         match dripping.next(Duration::from_millis(300)) {
             Event::Closed => break start.elapsed(),
             Event::Packet(packet) => assert_eq!(packet.kind(), 2, "{packet:?}"),
@@ -52,19 +52,19 @@ fn connect_that_does_not_come_in_time_is_given_up() {
 
 #[test]
 fn five_megabytes_of_garbage_end_one_connection() {
-    let (broker, mut canary) = canary();
+    let (broker, mut probe) = probe();
     for seed in 1..=4 {
         let mut garbage = Noise::new(seed).bytes(5_000_000);
-        // The type is a CONNECT in half of the runs, so that a length is believed for a moment.
+        // Half of the inputs start as a CONNECT, so that the broker reads a length.
         garbage[0] = if seed % 2 == 0 { 0x10 } else { 0xFF };
         let mut wire = Wire::open(broker.address(), Version::V311);
         wire.try_send(&garbage, DEADLINE);
         wire.closed(DEADLINE);
-        canary.sing();
+        probe.round_trip();
         let mut wire = Wire::fresh(broker.address(), Version::V5);
         wire.try_send(&garbage, DEADLINE);
         wire.closed(DEADLINE);
-        canary.sing();
+        probe.round_trip();
     }
     broker.assert_alive();
 }
@@ -72,7 +72,7 @@ fn five_megabytes_of_garbage_end_one_connection() {
 #[test]
 fn announced_length_allocates_nothing() {
     let broker = Broker::start();
-    let mut canary = Canary::new(broker.address());
+    let mut probe = Probe::new(broker.address());
     let before = broker.resident_bytes();
     let mut open = Vec::new();
     for _ in 0..100 {
@@ -85,20 +85,20 @@ fn announced_length_allocates_nothing() {
             open.extend([first_packet, later]);
         }
     }
-    canary.sing();
+    probe.round_trip();
     let grown = broker.resident_bytes().saturating_sub(before);
     assert!(
         grown < 32 * MEBIBYTE,
         "400 announcements cost {grown} bytes"
     );
     drop(open);
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
 }
 
 #[test]
 fn half_packets_are_forgotten_with_their_connection() {
-    let (broker, mut canary) = canary();
+    let (broker, mut probe) = probe();
     let packets = [
         Connect::new(Version::V5)
             .will(Will::new("spoiled/w"))
@@ -118,19 +118,19 @@ fn half_packets_are_forgotten_with_their_connection() {
             wire.send(&packet[..length]);
             wire.abandon();
         }
-        canary.sing();
+        probe.round_trip();
     }
     broker.assert_alive();
 }
 
 #[test]
 fn thousand_connections_that_say_nothing_close_at_once() {
-    let (broker, mut canary) = canary();
+    let (broker, mut probe) = probe();
     let open = || Wire::open(broker.address(), Version::V311);
     let silent: Vec<_> = (0..1_000).map(|_| open()).collect();
-    canary.sing();
+    probe.round_trip();
     silent.into_iter().for_each(Wire::abandon);
-    canary.sing();
+    probe.round_trip();
     let mut after = Wire::fresh(broker.address(), Version::V5);
     after.expect_nothing_before_pingresp();
     broker.assert_alive();
@@ -139,7 +139,7 @@ fn thousand_connections_that_say_nothing_close_at_once() {
 #[test]
 fn storms_of_connections_leave_nothing_behind() {
     let broker = Broker::start();
-    let mut canary = Canary::new(broker.address());
+    let mut probe = Probe::new(broker.address());
     let address = broker.address();
     let storm = move |rounds: usize| {
         for round in 0..rounds {
@@ -155,16 +155,16 @@ fn storms_of_connections_leave_nothing_behind() {
         }
     };
     storm(300);
-    canary.sing();
+    probe.round_trip();
     let before = broker.resident_bytes();
     let storms: Vec<_> = (0..4).map(|_| thread::spawn(move || storm(500))).collect();
     while !storms.iter().all(thread::JoinHandle::is_finished) {
-        canary.sing();
+        probe.round_trip();
     }
     for storm in storms {
         storm.join().unwrap();
     }
-    canary.sing();
+    probe.round_trip();
     let grown = broker.resident_bytes().saturating_sub(before);
     assert!(
         grown < 16 * MEBIBYTE,
@@ -174,15 +174,15 @@ fn storms_of_connections_leave_nothing_behind() {
 }
 
 #[test]
-fn clients_that_fight_for_one_identifier_disturb_nobody() {
-    let (broker, mut canary) = canary();
+fn clients_that_fight_for_one_identifier_disturb_no_other() {
+    let (broker, mut probe) = probe();
     let id = unique("f");
     let mut fighters = Vec::new();
     for round in 0..300 {
         let connect = Connect::new(Version::STANDARD[round % 2]).client_id(&id);
         fighters.push(Wire::connect(broker.address(), &connect).0);
         if round % 50 == 0 {
-            canary.sing();
+            probe.round_trip();
         }
     }
     let mut last = fighters.pop().expect("there were fighters");
@@ -190,13 +190,13 @@ fn clients_that_fight_for_one_identifier_disturb_nobody() {
     for mut loser in fighters {
         loser.expect_end(0x8E);
     }
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
 }
 
 #[test]
 fn topics_of_65535_levels_are_refused_or_carried() {
-    let (broker, mut canary) = canary();
+    let (broker, mut probe) = probe();
     let deep = "/".repeat(65_535);
     let wild = format!("{}+", "+/".repeat(32_767));
     for version in Version::STANDARD {
@@ -216,20 +216,20 @@ fn topics_of_65535_levels_are_refused_or_carried() {
                     Event::Silence => panic!("no answer to a deep filter"),
                 }
             }
-            canary.sing();
+            probe.round_trip();
         }
         let mut publisher = Wire::fresh(broker.address(), version);
         publisher.send(&Publish::new(version, &deep, 1, b"x").bytes());
         publisher.send(&subscribe(version, 1, &[(&wild, 0)]));
         publisher.send(&PINGREQ);
         publisher.next(DEADLINE);
-        canary.sing();
+        probe.round_trip();
     }
     broker.assert_alive();
 }
 
 /// Floods a topic that a client subscribed to but never reads; returns the bytes that were taken.
-fn flood(broker: &Broker, canary: &mut Canary, qos: u8) -> u64 {
+fn flood(broker: &Broker, probe: &mut Probe, qos: u8) -> u64 {
     let topic = unique("flood/");
     let mut deaf = Wire::fresh(broker.address(), Version::V311);
     deaf.subscribe(&topic, qos);
@@ -244,14 +244,14 @@ fn flood(broker: &Broker, canary: &mut Canary, qos: u8) -> u64 {
             let message = Publish::new(Version::V311, &topic, qos, &[b'x'; 4_000]);
             batch.extend(message.packet_id(packet_id).bytes());
         }
-        // A broker may stop reading from the one who floods, but not from the canary.
+        // A broker may stop reading from the flooding client, but not from the probe.
         if !publisher.try_send(&batch, Duration::from_millis(500)) {
             break;
         }
         sent += u64::try_from(batch.len()).expect("lengths fit");
-        canary.sing();
+        probe.round_trip();
     }
-    canary.sing();
+    probe.round_trip();
     sent
 }
 
@@ -259,9 +259,9 @@ fn flood(broker: &Broker, canary: &mut Canary, qos: u8) -> u64 {
 fn subscriber_that_never_reads_costs_a_bounded_amount() {
     for qos in [0, 1, 2] {
         let broker = Broker::start();
-        let mut canary = Canary::new(broker.address());
+        let mut probe = Probe::new(broker.address());
         let before = broker.resident_bytes();
-        let sent = flood(&broker, &mut canary, qos);
+        let sent = flood(&broker, &mut probe, qos);
         assert!(sent > 0, "QoS {qos}: nothing was taken");
         let grown = broker.resident_bytes().saturating_sub(before);
         assert!(
@@ -269,7 +269,7 @@ fn subscriber_that_never_reads_costs_a_bounded_amount() {
             "QoS {qos}: {sent} bytes sent cost {grown}"
         );
         for _ in 0..20 {
-            canary.sing();
+            probe.round_trip();
         }
         broker.assert_alive();
     }
@@ -280,7 +280,7 @@ fn subscriber_that_never_reads_costs_a_bounded_amount() {
 fn unread_answers(request: &[u8], batches: u32, prepare: impl FnOnce(&Broker)) -> u64 {
     let broker = Broker::start();
     prepare(&broker);
-    let mut canary = Canary::new(broker.address());
+    let mut probe = Probe::new(broker.address());
     let before = broker.resident_bytes();
     let mut wire = Wire::fresh(broker.address(), Version::V5);
     let batch = request.repeat(32_768 / request.len());
@@ -292,10 +292,10 @@ fn unread_answers(request: &[u8], batches: u32, prepare: impl FnOnce(&Broker)) -
         {
             break;
         }
-        canary.sing();
+        probe.round_trip();
     }
     let grown = broker.resident_bytes().saturating_sub(before);
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
     grown
 }
@@ -330,7 +330,7 @@ fn client_that_never_reads_its_answers_costs_a_bounded_amount() {
 #[test]
 fn publisher_that_never_sends_pubrel_is_bounded() {
     let broker = Broker::start();
-    let mut canary = Canary::new(broker.address());
+    let mut probe = Probe::new(broker.address());
     let before = broker.resident_bytes();
     let mut wire = Wire::fresh(broker.address(), Version::V311);
     // 65,535 flows that never end: each identifier once, with a payload that should not be kept.
@@ -344,18 +344,18 @@ fn publisher_that_never_sends_pubrel_is_bounded() {
         }
         if packet_id % 500 == 0 {
             while matches!(wire.next(Duration::from_millis(1)), Event::Packet(_)) {}
-            canary.sing();
+            probe.round_trip();
         }
     }
     let grown = broker.resident_bytes().saturating_sub(before);
     assert!(grown < 24 * MEBIBYTE, "open flows cost {grown} bytes");
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
 }
 
 #[test]
-fn retained_messages_and_wills_of_a_storm_disturb_nobody() {
-    let (broker, mut canary) = canary();
+fn retained_messages_and_wills_of_a_storm_disturb_no_other() {
+    let (broker, mut probe) = probe();
     for round in 0..500 {
         let topic = format!("storm/{round}");
         let will = Will {
@@ -365,16 +365,16 @@ fn retained_messages_and_wills_of_a_storm_disturb_nobody() {
         let connect = Connect::new(Version::STANDARD[round % 2]).will(will);
         Wire::connect(broker.address(), &connect).0.abandon();
         if round % 50 == 0 {
-            canary.sing();
+            probe.round_trip();
         }
     }
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
 }
 
 #[test]
-fn hundreds_of_spoiled_packets_never_disturb_the_canary_seed_7() {
-    let (broker, mut canary) = canary();
+fn hundreds_of_spoiled_packets_never_disturb_the_probe_seed_7() {
+    let (broker, mut probe) = probe();
     let mut noise = Noise::new(7);
     let cases = corpus::valid();
     for round in 0..1_200 {
@@ -386,16 +386,16 @@ fn hundreds_of_spoiled_packets_never_disturb_the_canary_seed_7() {
             Wire::open(broker.address(), case.version)
         };
         wire.send(&join(&[&bytes, &PINGREQ]));
-        // Whatever comes of it: it was read, and the broker speaks in whole packets.
+        // The broker must read the input and answer in whole packets.
         while matches!(wire.next(Duration::from_millis(5)), Event::Packet(_)) {}
         broker.assert_alive();
-        canary.sing();
+        probe.round_trip();
     }
 }
 
 #[test]
-fn packets_in_random_order_never_disturb_the_canary_seed_11() {
-    let (broker, mut canary) = canary();
+fn packets_in_random_order_never_disturb_the_probe_seed_11() {
+    let (broker, mut probe) = probe();
     let mut noise = Noise::new(11);
     for _ in 0..150 {
         let version = Version::STANDARD[noise.below(2)];
@@ -428,13 +428,13 @@ fn packets_in_random_order_never_disturb_the_canary_seed_11() {
         wire.send(&session);
         while matches!(wire.next(Duration::from_millis(5)), Event::Packet(_)) {}
         broker.assert_alive();
-        canary.sing();
+        probe.round_trip();
     }
 }
 
 #[test]
 fn properties_by_the_thousand_are_read_or_refused_quickly() {
-    let (broker, mut canary) = canary();
+    let (broker, mut probe) = probe();
     let user = thrum_conformance::bytes::user_property("k", "v").repeat(20_000);
     let topic = unique("t/");
     let mut wire = Wire::fresh(broker.address(), Version::V5);
@@ -444,11 +444,11 @@ fn properties_by_the_thousand_are_read_or_refused_quickly() {
     wire.send(&frame(first::PUBLISH, &body));
     let publish = wire.publish();
     assert_eq!(publish.properties.user().len(), 20_000);
-    canary.sing();
+    probe.round_trip();
     let mut wire = Wire::fresh(broker.address(), Version::V5);
     let body = join(&[&two(7), &variable(140_000), &user, &text(&topic), &[0]]);
     wire.send(&frame(first::SUBSCRIBE, &body));
     wire.expect_ack(0x90, 7, &[0]);
-    canary.sing();
+    probe.round_trip();
     broker.assert_alive();
 }

@@ -1,4 +1,4 @@
-//! Malformed and forbidden input: the one connection ends with the right reason, and a canary
+//! Malformed and forbidden input: the one connection ends with the right reason, and a probe
 //! that sings after each case never misses a note.
 
 use thrum_conformance::{Broker, case, corpus};

@@ -135,7 +135,7 @@ impl Broker {
     /// Where it listens, once it does; none if it was killed before.
     ///
     /// # Panics
-    /// It takes more than a minute, or ends by itself.
+    /// It takes more than a minute, or ends unexpectedly.
     pub fn wait_until_ready(&self, may_be_killed: bool) -> Option<SocketAddr> {
         let start = clock::now();
         loop {
@@ -146,7 +146,7 @@ impl Broker {
             if !self.process.is_alive() {
                 assert!(
                     may_be_killed,
-                    "the broker ended by itself:\n{}",
+                    "the broker ended unexpectedly:\n{}",
                     self.log_tail()
                 );
                 return None;
@@ -203,7 +203,7 @@ impl Drop for Broker {
     }
 }
 
-/// The address in the lines that say that it is ready.
+/// The address in the log line of readiness.
 fn listening(log: &str) -> Option<SocketAddr> {
     let (_, rest) = log.split_once("mqtt://")?;
     let (address, _) = rest.split_once([' ', '\n'])?;

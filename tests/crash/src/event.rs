@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Milliseconds since the run began.
 pub type Millis = u64;
-/// Place of a client in the cast.
+/// Index of a client among all.
 pub type ClientIndex = usize;
 /// Number of a message, counted up over all publishers; a message that is sent again keeps it.
 pub type MessageNumber = u64;
@@ -57,7 +57,7 @@ pub enum ClientEvent {
     Disconnected,
     /// The client closed without a word.
     Vanished,
-    /// The broker closed, and nobody knows why.
+    /// The broker closed for an unknown reason.
     Dropped,
     /// SUBSCRIBE for one filter is sent.
     Subscribing(String, u8),
@@ -142,7 +142,7 @@ pub struct Delivery {
     pub qos: u8,
     /// Sent because it was retained.
     pub retain: bool,
-    /// Sent before, says the broker.
+    /// The DUP flag.
     pub dup: bool,
     /// Packet identifier; 0 with `QoS` 0.
     pub packet_id: u16,

@@ -1,4 +1,4 @@
-//! Looks at what is retained, with a client that comes for it alone.
+//! Reads all retained messages with a client of its own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::event::{Event, MessageNumber, Millis};
 use crate::journal::Journal;
 use crate::payload;
 
-/// What is right and does not come within this time is missing.
+/// A retained message that does not arrive within this time is missing.
 const PATIENCE: Millis = 5_000;
 const VERSION: Version = Version::V311;
 
@@ -28,7 +28,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Connects and subscribes; none if nobody listens.
+    /// Connects and subscribes; none if the broker does not listen.
     pub fn new(address: SocketAddr, journal: &mut Journal) -> Option<Self> {
         let mut link = Link::open(address)?;
         journal.note(Event::Inspecting);

@@ -1,5 +1,5 @@
-//! Where clients report what they do and see: the checker hears it at once, and the end of it is
-//! kept for a report.
+//! The journal of what clients do and see: the checker gets each event at once, and the last events
+//! are kept for a report.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal for so many clients.
+    /// A journal for this many clients.
     pub fn new(clients: usize) -> Self {
         Self {
             began: clock::now(),
@@ -74,7 +74,7 @@ impl Journal {
         &self.checker
     }
 
-    /// The checker, to tell it that a moment is quiet.
+    /// The checker, to mark a quiet moment.
     pub fn checker_mut(&mut self) -> &mut Checker {
         &mut self.checker
     }

@@ -4,15 +4,14 @@
 //! ```text
 //!   run --spawn, kill, lose power--> broker (the real binary)
 //!    |                                  ^ packets
-//!   world --rounds--> clients (cast) ---+
+//!   world --rounds--> clients (roles)---+
 //!                        +--Observed--> journal --> checker --> Violation
 //! ```
 //!
-//! Invariant: nothing here uses the broker's own code; what is right is written down anew in
-//! `checker`.
+//! Invariant: nothing here uses the broker's own code; `checker` defines correct behaviour
+//! independently.
 
 pub mod broker;
-pub mod cast;
 pub mod checker;
 pub mod client;
 pub mod disk;
@@ -21,6 +20,7 @@ pub mod inspector;
 pub mod journal;
 pub mod payload;
 pub mod random;
+pub mod roles;
 pub mod run;
 pub mod shifted_clock;
 pub mod world;

@@ -1,4 +1,4 @@
-//! Payloads that tell which message they are and whether a byte of them changed.
+//! Payloads that identify their message and reveal a changed byte.
 
 use crate::event::MessageNumber;
 use crate::random::Random;

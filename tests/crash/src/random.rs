@@ -27,7 +27,7 @@ impl Random {
         self.number() % bound
     }
 
-    /// True in so many of a thousand cases.
+    /// True in this many of a thousand cases.
     pub fn permille(&mut self, cases: u64) -> bool {
         self.below(1_000) < cases
     }

@@ -40,7 +40,7 @@ impl ShiftedClock {
         ]
     }
 
-    /// Sets it so many seconds ahead of what time it is.
+    /// Sets it this many seconds ahead of the real time.
     ///
     /// # Panics
     /// The file cannot be written.

@@ -1,4 +1,4 @@
-//! All clients of a run in one loop, so that what happened has one order.
+//! All clients of a run in one loop, so that all events have one order.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -15,7 +15,7 @@ use crate::random::Random;
 
 /// Longest wait for a socket: clients act by the clock too.
 const TURN: Duration = Duration::from_millis(1);
-/// Longest wait until the sockets of a dead broker end.
+/// Longest wait until the sockets of a killed broker close.
 const DRAIN_MAX: Millis = 5_000;
 
 /// Clients, journal and dice.
@@ -28,7 +28,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cast that was never connected.
+    /// Clients that were never connected.
     pub fn new(roles: Vec<Role>, random: Random) -> Self {
         let journal = Journal::new(roles.len());
         let clients = roles.into_iter().enumerate();
@@ -63,7 +63,7 @@ impl World {
         self.inspector = Inspector::new(address, &mut self.journal);
     }
 
-    /// Waits a moment for packets, takes them, and lets everyone act.
+    /// Waits briefly for packets, takes them, and lets every client act.
     pub fn turn(&mut self, address: SocketAddr, phase: Phase) {
         self.read(address);
         let mut around = Surroundings {
@@ -81,7 +81,7 @@ impl World {
             .take_if(|inspector| inspector.turn(&mut self.journal));
     }
 
-    /// Waits a moment for packets and takes them.
+    /// Waits briefly for packets and takes them.
     fn read(&mut self, address: SocketAddr) {
         let ready = self.wait();
         let mut around = Surroundings {
@@ -100,14 +100,14 @@ impl World {
     /// The broker was killed no earlier than at a time: reads what it had sent.
     ///
     /// # Panics
-    /// A socket of a dead process stays open.
+    /// A socket of a killed process stays open.
     pub fn broker_died(&mut self, at: Millis, address: SocketAddr) {
         let began = self.journal.now();
         while self.clients.iter().any(|client| client.socket().is_some()) {
             let now = self.journal.now();
             assert!(
                 now < began + DRAIN_MAX,
-                "sockets of a dead broker stay open"
+                "sockets of a killed broker stay open"
             );
             self.read(address);
         }

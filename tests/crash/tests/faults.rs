@@ -1,5 +1,5 @@
 //! The disk fails under load: nothing is acknowledged meanwhile, nothing that was acknowledged is
-//! lost, and the broker goes on when the disk works again.
+//! lost, and the broker continues when the disk works again.
 
 use thrum_crash::run::{Plan, run_with_faults};
 

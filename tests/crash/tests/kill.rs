@@ -3,7 +3,7 @@
 use thrum_crash::run::{Plan, run};
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_messages_survive_a_kill() {
     let outcome = run(Plan::new("kill", 60, false));
     println!("{:?}", outcome.counts);
     outcome.assert_telling();

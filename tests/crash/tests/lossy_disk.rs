@@ -98,7 +98,7 @@ fn synced_bytes_and_names_stay() {
 }
 
 #[test]
-fn unsynced_bytes_go_back_to_what_was_synced() {
+fn unsynced_bytes_revert_to_the_synced_ones() {
     check(
         "bytes",
         "create a; write a 0 4 x; sync a; sync-folder .; write a 1 2 y; write a 2 9 z; size a 3",
@@ -210,7 +210,7 @@ fn process_ends_before_within_or_after_an_operation() {
 }
 
 #[test]
-fn full_disk_takes_what_fits() {
+fn full_disk_takes_only_bytes_that_fit() {
     let bench = Bench::new("full");
     bench.disk.control(Control {
         write_errno: (ENOSPC, 3),

@@ -3,7 +3,7 @@
 use thrum_crash::run::{Plan, run};
 
 #[test]
-fn what_was_acknowledged_survives_the_loss_of_power() {
+fn acknowledged_messages_survive_the_loss_of_power() {
     let outcome = run(Plan::new("power", 60, true));
     println!("{:?} {:?}", outcome.counts, outcome.lost);
     outcome.assert_telling();

@@ -5,7 +5,7 @@
 use thrum_crash::run::{Plan, Storm, run_in_storm};
 
 #[test]
-fn what_was_acknowledged_survives_clocks_that_are_set() {
+fn acknowledged_messages_survive_clock_changes() {
     let storm = Storm {
         sets_clock: true,
         reloads: false,
@@ -16,7 +16,7 @@ fn what_was_acknowledged_survives_clocks_that_are_set() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_reloads_and_restarts() {
+fn acknowledged_messages_survive_reloads_and_restarts() {
     let storm = Storm {
         sets_clock: false,
         reloads: true,

@@ -1,4 +1,4 @@
-"""What the tests say to a client and hear from it, whoever made the client."""
+"""The interface of the tests to every client library."""
 
 from __future__ import annotations
 

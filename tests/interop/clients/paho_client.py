@@ -38,7 +38,7 @@ class PahoClient(MqttClient):
         return bool(flags.session_present)
 
     def start(self, options: Connect) -> None:
-        """Sends CONNECT, but nobody reads or writes the socket afterwards."""
+        """Sends CONNECT, and neither reads nor writes the socket afterwards."""
         arguments = {"protocol": PROTOCOLS[self.version]}
         if self.version != "5.0":
             arguments["clean_session"] = options.clean_start

@@ -98,13 +98,13 @@ class Quic:
         return self._udp.get_extra_info("sockname")[1]
 
     def change_port(self) -> None:
-        """Goes on from another UDP port, as behind a NAT that has forgotten the first."""
+        """Continues from another UDP port, as behind a NAT that has forgotten the first."""
         old = self._udp
         self._call(self._bind())
         self._loop.call_soon_threadsafe(old.close)
 
     def fall_silent(self) -> None:
-        """Nothing is sent or received any more, and nobody is told."""
+        """Stops sending and receiving without a close."""
         self._loop.call_soon_threadsafe(self._udp.close)
 
     def wait_for_end(self) -> ConnectionTerminated:

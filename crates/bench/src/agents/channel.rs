@@ -1,95 +1,99 @@
-//! Messages to and from one partner over a link.
+//! Messages to and from one peer over the control connection.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thrum_codec::QoS;
 
-use super::link::{Letter, Link, LinkError, Post};
+use super::control_connection::{ControlConnection, ControlError, Incoming, Outgoing};
+use super::fragment::{FragmentError, Fragmenter, Reassembler, single_fragment};
 use super::message::written;
-use super::parcel::{Packer, ParcelError, Unpacker, express};
 use crate::units::SECOND_NS;
 
-/// Silence of coordinator or agent after which it counts as lost: five signs of life.
+/// Silence after which a coordinator or agent counts as lost: five heartbeats.
 pub(super) const SILENCE_NS_MAX: u64 = 5 * SECOND_NS;
 
-/// Why a partner cannot be talked to.
+/// Why messages to or from a peer fail.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     /// The connection is over.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Control(#[from] ControlError),
     /// A message is too big or incomplete.
     #[error(transparent)]
-    Parcel(#[from] ParcelError),
-    /// Not a message that this version knows.
-    #[error("a message makes no sense here: {0}")]
+    Fragment(#[from] FragmentError),
+    /// This version does not know the message.
+    #[error("a message cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
-/// A message, if a letter completed one, and what to confirm: parcel and letters of it that have
-/// come.
+/// The message, if its last fragment arrived, and what to confirm: the number of the message and
+/// how many of its fragments have arrived.
 pub(super) type Taken<M> = (Option<M>, Option<(u32, u32)>);
 
-/// One partner.
+/// One peer.
 #[derive(Debug)]
 pub(super) struct Channel {
     topic: String,
-    packer: Packer,
-    unpacker: Unpacker,
+    fragmenter: Fragmenter,
+    reassembler: Reassembler,
 }
 
 impl Channel {
-    /// A partner who listens to a topic.
+    /// A peer that subscribes to a topic.
     pub(super) fn new(topic: String) -> Self {
         Self {
             topic,
-            packer: Packer::default(),
-            unpacker: Unpacker::default(),
+            fragmenter: Fragmenter::default(),
+            reassembler: Reassembler::default(),
         }
     }
 
-    /// Sends a message after those before it.
+    /// Sends a message after the waiting ones.
     pub(super) fn say(
         &mut self,
-        link: &Link,
+        connection: &ControlConnection,
         message: &impl Serialize,
     ) -> Result<(), ChannelError> {
-        self.packer.add(written(message))?;
-        self.go_on(link)
+        self.fragmenter.add(written(message))?;
+        self.send_fragments(connection)
     }
 
     /// Sends a small message at once.
-    pub(super) fn confirm(&self, link: &Link, message: &impl Serialize) -> Result<(), LinkError> {
-        link.send(express_post(&self.topic, message))
+    pub(super) fn confirm(
+        &self,
+        connection: &ControlConnection,
+        message: &impl Serialize,
+    ) -> Result<(), ControlError> {
+        connection.send(unfragmented(&self.topic, message))
     }
 
-    /// The partner has got so many letters of a message.
+    /// The peer has received this many fragments of a message.
     pub(super) fn confirmed(
         &mut self,
-        link: &Link,
-        parcel: u32,
-        letters: u32,
+        connection: &ControlConnection,
+        message_id: u32,
+        fragments: u32,
     ) -> Result<(), ChannelError> {
-        self.packer.confirm(parcel, letters);
-        self.go_on(link)
+        self.fragmenter.confirm(message_id, fragments);
+        self.send_fragments(connection)
     }
 
-    /// Takes a letter; a message if it is complete with that, and what to confirm.
+    /// Takes a fragment; returns the message if it is complete, and what to confirm.
     pub(super) fn take<M: DeserializeOwned>(
         &mut self,
-        letter: &Letter,
+        incoming: &Incoming,
     ) -> Result<Taken<M>, ChannelError> {
-        let unpacked = self.unpacker.take(&letter.payload)?;
-        let message = unpacked
+        let reassembled = self.reassembler.take(&incoming.payload)?;
+        let message = reassembled
             .message
             .map(|message| serde_json::from_slice(&message))
             .transpose()?;
-        Ok((message, unpacked.confirm))
+        Ok((message, reassembled.confirm))
     }
 
-    fn go_on(&mut self, link: &Link) -> Result<(), ChannelError> {
-        while let Some(payload) = self.packer.next_letter() {
-            link.send(Post {
+    fn send_fragments(&mut self, connection: &ControlConnection) -> Result<(), ChannelError> {
+        while let Some(payload) = self.fragmenter.next_fragment() {
+            connection.send(Outgoing {
                 topic: self.topic.clone(),
                 payload,
                 qos: QoS::AtLeastOnce,
@@ -99,11 +103,11 @@ impl Channel {
     }
 }
 
-/// A small message as a letter of its own.
-pub(super) fn express_post(topic: &str, message: &impl Serialize) -> Post {
-    Post {
+/// A small message as one fragment.
+pub(super) fn unfragmented(topic: &str, message: &impl Serialize) -> Outgoing {
+    Outgoing {
         topic: topic.to_owned(),
-        payload: express(&written(message)),
+        payload: single_fragment(&written(message)),
         qos: QoS::AtLeastOnce,
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent does in a run: its clients, its own accounts, the processes it watches.
+//! The part of an agent in a run: its clients, its own use of the machine, the watched processes.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::message::{Assignment, Clock, FromAgent, Report, WireSlice};
 use super::offset::ClockEstimate;
 use super::watch::{Watch, mark};
 use crate::clock;
-use crate::crew::{Crew, LocalCrew, Posts};
+use crate::generator::{GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor, ProcessTree};
 use crate::pacing::Warp;
 use crate::plan::{Machines, Plan};
@@ -25,7 +25,7 @@ pub(super) struct Load {
     machines: Machines,
     machine: usize,
     wired: Wired,
-    crew: Option<Box<LocalCrew>>,
+    local: Option<Box<LocalGenerator>>,
     generator: Option<Monitor>,
     watched: Vec<ProcessTree>,
     ramp_start_ns: u64,
@@ -33,25 +33,23 @@ pub(super) struct Load {
     next_second_ns: u64,
 }
 
-/// Why an agent cannot do its part.
+/// Why an agent cannot take part.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
-    /// As the coordinator alone would say it.
+    /// An error that a run without agents has too.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The coordinator knows more than this version.
+    /// This version does not know a scheme of the coordinator.
     #[error("a target has a scheme that is unknown here")]
     Scheme,
-    /// Nothing to watch.
-    #[error(
-        "nobody listens on port {0}, and there is no process of that number: start the broker before the agent"
-    )]
+    /// There is no process to watch.
+    #[error("no process listens on port {0} or has that number: start the broker before the agent")]
     NothingToWatch(u32),
 }
 
 impl Load {
-    /// Works the scenario out and reaches the brokers; says what the watched processes have before
-    /// the run.
+    /// Plans the scenario and reaches the brokers; reports the watched processes as they are
+    /// before the run.
     pub(super) fn prepare(
         assignment: Assignment,
         watches: &[Watch],
@@ -84,7 +82,7 @@ impl Load {
             machines,
             machine: assignment.machine,
             wired,
-            crew: None,
+            local: None,
             ramp_start_ns: 0,
             timeline: None,
             next_second_ns: u64::MAX,
@@ -105,63 +103,63 @@ impl Load {
         &self.plan.scenario.name
     }
 
-    /// Starts the threads, which open the first connection at that time of the coordinator's clock.
+    /// Starts the threads, which open the first connection at this time of the coordinator's clock.
     pub(super) fn go(&mut self, ramp_start_ns: u64, clock_offset_ns: i64) -> io::Result<()> {
         self.ramp_start_ns = ramp_start_ns;
         self.next_second_ns = ramp_start_ns + SECOND_NS;
         let (_, threads) = self.size();
-        let posts = Posts {
+        let setup = GeneratorSetup {
             first_thread: self.machines.first_thread(self.machine),
             threads,
             machines: self.machines.clone(),
-            targets: Arc::clone(&self.wired.wiring),
+            targets: Arc::clone(&self.wired.setups),
             target_of_group: Arc::clone(&self.wired.target_of_group),
             clock_offset_ns,
             ramp_start_ns,
         };
         if threads > 0 {
-            self.crew = Some(Box::new(LocalCrew::start(&self.plan, &posts)?));
+            self.local = Some(Box::new(LocalGenerator::start(&self.plan, &setup)?));
         }
         Ok(())
     }
 
-    /// Whether the load has its times.
+    /// Whether the times of the load are set.
     pub(super) const fn has_times(&self) -> bool {
         self.timeline.is_some()
     }
 
     pub(super) fn order(&mut self, timeline: Timeline, warp: &Warp) {
         self.timeline = Some(timeline);
-        if let Some(crew) = &mut self.crew {
-            crew.order(timeline, warp);
+        if let Some(local) = &mut self.local {
+            local.order(timeline, warp);
         }
     }
 
-    /// Something begins or ends.
+    /// Marks the begin or end of a stage.
     pub(super) fn mark(&mut self, moment: Moment, now_ns: u64, say: &mut dyn FnMut(FromAgent)) {
         if let Some(generator) = &mut self.generator {
             mark(generator, moment);
         }
-        if let Some(crew) = &mut self.crew {
-            crew.mark(moment);
+        if let Some(local) = &mut self.local {
+            local.mark(moment);
         }
         self.read(moment, now_ns, say);
     }
 
-    /// How the clients are; none without any.
+    /// Progress of the clients; none without clients.
     pub(super) fn progress(&self) -> Option<Progress> {
-        self.crew.as_ref().map(|crew| crew.progress())
+        self.local.as_ref().map(|local| local.progress())
     }
 
-    /// Hands over what is ready; `now_ns` is of the coordinator's clock.
+    /// Hands over complete seconds; `now_ns` is of the coordinator's clock.
     pub(super) fn look(
         &mut self,
         now_ns: u64,
         say: &mut dyn FnMut(FromAgent),
     ) -> Result<(), RunError> {
-        if let Some(crew) = &mut self.crew {
-            crew.check()?;
-            crew.take_slices(&mut |slice| {
+        if let Some(local) = &mut self.local {
+            local.check()?;
+            local.take_slices(&mut |slice| {
                 say(FromAgent::Slice(Box::new(WireSlice::new(slice))));
             });
         }
@@ -177,21 +175,21 @@ impl Load {
         Ok(())
     }
 
-    /// Ends the clients and says what they counted.
+    /// Ends the clients and reports what they counted.
     pub(super) fn finish(
         &mut self,
         estimate: &ClockEstimate,
         say: &mut dyn FnMut(FromAgent),
     ) -> Result<(), RunError> {
-        // The last message has come: how the clocks go on does not matter to it.
+        // The last message has arrived: later clock drift does not matter.
         let clock = Clock {
             offset_ns: estimate.offset_ns(),
             error_ns: estimate.error_ns_until(clock::monotonic_ns()),
         };
         let (mut threads, mut loads, mut ready) = (Vec::new(), Vec::new(), 0);
-        if let Some(crew) = self.crew.take() {
-            ready = crew.progress().ready;
-            let report = crew.finish(&mut |slice| {
+        if let Some(local) = self.local.take() {
+            ready = local.progress().ready;
+            let report = local.finish(&mut |slice| {
                 say(FromAgent::Slice(Box::new(WireSlice::new(slice))));
             })?;
             (threads, loads) = (report.threads, report.generator.threads);
@@ -213,11 +211,11 @@ impl Load {
         Ok(())
     }
 
-    /// Ends the clients; nobody wants what they counted.
+    /// Ends the clients without a report.
     pub(super) fn give_up(&mut self) {
-        if let Some(crew) = self.crew.take() {
+        if let Some(local) = self.local.take() {
             // The run has failed already.
-            crew.finish(&mut |_| {}).ok();
+            local.finish(&mut |_| {}).ok();
         }
     }
 

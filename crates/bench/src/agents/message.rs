@@ -1,5 +1,5 @@
-//! What coordinator and agents say to each other: JSON, so that a person can read along with any
-//! MQTT client.
+//! Messages between coordinator and agents: JSON, so that a person can read them with any MQTT
+//! client.
 
 use std::collections::BTreeMap;
 
@@ -31,32 +31,32 @@ pub(super) struct Announcement {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ToAgent {
-    /// It takes part: it measures its clock.
+    /// The agent takes part and measures its clock.
     Welcome,
-    /// It does not.
+    /// The agent does not take part.
     Refused(Refusal),
-    /// What is to be run.
+    /// The agent prepares this run.
     Prepare(Box<Assignment>),
-    /// Everybody is ready: the first connection is opened then.
+    /// All agents are ready; the first connection opens at this time.
     Go { ramp_start_ns: u64 },
     /// Times and changes of the load.
     Order {
-        /// When this was said.
+        /// Time of sending.
         said_ns: u64,
         timeline: Timeline,
         warp: Warp,
     },
-    /// Accounts are read now.
+    /// Time to read CPU and other accounts.
     Mark(Moment),
-    /// The clients leave, and what was counted is sent.
+    /// The clients disconnect, and the agent sends its report.
     Stop,
     /// The run is over.
     End,
-    /// A letter of a message has come.
+    /// Confirms fragments of a message.
     Taken(u32, u32),
-    /// The coordinator is there.
+    /// Heartbeat of the coordinator.
     Alive,
-    /// The coordinator's connection ended without goodbye.
+    /// Will of the coordinator: its connection was lost.
     Gone,
 }
 
@@ -64,13 +64,13 @@ pub(super) enum ToAgent {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FromAgent {
-    /// It wants to take part.
+    /// The agent wants to take part.
     Join(Box<Join>),
-    /// Its clock is measured.
+    /// The agent has measured its clock.
     Synced(Clock),
-    /// It can start.
+    /// The agent can start.
     Prepared,
-    /// How its clients are.
+    /// Progress of its clients.
     Progress(Progress),
     /// What its generator used in a second, and when that ended.
     Used { at_ns: u64, resources: Resources },
@@ -86,13 +86,13 @@ pub(super) enum FromAgent {
     },
     /// What it counted.
     Report(Box<Report>),
-    /// It cannot go on.
+    /// The agent failed.
     Failed(String),
-    /// A letter of a message has come.
+    /// Confirms fragments of a message.
     Taken(u32, u32),
-    /// It is there.
+    /// Heartbeat of the agent.
     Alive,
-    /// Its connection ended without goodbye.
+    /// Will of the agent: its connection was lost.
     Gone,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Join {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Refusal {
-    /// The run has all it wants.
+    /// The run has enough agents.
     Full,
     /// Figures of different versions are not comparable.
     Version(String),
@@ -132,12 +132,12 @@ pub(super) struct Assignment {
     pub(super) threads: Vec<u32>,
 }
 
-/// How a clock is.
+/// The offset of an agent's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// The coordinator's clock minus the agent's.
     pub(super) offset_ns: i64,
-    /// What that is wrong by at most.
+    /// Largest error of the offset.
     pub(super) error_ns: u64,
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Report {
     pub(super) clock: Clock,
 }
 
-/// A broker as an agent is told of it.
+/// A broker as sent to an agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireTarget {
     name: String,
@@ -173,7 +173,7 @@ struct WireTls {
     key_file: Option<std::path::PathBuf>,
     server_name: Option<String>,
     alpn: Option<String>,
-    /// Version 1.3 and nothing older.
+    /// Version 1.3 or newer.
     needs_1_3: bool,
 }
 
@@ -296,9 +296,9 @@ fn histogram_of(text: &str) -> Option<Histogram<u64>> {
     Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
 }
 
-/// The message as it travels.
+/// The bytes of a message.
 pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
-    // Nothing in a message can fail: no map has keys that are no texts.
+    // Serialization cannot fail: every map has text keys.
     serde_json::to_vec(message).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! How far the coordinator's clock is from this machine's, and how sure that is.
+//! The offset of the coordinator's clock from this machine's, and its error.
 //!
 //! ```text
 //!   asked (here) --> received (there), answered (there) --> heard (here)
@@ -9,8 +9,8 @@
 
 use crate::units::SECOND_NS;
 
-/// Two clocks drift apart by at most so many parts per million: two crystals of ±100 each. One that
-/// is being set right drifts more, which the next exchange shows.
+/// Largest drift between two clocks in parts per million: two crystals of ±100 each. A clock under
+/// correction drifts more, which the next exchange shows.
 const DRIFT_PPM: u64 = 200;
 
 /// Times of one exchange in nanoseconds, each of the clock of its machine.
@@ -43,7 +43,7 @@ pub(super) struct ClockEstimate {
     /// The coordinator's clock minus this machine's. It never changes: time must not jump within a
     /// run.
     offset_ns: i64,
-    /// The best exchange known: what the offset is wrong by at most.
+    /// Error of the offset at the best exchange.
     error_ns: u64,
     /// When that was.
     at_ns: u64,
@@ -72,13 +72,13 @@ impl Range {
         self.low_ns + (self.high_ns - self.low_ns) / 2
     }
 
-    /// What an offset is wrong by at most.
+    /// Largest error of an offset.
     fn error_of(self, offset_ns: i64) -> u64 {
         let low = self.low_ns.abs_diff(offset_ns);
         low.max(self.high_ns.abs_diff(offset_ns))
     }
 
-    /// Whether an offset that is wrong by so much is possible.
+    /// Whether an offset with this error is possible.
     const fn allows(self, offset_ns: i64, error_ns: u64) -> bool {
         self.low_ns <= offset_ns.saturating_add_unsigned(error_ns)
             && self.high_ns >= offset_ns.saturating_sub_unsigned(error_ns)
@@ -86,7 +86,7 @@ impl Range {
 }
 
 impl ClockEstimate {
-    /// Takes the exchange with the shortest way; none without any that makes sense.
+    /// Takes the exchange with the shortest delay; none without a valid one.
     pub(super) fn from_exchanges(exchanges: &[Exchange]) -> Option<Self> {
         let possible = exchanges
             .iter()
@@ -118,7 +118,7 @@ impl ClockEstimate {
         }
     }
 
-    /// The load is about to begin: what the error was before does not matter to any message.
+    /// The load begins: errors before this do not matter to any message.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.error_ns_max = self.error_at(now_ns);
     }
@@ -128,7 +128,7 @@ impl ClockEstimate {
         self.offset_ns
     }
 
-    /// What the offset was wrong by at most until a time of this machine's clock.
+    /// Largest error of the offset until a time of this machine's clock.
     pub(super) fn error_ns_until(&self, now_ns: u64) -> u64 {
         self.error_ns_max.max(self.error_at(now_ns))
     }
@@ -165,7 +165,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// An exchange between clocks that differ by so much, with such delays there and back.
+    /// An exchange between clocks with this difference and these delays there and back.
     fn exchange(at_ns: u64, truth_ns: i64, (there_ns, back_ns): (u64, u64)) -> Exchange {
         let received_ns = (at_ns + there_ns).saturating_add_signed(truth_ns);
         let answered_ns = received_ns + 30_000;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use thrum_transport::{ConnectorError, Endpoint};
 
-use super::hub::VERSION;
-use super::link::LinkError;
-use super::lobby::wait_for_run;
+use super::agent_idle::wait_for_run;
+use super::agent_run::{AgentRun, AgentRunError};
+use super::control_connection::ControlError;
 use super::message::Refusal;
-use super::shift::{Shift, ShiftError};
+use super::registry::VERSION;
 use super::watch::Watch;
 use crate::clock;
 use crate::kernel_text;
@@ -19,7 +19,7 @@ use crate::run::THREADS_MAX;
 /// Longest name of an agent, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Rest between two attempts to take part.
+/// Pause between two attempts to join a run.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// How an agent is started.
@@ -29,7 +29,8 @@ pub struct AgentOptions {
     pub control: Endpoint,
     /// Its name, unique in a run; by default that of the machine.
     pub name: Option<String>,
-    /// Threads that make load; by default one per core, and none if it watches something.
+    /// Threads that generate load; by default one per core, and none if the agent watches a
+    /// process.
     pub threads: Option<u32>,
     /// Processes of this machine to watch: the brokers.
     pub watches: Vec<Watch>,
@@ -42,8 +43,8 @@ pub struct AgentOptions {
 /// Why an agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A name that nobody could read.
-    #[error("'{0}' is no name of an agent: give 1 to {NAME_BYTES_MAX} bytes of text")]
+    /// An unreadable name.
+    #[error("'{0}' is not a valid agent name: give 1 to {NAME_BYTES_MAX} bytes of text")]
     Name(String),
     /// Too many, or none and nothing to watch.
     #[error(
@@ -52,7 +53,7 @@ pub enum AgentError {
     Threads(u32),
     /// The control broker cannot be used.
     #[error(transparent)]
-    Control(#[from] LinkError),
+    Control(#[from] ControlError),
     /// Another version.
     #[error(
         "the coordinator is thrum {coordinator}, this is {VERSION}: use the same version on all machines"
@@ -81,19 +82,19 @@ pub fn serve(options: &AgentOptions, log: &mut dyn FnMut(&str)) -> Result<(), Ag
         options.control
     ));
     while let Some(session) = wait_for_run(options, log)? {
-        let shift = Shift::begin(options, &name, threads, &session);
-        let ended = shift.and_then(|mut shift| shift.attend(log));
-        let was_full = matches!(&ended, Err(ShiftError::Refused(Refusal::Full)));
+        let run = AgentRun::begin(options, &name, threads, &session);
+        let ended = run.and_then(|mut run| run.attend(log));
+        let was_full = matches!(&ended, Err(AgentRunError::Refused(Refusal::Full)));
         match ended {
             Ok(()) => log("the run is over"),
-            Err(ShiftError::Interrupted) => return Ok(()),
-            Err(ShiftError::Refused(Refusal::Full)) => {
+            Err(AgentRunError::Interrupted) => return Ok(()),
+            Err(AgentRunError::Refused(Refusal::Full)) => {
                 log("a run has all the agents it wants; waiting for another one");
             }
-            Err(ShiftError::Refused(Refusal::Version(coordinator))) => {
+            Err(AgentRunError::Refused(Refusal::Version(coordinator))) => {
                 return Err(AgentError::Version { coordinator });
             }
-            Err(ShiftError::Refused(Refusal::Name)) => return Err(AgentError::NameTaken(name)),
+            Err(AgentRunError::Refused(Refusal::Name)) => return Err(AgentError::NameTaken(name)),
             Err(error) if options.once => return Err(AgentError::Run(error.to_string())),
             Err(error) => log(&format!("the run failed: {error}")),
         }
@@ -128,11 +129,11 @@ fn threads(options: &AgentOptions) -> Result<u32, AgentError> {
     Ok(threads)
 }
 
-/// Whether trying again is of no use.
-pub(super) const fn is_final(error: &LinkError) -> bool {
+/// Whether a retry cannot succeed.
+pub(super) const fn is_final(error: &ControlError) -> bool {
     matches!(
         error,
-        LinkError::Connector(
+        ControlError::Connector(
             ConnectorError::NoTls(_)
                 | ConnectorError::NoRoots
                 | ConnectorError::ServerName(_)
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_watches_makes_no_load_unless_told() {
+    fn a_watching_agent_generates_load_only_if_asked() {
         let watching = AgentOptions {
             watches: vec![Watch::parse("1883").unwrap()],
             ..options()

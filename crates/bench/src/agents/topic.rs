@@ -31,18 +31,18 @@ impl Topics {
         format!("thrum-bench/{}/all", self.session)
     }
 
-    /// An agent asks for the coordinator's clock; `+` for any.
+    /// Requests for the coordinator's clock; `+` for any agent.
     pub(super) fn ask(&self, agent: &str) -> String {
         format!("thrum-bench/{}/ask/{agent}", self.session)
     }
 
-    /// What the coordinator's clock says.
+    /// Answers about the coordinator's clock.
     pub(super) fn answer(&self, agent: &str) -> String {
         format!("thrum-bench/{}/answer/{agent}", self.session)
     }
 }
 
-/// The topic that a question about the clock is answered at; none for any other topic.
+/// The topic of the answer to a clock request; none for any other topic.
 pub(super) fn answer_to(topic: &str) -> Option<String> {
     let (run, agent) = topic.split_once("/ask/")?;
     Some(format!("{run}/answer/{agent}"))
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_answered_to_the_one_who_asked() {
+    fn the_answer_goes_to_the_agent_that_asked() {
         let topics = Topics::new("5f");
         assert_eq!(answer_to(&topics.ask("a1")), Some(topics.answer("a1")));
         assert_eq!(answer_to(&topics.coordinator("a1")), None);

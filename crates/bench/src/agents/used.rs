@@ -14,8 +14,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Enters it beside what is known of the second: the generators of all agents together are the
-    /// generator.
+    /// Adds it to the known use of the second; the generators of all agents sum up to one.
     pub(crate) fn enter(&self, broker: &mut Option<Resources>, generator: &mut Option<Resources>) {
         *broker = self.broker.or(*broker);
         *generator = match (*generator, self.generator) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use thrum_report::result::{Broker, Resources, Usage};
 
-use super::hub::Hub;
+use super::registry::AgentRegistry;
 use crate::monitor::{Moment, Monitor, ProcessTree, Work, listening_process};
 use crate::run::Target;
 
@@ -28,8 +28,7 @@ impl Watch {
         })
     }
 
-    /// The process and its children; none if nobody listens on such a port and there is no such
-    /// process.
+    /// The process and its children; none if no process has this port or number.
     pub(super) fn tree(&self) -> Option<ProcessTree> {
         let port = u16::try_from(self.port_or_pid).ok();
         if let Some(port) = port.filter(|port| listening_process(*port).is_some()) {
@@ -40,7 +39,7 @@ impl Watch {
     }
 }
 
-/// Who tells what a broker uses.
+/// Source of a broker's resource use.
 pub(crate) enum BrokerWatch {
     /// This machine's kernel.
     Here(Box<Monitor>),
@@ -50,20 +49,20 @@ pub(crate) enum BrokerWatch {
 
 /// A process that an agent watches.
 pub(crate) struct Distant {
-    pub(super) hub: Rc<RefCell<Hub>>,
-    pub(super) seat: usize,
+    pub(super) registry: Rc<RefCell<AgentRegistry>>,
+    pub(super) agent: usize,
     pub(super) watch: usize,
 }
 
 impl BrokerWatch {
-    /// Something begins or ends; an agent is told by its crew.
+    /// Marks the begin or end of a stage; an agent learns it through its generator.
     pub(crate) fn mark(&mut self, moment: Moment) {
         if let Self::Here(monitor) = self {
             mark(monitor, moment);
         }
     }
 
-    /// The use of the last second; what an agent saw comes when it is ready.
+    /// The use of the last second; an agent's seconds arrive later.
     pub(crate) fn sample(&mut self) -> Option<Resources> {
         match self {
             Self::Here(monitor) => monitor.sample(),
@@ -80,13 +79,16 @@ impl BrokerWatch {
                 work.connections,
             ),
             Self::There(distant) => {
-                let hub = distant.hub.borrow();
-                hub.watched(distant.seat, distant.watch)?.usage.usage(work)
+                let registry = distant.registry.borrow();
+                registry
+                    .watched(distant.agent, distant.watch)?
+                    .usage
+                    .usage(work)
             }
         }
     }
 
-    /// Who it is; what it used is added at the end.
+    /// Describes the broker; its use is added at the end.
     pub(crate) fn broker(&self, target: &Target) -> Broker {
         Broker {
             target: target.name.clone(),
@@ -103,8 +105,8 @@ impl BrokerWatch {
         match self {
             Self::Here(monitor) => monitor.pid(),
             Self::There(distant) => {
-                let hub = distant.hub.borrow();
-                let watched = hub.watched(distant.seat, distant.watch);
+                let registry = distant.registry.borrow();
+                let watched = registry.watched(distant.agent, distant.watch);
                 watched.map_or(0, |watched| watched.pid)
             }
         }
@@ -114,7 +116,7 @@ impl BrokerWatch {
     fn host(&self) -> String {
         match self {
             Self::Here(_) => String::new(),
-            Self::There(distant) => distant.hub.borrow().name(distant.seat).to_owned(),
+            Self::There(distant) => distant.registry.borrow().name(distant.agent).to_owned(),
         }
     }
 }
@@ -126,7 +128,7 @@ pub(crate) fn mark(monitor: &mut Monitor, moment: Moment) {
         Moment::IdleEnd => monitor.mark_idle_end(),
         Moment::HoldStart => monitor.begin_hold(),
         Moment::HoldEnd => monitor.end_hold(),
-        // They belong to the making, the sampling and the summing of a monitor.
+        // The monitor handles these when it is made, sampled and summed.
         Moment::Start | Moment::Second | Moment::End => {}
     }
 }
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_watch_is_read_with_and_without_target() {
+    fn a_watch_is_parsed_with_and_without_target() {
         let watch = |target: &str, port_or_pid| {
             Some(Watch {
                 target: target.to_owned(),

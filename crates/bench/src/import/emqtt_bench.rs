@@ -1,5 +1,5 @@
-//! `emqtt_bench conn|sub|pub …` as a scenario: groups of clients, and a note for whatever has no
-//! counterpart.
+//! `emqtt_bench conn|sub|pub …` as a scenario: groups of clients, and a note for every option that
+//! has no counterpart.
 
 use super::messages::{publish, topic};
 use super::notes::Notes;
@@ -24,7 +24,7 @@ const LINES_MAX: usize = 32;
 pub struct Imported {
     /// The scenario file.
     pub toml: String,
-    /// What the file cannot say as the command line did; they stand in its comments too.
+    /// Options that the file cannot express; its comments name them too.
     pub notes: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ pub(super) fn publish(
 ) -> Result<Vec<(&'static str, String)>, ImportError> {
     let topic = match topic(line, notes)? {
         Some(topic) => topic,
-        // The file of topics has no counterpart; its note says what to do.
+        // The file of topics has no counterpart; its note names the alternative.
         None if line.value("topics-payload").is_some() => "bench/{i}".to_owned(),
         None => return Err(ImportError::NoTopic("pub")),
     };

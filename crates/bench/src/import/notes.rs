@@ -1,8 +1,8 @@
-//! What a scenario cannot say as the command line did, and why.
+//! Options of the command line that a scenario cannot express, and why.
 
 use super::options::{Line, shown};
 
-/// What cannot be said as it was, each once.
+/// Options that cannot be expressed, each once.
 #[derive(Default)]
 pub(super) struct Notes(pub(super) Vec<String>);
 

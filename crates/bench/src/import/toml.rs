@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Characters of a line of comment.
 const COMMENT_WIDTH: usize = 110;
 
-/// What the file says.
+/// The contents of the file.
 pub(super) struct File<'a> {
     pub(super) commands: &'a [String],
     pub(super) notes: &'a [String],
@@ -91,7 +91,7 @@ pub(super) fn write(file: &File<'_>) -> String {
         file.connect_rate.clamp(1, u64::from(u32::MAX))
     )
     .ok();
-    // A run of emqtt_bench goes on until it is stopped.
+    // A run of emqtt_bench has no end of its own.
     let hold = file.hold_seconds.unwrap_or(60);
     writeln!(
         out,

@@ -13,7 +13,7 @@ pub(super) fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     while let Some(letter) = letters.next() {
         match letter {
             '\\' => match letters.next() {
-                // The line goes on.
+                // The command continues on the next line.
                 Some('\n') | None => {}
                 Some(escaped) => reader.push(escaped),
             },
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_apart() {
+    fn commands_are_distinguished() {
         check(
             "a 1 & b 2\n\n# c\nd; e && f",
             &[&["a", "1"], &["b", "2"], &["d"], &["e"], &["f"]],

@@ -1,6 +1,6 @@
 //! The formats of `/proc`, as pure functions of text.
 
-/// What `/proc/PID/stat` says of a process, all its threads together.
+/// `/proc/PID/stat` of a process, the sum of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     /// It ended and its parent has not noticed, or is about to vanish.
@@ -9,11 +9,11 @@ pub(super) struct Stat {
     pub(super) user_ticks: u64,
     pub(super) system_ticks: u64,
     pub(super) threads: u64,
-    /// When it started, since the machine did: tells it from a later process with its number.
+    /// Start time since boot, which differs from that of a later process with the same number.
     pub(super) start_ticks: u64,
 }
 
-/// What `/proc/PID/task/TID/schedstat` says of a thread.
+/// `/proc/PID/task/TID/schedstat` of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SchedStat {
     pub(super) run_ns: u64,
@@ -112,7 +112,7 @@ pub(super) fn number_of(text: &str, key: &str) -> Option<u64> {
 /// State of a TCP socket that listens, in the tables of the kernel.
 pub(super) const LISTENS: &str = "0A";
 
-/// State of a UDP socket that takes packets from anybody.
+/// State of a UDP socket that takes packets from any peer.
 pub(super) const UNCONNECTED: &str = "07";
 
 /// The socket numbers in this state on a port, in `/proc/net/tcp`, `tcp6`, `udp` or `udp6`.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_traffic_is_what_reached_the_disk() {
+    fn disk_traffic_excludes_the_page_cache() {
         let text = "rchar: 6976\nwchar: 10\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\n\
                     write_bytes: 8192\ncancelled_write_bytes: 1\n";
         let expected = Traffic {

@@ -1,4 +1,4 @@
-//! Who listens on a port of this machine.
+//! The process that listens on a port of this machine.
 
 use std::fs;
 

@@ -17,7 +17,7 @@ pub struct MachineSample {
 }
 
 impl MachineSample {
-    /// The machine that this runs on; none if the kernel does not tell.
+    /// This machine; none if the kernel does not report it.
     pub fn read() -> Option<Self> {
         Self::parse(&kernel_text::read("/proc/stat")?)
     }

@@ -6,7 +6,7 @@
 //! another machine. [`Monitor`] is both for a process of this one.
 
 mod accounts;
-mod dear;
+mod costly;
 mod listener;
 mod machine;
 mod sample;

@@ -35,7 +35,7 @@ pub struct Sample {
     pub threads: u64,
     /// Open files.
     pub open_files: u64,
-    /// Bytes read from disk; 0 if the kernel does not tell.
+    /// Bytes read from disk; 0 if the kernel does not report it.
     pub disk_read_bytes: u64,
     /// Bytes written to disk, likewise.
     pub disk_write_bytes: u64,
@@ -59,7 +59,7 @@ pub enum Moment {
     IdleEnd,
     /// The hold begins.
     HoldStart,
-    /// A second of whatever stage has passed.
+    /// A second of any stage has passed.
     Second,
     /// The hold is over.
     HoldEnd,
@@ -68,12 +68,12 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Counters of threads that are dear to read are read.
+    /// Whether the costly counters of threads are read.
     pub(super) const fn is_detailed(self) -> bool {
         matches!(self, Self::Start | Self::HoldStart | Self::HoldEnd)
     }
 
-    /// Memory is read whatever it costs.
+    /// Whether memory is read at any cost.
     pub(super) const fn has_memory(self) -> bool {
         matches!(self, Self::Start | Self::Connected | Self::End)
     }

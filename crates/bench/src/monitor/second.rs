@@ -5,10 +5,10 @@ use thrum_report::result::Resources;
 use super::sample::Sample;
 use crate::units::{SECOND_NS, fraction, ratio};
 
-/// Shortest span that use is told of: ten of the kernel's clock ticks.
+/// Shortest measurable span: ten clock ticks of the kernel.
 pub(super) const SPAN_NS_MIN: u64 = SECOND_NS / 10;
 
-/// What was used between two samples; none if they are too close to tell.
+/// Use between two samples; none if they are too close.
 pub fn resources(earlier: &Sample, later: &Sample) -> Option<Resources> {
     let span_ns = span_ns(earlier, later).filter(|span| *span >= SPAN_NS_MIN)?;
     let cores = cores(earlier, later);
@@ -42,7 +42,7 @@ pub(super) fn cores(earlier: &Sample, later: &Sample) -> f64 {
     )
 }
 
-/// How far a counter moved. The network's may start anew, with a restarted container.
+/// Increase of a counter. The network counters restart with their container.
 pub(super) fn moved(earlier: &Sample, later: &Sample, of: fn(&Sample) -> u64) -> f64 {
     fraction(of(later).saturating_sub(of(earlier)))
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn use_is_told_per_second() {
+    fn use_is_reported_per_second() {
         let used = resources(&earlier(), &later()).unwrap();
         assert_near(used.cores_user, 0.75 * 0.2);
         assert_near(used.cores_system, 0.75 * 0.8);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_started_anew_moved_by_nothing() {
+    fn a_restarted_counter_moved_by_nothing() {
         let used = resources(&earlier(), &later()).unwrap();
         assert_near(used.network_out_bytes, 0.0);
     }

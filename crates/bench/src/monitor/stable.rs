@@ -1,4 +1,4 @@
-//! From when on memory did not change any more.
+//! The time from which memory was stable.
 
 use crate::units::{SECOND_NS, fraction};
 

@@ -7,24 +7,24 @@ use super::accounts::{SchedStat, Traffic};
 /// The kernel's CPU times of a process are rounded down to a tick, user mode and kernel each.
 const ROUNDED_TICKS: u64 = 2;
 
-/// Most processes that are remembered; beyond, those that are not there are forgotten. A process
+/// Most processes that are remembered; beyond, ended processes are forgotten. A process
 /// that could not be read for a while must not count from its birth again.
 const PROCESSES_MAX: usize = 4096;
 
 /// A process: its number and when it started.
 pub(super) type ProcessId = (u32, u64);
 
-/// What a process says of itself at one moment, since it started.
+/// Counters of a process at one moment, since its start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessCounters {
     pub(super) user_ns: u64,
     pub(super) system_ns: u64,
-    /// None if the kernel does not tell.
+    /// None if the kernel does not report it.
     pub(super) disk: Option<Traffic>,
     pub(super) threads: BTreeMap<u32, ThreadCounters>,
 }
 
-/// What one of its threads says.
+/// Counters of one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThreadCounters {
     pub(super) sched: SchedStat,
@@ -97,7 +97,7 @@ impl Totals {
         self.known.is_none()
     }
 
-    /// Enters all processes that there are now; those that are missing have ended, or could not be
+    /// Enters all current processes; missing ones have ended, or could not be
     /// read.
     pub(super) fn enter(&mut self, now: BTreeMap<ProcessId, ProcessCounters>) -> Sums {
         let Some(mut known) = self.known.take() else {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_before_the_first_entry_does_not_count() {
+    fn use_before_the_first_entry_does_not_count() {
         let mut totals = Totals::new(TICK_NS);
         assert!(totals.is_empty());
         let old = process(&stat(7, [500, 500], 1), &[(7, "9000000000 5000 80")]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_could_not_be_read_for_a_while_goes_on_where_it_was() {
+    fn a_process_that_was_unreadable_for_a_while_continues_its_count() {
         let mut totals = Totals::new(TICK_NS);
         let at = |ticks, run_ns: &str| process(&stat(7, [ticks, 0], 1), &[(7, run_ns)]);
         enter(&mut totals, &[at(500, "5000000000 0 9")]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thrum_report::result::Memory;
 
 use super::accounts::{self, SchedStat, Traffic};
-use super::dear::{OpenFiles, Walks};
+use super::costly::{OpenFiles, Walks};
 use super::listener::listening_process;
 use super::machine::MachineSample;
 use super::sample::{Moment, Reading, Sample, ThreadTime};
@@ -42,7 +42,7 @@ pub struct ProcessTree {
     totals: Totals,
     walks: Walks,
     open_files: OpenFiles,
-    /// As it was read last: it must not start anew because it could not be read once.
+    /// The last reading; one failed reading must not reset it.
     network: Traffic,
     machine: MachineSample,
 }
@@ -75,7 +75,7 @@ impl ProcessTree {
     }
 
     /// The tree under the process that listens on a port, and after its end under its successor;
-    /// none if nobody listens.
+    /// none if no process listens.
     pub fn listening_on(port: u16) -> Option<Self> {
         let mut tree = Self::new(listening_process(port)?);
         tree.port = Some(port);
@@ -196,7 +196,7 @@ impl ProcessTree {
         })
     }
 
-    /// Goes on with the process that listens now, if it is to be looked for.
+    /// Follows the process that listens now, if the tree was found by its port.
     fn adopt_successor(&mut self) -> Option<()> {
         let root = listening_process(self.port?)?;
         self.root = root;

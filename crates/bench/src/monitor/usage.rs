@@ -228,7 +228,7 @@ mod tests {
         connections: 4,
     };
 
-    /// A sample after so many tenths of a second, with CPU time in milliseconds.
+    /// A sample after this many tenths of a second, with CPU time in milliseconds.
     fn sample(tenths: u64, cpu_ms: u64, rss_bytes: u64) -> Sample {
         Sample {
             at_ns: tenths * SECOND_NS / 10,

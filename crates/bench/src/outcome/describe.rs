@@ -162,7 +162,7 @@ fn verdict_text(outcome: &Outcome) -> String {
         return format!("all {} clients accepted and kept", grouped(clients.ready));
     }
     if delivery.expected == 0 {
-        return "nobody was to receive the messages".to_owned();
+        return "the messages had no receivers".to_owned();
     }
     let expected = grouped(delivery.expected);
     let qos = outcome.scenario.delivery_qos().map_or(0, |qos| qos as u8);
@@ -212,7 +212,7 @@ fn group(group: &Group) -> GroupDescription {
     }
 }
 
-/// The scenario file as it may be shown to anybody.
+/// The scenario file without secrets.
 fn without_passwords(toml: &str) -> String {
     let Ok(mut document) = toml.parse::<DocumentMut>() else {
         // What cannot be read cannot be searched for secrets.

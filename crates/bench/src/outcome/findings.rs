@@ -127,7 +127,7 @@ impl Findings<'_> {
     }
 }
 
-/// What the seconds of the hold tell of a broker's use; what only its end tells is left out.
+/// A broker's use in the seconds of the hold, without figures that need the end of the run.
 fn usage_so_far(hold: &[&Second]) -> Usage {
     let used: Vec<&Resources> = hold
         .iter()

@@ -11,7 +11,7 @@ use thrum_report::result::{Agent, Broker, Distribution, ErrorCount, Generator, M
 
 use crate::agents::BrokerWatch;
 use crate::clock::utc_text;
-use crate::crew::CrewReport;
+use crate::generator::GeneratorReport;
 use crate::machine::machine;
 use crate::monitor::{Monitor, Work};
 use crate::pacing::Warp;
@@ -84,7 +84,7 @@ pub(crate) struct Measured {
     pub(crate) generator: Option<Monitor>,
     /// What latencies between two machines are wrong by at most; 0 if there are none.
     pub(crate) clock_error_ns: u64,
-    pub(crate) reports: Vec<CrewReport>,
+    pub(crate) reports: Vec<GeneratorReport>,
     pub(crate) errors: Vec<ErrorCount>,
     pub(crate) latencies: Latencies,
     pub(crate) seconds: Vec<Second>,

@@ -16,7 +16,7 @@ const SHARE_BITS: u32 = 80;
 /// Messages that have come due for one publisher over time, of a rate that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
-    /// At least one, ascending; the last one goes on for ever.
+    /// At least one, ascending; the last one has no end.
     segments: Vec<Segment>,
     /// One over the publishers.
     share: u128,

@@ -1,4 +1,4 @@
-//! When each message is to be sent: fixed before the run starts (open loop).
+//! The send time of each message, fixed before the run starts (open loop).
 //!
 //! A shape answers one question: how long after the start is message number `sequence` of a
 //! publisher due? Sender and receiver compute it alike on any machine, so a message needs to carry

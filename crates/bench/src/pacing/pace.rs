@@ -22,7 +22,7 @@ pub enum Pace {
 
 impl Pace {
     /// The load of `publishers` clients with a rate and its shape over warm-up and hold. After the
-    /// hold the last rate goes on.
+    /// hold the last rate continues.
     ///
     /// Periods are held between 1 ns and [`Rate::PERIOD_NS_MAX`].
     pub fn new(rate: Rate, shape: &Shape, publishers: u32, warm_up_ns: u64, hold_ns: u64) -> Self {

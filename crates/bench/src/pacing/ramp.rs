@@ -137,7 +137,7 @@ impl Reciprocal {
         }
     }
 
-    /// The product, with so many bits behind the point.
+    /// The product, with this many fractional bits.
     const fn times(self, factor: u128, bits: u32) -> u128 {
         (factor * self.value as u128) >> (self.bits - bits)
     }

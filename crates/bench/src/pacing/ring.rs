@@ -72,7 +72,7 @@ impl Ring {
         })
     }
 
-    /// Goes on to the message after [`Ring::next`].
+    /// Advances to the message after [`Ring::next`].
     pub fn advance(&mut self) {
         self.position += 1;
         if self.position >= self.members.len() {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_come_in_order_of_time() {
+    fn ticks_are_in_order_of_time() {
         let ring = Ring::new(Constant::new(100, 4), [(1, 0), (3, 1)], 250);
         assert_eq!(
             drain(ring),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_goes_on_after_its_end_misses_nothing() {
+    fn a_load_that_continues_after_its_end_misses_nothing() {
         let mut ring = Ring::new(Constant::new(100, 1), [(0, 0)], 100);
         ring.advance();
         assert_eq!(ring.next(), None);

@@ -64,7 +64,7 @@ fn a_ramp_spreads_its_messages_over_the_square_root_of_time() {
     // The square root of 3, less 1.
     assert_eq!(at(1), 732_050_807);
     assert_eq!(pace.due_within(0, 4 * SECOND_NS), 12);
-    // After the hold the last rate goes on.
+    // After the hold the last rate continues.
     assert_eq!(at(17), 5 * SECOND_NS);
 }
 
@@ -88,7 +88,7 @@ fn the_warm_up_has_the_first_rate() {
 }
 
 #[test]
-fn steps_take_equal_parts_of_the_hold_and_the_last_goes_on() {
+fn steps_take_equal_parts_of_the_hold_and_the_last_continues() {
     let shape = steps(&[SECOND_NS, SECOND_NS / 10, SECOND_NS / 2]);
     let pace = Pace::new(rate(1), &shape, 1, SECOND_NS, 6 * SECOND_NS);
     let due: Vec<u32> = [1, 3, 5, 7, 9]

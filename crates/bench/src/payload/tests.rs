@@ -177,7 +177,7 @@ fn every_place_is_valid_in_an_object() {
 }
 
 #[test]
-fn a_bad_template_says_what_and_where() {
+fn a_bad_template_is_reported_with_its_place() {
     assert_eq!(
         refusal("temperature\n= {float:0}"),
         "bad payload template: line 2, column 3: {float:0} needs two limits, such as {float:-5:40.5}"

@@ -1,4 +1,4 @@
-//! Who is to receive whose messages.
+//! The expected deliveries of each subscriber.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::ledger::as_index;
 use crate::scenario::{Group, fill};
 
 impl Plan {
-    /// Works out what every subscriber ought to get, and how often each message ought to be
-    /// delivered.
+    /// Computes the expected messages of every subscriber, and the expected deliveries of each
+    /// message.
     pub(super) fn expect_deliveries(&mut self) -> Result<(), PlanError> {
         let mut expected = Expected {
             plan: self,
@@ -59,7 +59,7 @@ impl Expected<'_> {
             .as_ref()
             .is_some_and(|publish| publish.response.is_some())
         {
-            // The answers to its own requests and nothing else.
+            // Only the answers to its own requests.
             let start = self.plan.groups[index].first_publisher + number;
             self.expectations
                 .push(Expectation::Each(Sources::Range { start, len: 1 }));

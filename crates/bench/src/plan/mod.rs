@@ -1,8 +1,8 @@
-//! A scenario worked out: which client plays which part, and who is to receive whose messages.
+//! The plan of a scenario: the role of each client, and the expected deliveries.
 
 mod clients;
-mod deal;
 mod expect;
+mod partition;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 use crate::units::nanos;
 
 pub use clients::ClientPattern;
-pub use deal::{Deal, Machines};
+pub use partition::{Machines, Share};
 pub use routes::{Expectation, Sources};
 
 /// Publishers of a group that are asked how many of their messages are due, which stand for all of
@@ -45,7 +45,7 @@ pub struct Publisher {
     pub topic: Box<str>,
     /// Topic of the answers, if its messages are requests.
     pub response: Option<Box<str>>,
-    /// Deliveries that each of its messages ought to cause.
+    /// Expected deliveries of each of its messages.
     pub fan_out: u32,
     /// Its group.
     pub group: usize,
@@ -53,7 +53,7 @@ pub struct Publisher {
     pub number: u32,
 }
 
-/// What one client is.
+/// The role of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its group.
@@ -69,13 +69,13 @@ pub struct Part {
 /// When a message is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// So many nanoseconds after the start of the load, before any change while it runs.
+    /// Nanoseconds after the start of the load, before any change during the run.
     At(u64),
     /// As soon as the window allows (closed loop).
     WhenAllowed,
 }
 
-/// Why a scenario cannot be worked out.
+/// Why a scenario cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Against the rules of MQTT.
@@ -128,7 +128,7 @@ struct PlannedGroup {
 }
 
 impl Plan {
-    /// Works out a scenario.
+    /// Plans a scenario.
     ///
     /// # Errors
     /// A topic or filter that MQTT does not allow, or a payload that cannot be made.
@@ -197,7 +197,7 @@ impl Plan {
         &self.publishers
     }
 
-    /// What a subscriber is to receive.
+    /// The expected messages of a subscriber.
     pub fn expectation(&self, subscriber: u32) -> &Expectation {
         &self.expectations[as_index(subscriber)]
     }
@@ -269,7 +269,7 @@ impl Plan {
         nanos(self.scenario.stages.warm_up) + nanos(self.scenario.stages.hold)
     }
 
-    /// Messages sent as a part of all messages sent and delivered; 1 if nobody publishes.
+    /// Messages sent as a part of all messages sent and delivered; 1 without publishers.
     pub fn publishing_part(&self) -> f64 {
         let (sent, delivered) = self.messages_per_second();
         if sent > 0.0 {

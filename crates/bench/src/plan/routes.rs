@@ -10,7 +10,7 @@ use thrum_codec::topic::matches;
 use super::{Plan, Publisher};
 use crate::ledger::as_index;
 
-/// What a subscriber is to receive.
+/// The expected messages of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// Every message of these publishers.
@@ -20,7 +20,7 @@ pub enum Expectation {
 }
 
 impl Expectation {
-    /// The publishers of a subscription of its own.
+    /// The publishers of an unshared subscription.
     pub const fn each(&self) -> Option<&Sources> {
         match self {
             Self::Each(sources) => Some(sources),

@@ -113,7 +113,7 @@ fn a_bad_filter_or_topic_is_named() {
 }
 
 #[test]
-fn what_is_due_follows_the_time_of_the_load_within_a_period_of_its_publishers() {
+fn due_messages_follow_the_time_of_the_load_within_a_period() {
     for publishers in [1_000, 30_000] {
         let overrides = Overrides {
             publishers: Some(publishers),

@@ -21,7 +21,7 @@ pub enum Advice {
     },
     /// The scheduler shares out CPU by terminal instead of by thread.
     #[error(
-        "kernel.sched_autogroup_enabled is 1: broker and generator get equal shares of the CPU if they were started from different terminals, whatever their threads; set it to 0 (sysctl)"
+        "kernel.sched_autogroup_enabled is 1: broker and generator get equal shares of the CPU if they were started from different terminals, independent of their threads; set it to 0 (sysctl)"
     )]
     Autogroup,
     /// The cores clock down.
@@ -50,7 +50,7 @@ pub enum Advice {
     },
 }
 
-/// What is to be known of this machine for a run.
+/// Notes about this machine for a run.
 pub fn advice(needs: &Needs<'_>) -> Vec<Advice> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     advise(needs, cores, |path| kernel_text::setting(path))

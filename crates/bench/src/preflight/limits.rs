@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::sources::SourceError;
 use crate::kernel_text;
-use crate::swarm::QuicWiring;
+use crate::swarm::QuicSetup;
 use crate::units::count;
 use thrum_transport::Endpoint;
 
@@ -45,12 +45,12 @@ pub enum PreflightError {
     /// Too few source addresses, or some that this machine does not have.
     #[error(transparent)]
     Sources(#[from] SourceError),
-    /// Nobody accepts connections there.
+    /// No broker accepts connections there.
     #[error("cannot reach {target}: {cause}")]
     Unreachable {
         /// As typed.
         target: String,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: String,
     },
 }
@@ -70,7 +70,7 @@ pub fn raise_open_files(clients: u32) -> Result<(), PreflightError> {
     raise_open_files_to(clients, u64::from(clients))
 }
 
-/// Likewise for clients that need so many files in all.
+/// Likewise for clients that need this many files in all.
 pub(super) fn raise_open_files_to(clients: u32, files: u64) -> Result<(), PreflightError> {
     let needed = files + OTHER_FILES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -129,7 +129,7 @@ pub fn check_broker_files(pid: u32, clients: u32) -> Result<(), PreflightError> 
 /// Opens and closes one connection.
 ///
 /// # Errors
-/// Nobody accepts it.
+/// No broker accepts it.
 pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightError> {
     let unreachable = |cause: String| PreflightError::Unreachable {
         target: target.to_string(),
@@ -148,15 +148,15 @@ pub fn reach(target: &Endpoint, address: SocketAddr) -> Result<(), PreflightErro
     }
 }
 
-/// Makes and ends one connection over QUIC, so that a wrong certificate or port is said once and
-/// before the run.
+/// Makes and ends one connection over QUIC, so that a wrong certificate or port is reported once
+/// and before the run.
 ///
 /// # Errors
-/// Nobody answers, or it is not the broker that is meant.
+/// No broker answers, or its certificate does not match.
 pub(crate) fn reach_quic(
     target: &Endpoint,
     address: SocketAddr,
-    quic: &QuicWiring,
+    quic: &QuicSetup,
 ) -> Result<(), PreflightError> {
     let probed = quic.dialer.probe(address, &quic.server_name, REACH_TIMEOUT);
     probed.map_err(|error| PreflightError::Unreachable {
@@ -165,7 +165,7 @@ pub(crate) fn reach_quic(
     })
 }
 
-/// Clients that fit, if so many need so many files.
+/// Clients that fit into the limit of files.
 fn most_clients(clients: u32, needed: u64, limit: u64) -> u64 {
     let fit = u128::from(limit.saturating_sub(OTHER_FILES)) * u128::from(clients);
     let files = u128::from(needed.saturating_sub(OTHER_FILES).max(1));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_open_files_are_said_with_numbers_and_remedy() {
+    fn too_few_open_files_are_reported_with_numbers_and_remedy() {
         let error = PreflightError::OpenFiles {
             clients: 100_000,
             needed: 100_064,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_nobody_serves_is_unreachable() {
+    fn a_target_without_a_listener_is_unreachable() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let target = Endpoint::parse(&address.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! What would stop the run later is found before it starts, and said with its remedy; what would
+//! Problems that would stop the run later are reported before it starts, with a remedy; what would
 //! only colour its figures is advice.
 
 mod advice;

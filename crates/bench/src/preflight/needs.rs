@@ -13,7 +13,7 @@ const FILES_PER_PIPE: u64 = 1;
 /// Files that the proxy opens for one connection.
 const FILES_PER_PROXIED_CLIENT: u64 = 2;
 
-/// What a run is going to ask of this machine and of the brokers.
+/// What a run needs of this machine and of the brokers.
 #[derive(Clone, Debug)]
 pub struct Needs<'a> {
     /// The brokers.
@@ -25,7 +25,7 @@ pub struct Needs<'a> {
     pub source_addresses: Vec<IpAddr>,
 }
 
-/// What it asks of one broker.
+/// What it needs of one broker.
 #[derive(Clone, Debug)]
 pub struct TargetNeeds<'a> {
     /// As typed.
@@ -137,7 +137,7 @@ mod tests {
             targets: vec![target_needs(&endpoint, 7, 0)],
             ..needs
         };
-        // Nobody is there, and the check does not ask.
+        // No broker listens there, and the check does not connect.
         assert_eq!(check(&few), Ok(vec![Vec::new()]));
     }
 

@@ -64,10 +64,10 @@ pub enum SourceError {
     Unusable {
         /// The address.
         address: IpAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: String,
     },
-    /// An agent without an address of its own.
+    /// An agent without a matching address.
     #[error(
         "this machine has none of the {0} source addresses of the scenario: add some of them to an interface (`ip address`), or name those that it has in source_addresses too"
     )]

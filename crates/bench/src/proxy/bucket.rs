@@ -41,7 +41,7 @@ impl Bucket {
         self.paid_until_ns = self.paid_until_ns.max(now_ns) + self.price_ns(bytes);
     }
 
-    /// When so many bytes may pass, or half a burst if they are more: not each byte is worth a
+    /// When this many bytes may pass, or half a burst if they are more: not each byte is worth a
     /// wake-up.
     pub(super) fn next_ns(&self, bytes: usize) -> u64 {
         let price_ns = self.price_ns(bytes).min(self.burst_ns);
@@ -62,8 +62,8 @@ mod tests {
 
     const START_NS: u64 = 100 * SECOND_NS;
 
-    /// Bytes that pass in so many seconds if there is always more to send, and how often one had to
-    /// wake.
+    /// Bytes that pass in this many seconds if there is always more to send, and how often the
+    /// sender had to wake.
     fn passed(bytes_per_second: u64, seconds: u64) -> (u64, u64) {
         let mut bucket = Bucket::new(bytes_per_second);
         let (mut now_ns, mut bytes, mut wakes) = (START_NS, 0, 0);

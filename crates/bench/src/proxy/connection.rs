@@ -27,7 +27,7 @@ pub(super) struct Turn<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Waits for a socket, or for this time if it is told.
@@ -42,7 +42,7 @@ pub(super) enum State {
     Refused,
 }
 
-/// One socket with its readiness, which holds until the kernel says otherwise.
+/// One socket with its readiness, which holds until a system call refutes it.
 #[derive(Debug)]
 struct Socket {
     stream: TcpStream,
@@ -52,7 +52,7 @@ struct Socket {
     has_ended: bool,
 }
 
-/// What the kernel tells of a socket.
+/// Events of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) is_readable: bool,
@@ -78,14 +78,14 @@ pub(super) struct Connection {
     down: Direction,
     /// When it is cut.
     pub(super) cut_ns: Option<u64>,
-    /// When it is to be served again.
+    /// When to serve it again.
     pub(super) wake_ns: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Direction {
     link: Link,
-    /// The end was told to the receiver.
+    /// The receiver was sent the end.
     is_over: bool,
 }
 
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// The kernel says that something can be done.
+    /// Takes the readiness of a socket.
     pub(super) const fn note(&mut self, side: Side, news: News) {
         let socket = match side {
             Side::Client => &mut self.client,
@@ -171,7 +171,7 @@ impl Connection {
     /// Closes both sockets with a reset.
     pub(super) fn reset(self) {
         for stream in [&self.client.stream, &self.broker.stream] {
-            // A socket that cannot be told so is closed in the usual way.
+            // If that fails, the socket is closed in the usual way.
             SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok();
         }
     }
@@ -203,7 +203,7 @@ impl Direction {
         match source.stream.read(buffer) {
             Ok(0) => self.link.end(turn.now_ns, Ending::Finished, turn.chance),
             Ok(length) => {
-                // Less than asked for: the kernel has no more, and will tell when it has.
+                // Less than asked for: the kernel has no more, and signals when it has.
                 source.is_readable = length == room || source.has_ended;
                 let bytes = buffer.get(..length).unwrap_or_default();
                 self.link.enter(turn.now_ns, bytes, turn.chance);
@@ -219,7 +219,7 @@ impl Direction {
         true
     }
 
-    /// Tells the receiver of the end when it has arrived.
+    /// Sends the end to the receiver when it has arrived.
     fn finish(&mut self, sink: &TcpStream, now_ns: u64) -> Option<Ending> {
         if self.is_over {
             return None;
@@ -227,7 +227,7 @@ impl Direction {
         let ending = self.link.ended(now_ns)?;
         self.is_over = true;
         if ending == Ending::Finished {
-            // A receiver that is gone already need not be told.
+            // The receiver may be gone already.
             sink.shutdown(Shutdown::Write).ok();
         }
         Some(ending)

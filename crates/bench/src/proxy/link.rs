@@ -128,7 +128,7 @@ impl Link {
         front.get(..length).unwrap_or_default()
     }
 
-    /// The receiver took so many of the deliverable bytes.
+    /// The receiver took this many of the deliverable bytes.
     pub(super) fn take(&mut self, now_ns: u64, bytes: usize) {
         debug_assert!(bytes <= self.arrived);
         self.bytes.drain(..bytes);

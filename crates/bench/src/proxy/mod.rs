@@ -25,7 +25,7 @@ use crate::scenario::Network;
 use relay::Relay;
 use shared::Shared;
 
-/// A proxy that runs in a thread of its own until it is dropped.
+/// A proxy that runs in its own thread until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -36,7 +36,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Starts a proxy to `upstream` on a free port of 127.0.0.1. The same seed draws the same
-    /// jitter and the same lifetimes, as far as connections come in the same order.
+    /// jitter and the same lifetimes, as far as connections arrive in the same order.
     ///
     /// # Errors
     /// The kernel gives no socket, event queue or thread.
@@ -90,7 +90,7 @@ impl Drop for Proxy {
         self.shared.change(|controls| controls.is_stopped = true);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed by itself.
+            // The panic hook printed a panic of the thread.
             thread.join().ok();
         }
     }

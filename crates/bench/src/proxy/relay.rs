@@ -94,7 +94,7 @@ impl Relay {
         Arc::clone(&self.waker)
     }
 
-    /// Runs until it is told to stop, or the kernel does not let it wait for events any more.
+    /// Runs until it is stopped, or until waiting for events fails.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.controls.is_stopped {
@@ -117,7 +117,7 @@ impl Relay {
             self.apply(controls, now_ns);
         }
         if self.controls.is_out {
-            // What the kernel told is kept for the end of the outage.
+            // The readiness is kept for the end of the outage.
             self.awake.clear();
             return;
         }

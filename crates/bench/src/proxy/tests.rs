@@ -12,7 +12,7 @@ use crate::clock;
 /// Longest wait for an answer that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server that sends back what it gets, until the client has finished; then says good-bye.
+/// A server that echoes its input until the client has finished, and then closes.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -168,8 +168,8 @@ fn an_outage_holds_everything_and_closes_nothing() {
 }
 
 #[test]
-fn a_broker_that_accepts_nobody_is_a_reset_for_the_client() {
-    // Bound, so that nobody else listens there either.
+fn a_broker_that_accepts_no_connection_is_a_reset_for_the_client() {
+    // Bound, so that no other process listens there.
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     socket.bind(&any_port.into()).unwrap();
@@ -182,7 +182,7 @@ fn a_broker_that_accepts_nobody_is_a_reset_for_the_client() {
 }
 
 #[test]
-fn what_a_broker_sent_before_it_closed_arrives() {
+fn bytes_sent_before_the_broker_closed_arrive() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::start(listener.local_addr().unwrap(), delay(20), 1).unwrap();
     let mut client = connect(&proxy);

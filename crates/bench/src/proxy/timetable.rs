@@ -10,7 +10,7 @@ const ENTRIES_PER_CONNECTION: usize = 8;
 /// Fewer entries are not worth looking through.
 const ENTRIES_MIN: usize = 4096;
 
-/// Times and the connections that they concern. An entry is a hint: whoever takes it checks whether
+/// Times and the connections that they concern. An entry is a hint: its taker checks whether
 /// it still holds.
 #[derive(Debug, Default)]
 pub(super) struct Timetable {
@@ -43,7 +43,7 @@ impl Timetable {
         self.entries.len()
     }
 
-    /// Drops what does not hold any more or is there twice, if it has become much for so many
+    /// Drops outdated and duplicate entries if they have become too many for this many
     /// connections.
     pub(super) fn prune(&mut self, connections: usize, holds: impl Fn(u64, usize) -> bool) {
         if self.entries.len() > ENTRIES_MIN + connections * ENTRIES_PER_CONNECTION {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_is_dropped_when_it_has_become_much() {
+    fn outdated_entries_are_dropped_when_there_are_many() {
         let mut table = Timetable::default();
         for at_ns in 0..100 {
             table.add(at_ns, 7);

@@ -1,4 +1,4 @@
-//! Changes of a run under way.
+//! Changes during a run.
 
 use thrum_report::result::Mark;
 
@@ -12,7 +12,7 @@ const FACTOR_MIN: f64 = 0.01;
 const FACTOR_MAX: f64 = 100.0;
 
 impl Coordinator<'_> {
-    /// How fast the load is to run, as a part of the planned rate.
+    /// Rate of the load as a fraction of the planned rate.
     pub(super) const fn factor_now(&self) -> f64 {
         if self.is_paused { 0.0 } else { self.factor }
     }
@@ -62,7 +62,7 @@ impl Coordinator<'_> {
         };
         let at_ns = (now_ns + self.order_delay_ns).saturating_sub(timeline.start_ns);
         let factor = self.factor_now();
-        // Too many changes: the load goes on as it is.
+        // Too many changes: the load stays as it is.
         if self.warp.change(at_ns, factor).is_ok() {
             self.order(timeline);
         }

@@ -1,4 +1,4 @@
-//! Keeps the stages: looks at its crews fifty times a second, tells them what changes, collects
+//! Runs the stages: polls the generators fifty times a second, sends them orders, and collects
 //! their seconds.
 
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use thrum_report::result::{Mark, Stage};
 use super::hooks::Hooks;
 use super::prepare::{Prepared, Wired};
 use super::{RunError, RunOptions, Status, Target};
-use crate::agents::{self, BrokerWatch, Company};
+use crate::agents::{self, BrokerWatch, RemoteAgents};
 use crate::clock;
 use crate::collect::Collector;
-use crate::crew::{Crew, CrewReport, LocalCrew, Posts};
+use crate::generator::{GeneratorReport, GeneratorSetup, LoadGenerator, LocalGenerator};
 use crate::monitor::{Moment, Monitor};
 use crate::observe::Observer;
 use crate::outcome::{BrokerSeen, Clients, Findings, Measured, Outcome};
@@ -22,7 +22,7 @@ use crate::plan::{Machines, Plan};
 use crate::swarm::{ANSWER_NS_MAX, Progress, Timeline, page};
 use crate::units::{SECOND_NS, nanos};
 
-/// How often the coordinator looks at its crews.
+/// Interval at which the coordinator polls its generators.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Rest between the last connection and the load: the broker's memory and its idle CPU are read
@@ -41,10 +41,10 @@ pub(super) struct Coordinator<'a> {
     command: String,
     started_unix: u64,
     ramp_start_ns: u64,
-    crews: Vec<Box<dyn Crew>>,
+    generators: Vec<Box<dyn LoadGenerator>>,
     monitors: Vec<Option<BrokerWatch>>,
     generator: Option<Monitor>,
-    company: Option<Company>,
+    agents: Option<RemoteAgents>,
     /// Holds the networks of the run until its end.
     _wired: Wired,
     /// From the decision to start or change the load to its effect: every thread must have seen it.
@@ -78,33 +78,34 @@ impl<'a> Coordinator<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, RunError> {
         let plan = prepared.plan;
-        let order_delay_ns = if prepared.company.is_some() {
+        let order_delay_ns = if prepared.agents.is_some() {
             agents::ORDER_DELAY_NS
         } else {
             ORDER_DELAY_NS
         };
-        let (ramp_start_ns, crews) = match &prepared.company {
+        let (ramp_start_ns, generators) = match &prepared.agents {
             None => {
                 let ramp_start_ns = clock::monotonic_ns();
-                let posts = Posts {
+                let setup = GeneratorSetup {
                     first_thread: 0,
                     threads: prepared.threads,
                     machines: Machines::new(&[prepared.threads]),
-                    targets: Arc::clone(&prepared.wired.wiring),
+                    targets: Arc::clone(&prepared.wired.setups),
                     target_of_group: Arc::clone(&prepared.wired.target_of_group),
                     clock_offset_ns: 0,
                     ramp_start_ns,
                 };
-                let crew: Box<dyn Crew> = Box::new(LocalCrew::start(&plan, &posts)?);
-                (ramp_start_ns, vec![crew])
+                let generator: Box<dyn LoadGenerator> =
+                    Box::new(LocalGenerator::start(&plan, &setup)?);
+                (ramp_start_ns, vec![generator])
             }
-            Some(company) => {
+            Some(agents) => {
                 let ramp_start_ns = clock::monotonic_ns() + order_delay_ns;
-                (ramp_start_ns, company.start(ramp_start_ns))
+                (ramp_start_ns, agents.start(ramp_start_ns))
             }
         };
         // The generator's accounts are those of the machines that make the load.
-        let generator = match prepared.company {
+        let generator = match prepared.agents {
             None => Monitor::own(),
             Some(_) => None,
         };
@@ -114,7 +115,7 @@ impl<'a> Coordinator<'a> {
             options.latency_log.as_deref(),
         )?;
         Ok(Self {
-            crews,
+            generators,
             hooks: Hooks::new(&plan.scenario, options.on_fault.as_deref()),
             targets: prepared.targets,
             command: options.command.clone(),
@@ -122,7 +123,7 @@ impl<'a> Coordinator<'a> {
             ramp_start_ns,
             monitors: prepared.monitors,
             generator,
-            company: prepared.company,
+            agents: prepared.agents,
             _wired: prepared.wired,
             order_delay_ns,
             collector,
@@ -145,7 +146,7 @@ impl<'a> Coordinator<'a> {
         let ramp = Duration::from_nanos(clock::monotonic_ns().saturating_sub(self.ramp_start_ns));
         let progress = self.progress();
         if progress.ready == 0 && !self.is_interrupted() {
-            return Err(self.nobody_accepted());
+            return Err(self.no_client_accepted());
         }
         if !self.is_interrupted() {
             self.apply_load()?;
@@ -233,7 +234,7 @@ impl<'a> Coordinator<'a> {
             hold_start_ns,
             hold_end_ns: hold_start_ns + nanos(stages.hold),
         };
-        // What was asked for while the clients were connecting holds from the start.
+        // Rate changes requested during the ramp take effect at the start.
         let factor = self.factor_now();
         if (factor - 1.0).abs() > f64::EPSILON {
             // A factor within its limits at time 0 is never refused.
@@ -243,19 +244,19 @@ impl<'a> Coordinator<'a> {
         timeline
     }
 
-    /// Tells all crews the times and changes that hold from now on.
+    /// Sends the current times and changes to all generators.
     pub(super) fn order(&mut self, timeline: Timeline) {
         self.timeline = Some(timeline);
         self.collector.set_load(timeline, self.warp.clone());
         // The pages are others now, and each is to have its sample.
         let now_ns = clock::monotonic_ns();
         (_, self.next_second_ns) = page(self.ramp_start_ns, self.timeline, now_ns);
-        for crew in &mut self.crews {
-            crew.order(timeline, &self.warp);
+        for generator in &mut self.generators {
+            generator.order(timeline, &self.warp);
         }
     }
 
-    /// Something begins or ends: accounts are read.
+    /// Marks the begin or end of a stage: reads accounts.
     fn mark(&mut self, moment: Moment) {
         for monitor in self.monitors.iter_mut().flatten() {
             monitor.mark(moment);
@@ -263,8 +264,8 @@ impl<'a> Coordinator<'a> {
         if let Some(generator) = &mut self.generator {
             agents::mark(generator, moment);
         }
-        for crew in &mut self.crews {
-            crew.mark(moment);
+        for generator in &mut self.generators {
+            generator.mark(moment);
         }
     }
 
@@ -280,7 +281,7 @@ impl<'a> Coordinator<'a> {
         let echo_ns = ECHO_NS.min(planned_ns);
         // What was sent until now shows in the gauges with the next turn of each thread, an agent's
         // a little later.
-        let news_ns = match self.company {
+        let news_ns = match self.agents {
             None => echo_ns,
             Some(_) => self.order_delay_ns.min(planned_ns),
         };
@@ -294,7 +295,7 @@ impl<'a> Coordinator<'a> {
         self.watch(watch, |_| end_ns, |_| false)
     }
 
-    /// Looks on until a time, an interruption or until `is_done`.
+    /// Polls until a time, an interruption or `is_done`.
     fn watch(
         &mut self,
         watch: Watch,
@@ -315,11 +316,11 @@ impl<'a> Coordinator<'a> {
     }
 
     fn look(&mut self, watch: Watch, now_ns: u64, progress: Progress) -> Result<(), RunError> {
-        for crew in &mut self.crews {
-            crew.check()?;
-            crew.take_slices(&mut |slice| self.collector.take(slice));
+        for generator in &mut self.generators {
+            generator.check()?;
+            generator.take_slices(&mut |slice| self.collector.take(slice));
         }
-        for used in self.company.iter().flat_map(Company::take_uses) {
+        for used in self.agents.iter().flat_map(RemoteAgents::take_uses) {
             self.collector.note_use(&used);
         }
         if now_ns >= self.next_second_ns {
@@ -355,7 +356,7 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// A second is over: what broker and generator used goes with what its threads counted.
+    /// Ends a second: joins the use of broker and generator with the counts of the threads.
     fn sample(&mut self, now_ns: u64, up: u64) {
         let mut brokers = self.monitors.iter_mut().flatten().map(BrokerWatch::sample);
         let broker = brokers.next().flatten();
@@ -367,19 +368,21 @@ impl<'a> Coordinator<'a> {
     }
 
     fn progress(&self) -> Progress {
-        self.crews
+        self.generators
             .iter()
-            .fold(Progress::default(), |sum, crew| sum.plus(&crew.progress()))
+            .fold(Progress::default(), |sum, generator| {
+                sum.plus(&generator.progress())
+            })
     }
 
     fn is_interrupted(&self) -> bool {
         self.was_stopped || self.interrupt.load(Ordering::Relaxed)
     }
 
-    fn nobody_accepted(mut self) -> RunError {
+    fn no_client_accepted(mut self) -> RunError {
         let mut failure = None;
-        for crew in std::mem::take(&mut self.crews) {
-            let finished = crew.finish(&mut |slice| self.collector.take(slice));
+        for generator in std::mem::take(&mut self.generators) {
+            let finished = generator.finish(&mut |slice| self.collector.take(slice));
             failure = failure.or_else(|| finished.err());
         }
         let targets: Vec<String> = self
@@ -410,20 +413,20 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Everybody leaves; adds up and judges.
+    /// Ends all clients, sums the reports and makes the verdict.
     fn settle_up(mut self, clients: Clients) -> Result<Outcome, RunError> {
-        for crew in &mut self.crews {
-            crew.stop();
+        for generator in &mut self.generators {
+            generator.stop();
         }
-        let mut reports: Vec<CrewReport> = Vec::new();
-        for crew in std::mem::take(&mut self.crews) {
-            reports.push(crew.finish(&mut |slice| self.collector.take(slice))?);
+        let mut reports: Vec<GeneratorReport> = Vec::new();
+        for generator in std::mem::take(&mut self.generators) {
+            reports.push(generator.finish(&mut |slice| self.collector.take(slice))?);
         }
         self.collector.close_all(&self.plan, clock::monotonic_ns());
         self.collector.finish_log()?;
         let was_interrupted = self.is_interrupted();
-        let company = self.company.as_ref();
-        let clock_error_ns = company.map_or(0, |company| company.clock_error_ns(&self.plan));
+        let agents = self.agents.as_ref();
+        let clock_error_ns = agents.map_or(0, |agents| agents.clock_error_ns(&self.plan));
         let seen = self
             .monitors
             .into_iter()

@@ -26,7 +26,8 @@ impl Hooks {
         }
     }
 
-    /// Begins what is due so long after the start of the hold, and says so in words.
+    /// Begins the faults due at this time after the start of the hold; returns a description of
+    /// each.
     pub(super) fn begin_due(&mut self, in_hold_ns: u64, at_seconds: f64, marks: &mut Vec<Mark>) {
         let mut texts = Vec::new();
         while let Some(fault) = self.to_come.pop_if(|fault| nanos(fault.at) <= in_hold_ns) {
@@ -41,7 +42,7 @@ impl Hooks {
         }));
     }
 
-    /// Says in words how commands have ended, which they may do after the hold.
+    /// Describes how commands ended, which may be after the hold.
     pub(super) fn look_after(&mut self, at_seconds: f64, marks: &mut Vec<Mark>) {
         self.running.retain_mut(|(command, child)| {
             let text = match child.try_wait() {
@@ -57,7 +58,7 @@ impl Hooks {
         });
     }
 
-    /// Starts a command; says why if it cannot be started.
+    /// Starts a command; returns the reason if it cannot be started.
     fn start(&mut self, command: &str) -> Option<String> {
         let by_default = self.on_fault.as_deref().unwrap_or_default();
         let command = if command.is_empty() {
@@ -76,7 +77,7 @@ impl Hooks {
     }
 }
 
-/// Its output goes where errors go: standard output is the report's.
+/// Its output goes to standard error: standard output is for the report.
 fn start(command: &str) -> std::io::Result<Child> {
     let mut shell = Command::new("sh");
     shell

@@ -14,7 +14,7 @@ use thrum_quic::DialError;
 use thrum_report::result::Stage;
 use thrum_transport::{ConnectorError, EndpointError};
 
-use crate::agents::{AgentsError, LinkError};
+use crate::agents::{AgentsError, ControlError};
 use crate::observe::Observer;
 use crate::outcome::Outcome;
 use crate::plan::PlanError;
@@ -26,10 +26,10 @@ pub(crate) use prepare::{Wired, connect};
 
 pub use options::{BrokerProcess, RunOptions, THREADS_MAX, Target};
 
-/// A look at a run under way.
+/// State of a run in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Where it is.
+    /// Current stage.
     pub stage: Stage,
     /// Since the beginning of the stage.
     pub elapsed: Duration,
@@ -41,13 +41,13 @@ pub struct Status {
     pub progress: Progress,
 }
 
-/// Why there are no figures.
+/// Why a run has no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The target makes no sense.
+    /// The target is invalid.
     #[error(transparent)]
     Target(#[from] EndpointError),
     /// TLS or WebSocket cannot be set up.
@@ -105,7 +105,7 @@ pub enum RunError {
     #[error("a thread of the generator ended unexpectedly")]
     ThreadDied,
     /// An agent is gone.
-    #[error("agent '{name}' {why}: the run is ended, for its clients are gone")]
+    #[error("agent '{name}' {why}: the run ends because its clients are gone")]
     AgentLost {
         /// Its name.
         name: String,
@@ -124,7 +124,7 @@ impl RunError {
             Self::Target(EndpointError::Unresolved { .. })
             | Self::Preflight(PreflightError::Unreachable { .. })
             | Self::NobodyAccepted { .. }
-            | Self::Agents(AgentsError::Control(LinkError::Unreachable { .. })) => 5,
+            | Self::Agents(AgentsError::Control(ControlError::Unreachable { .. })) => 5,
             Self::Agents(AgentsError::Interrupted) => 130,
             Self::Plan(_)
             | Self::NoProcess(_)
@@ -149,7 +149,7 @@ impl RunError {
 /// Runs a scenario; `observer` is called many times per second with where it is.
 ///
 /// # Errors
-/// The run could not start, or nobody was accepted.
+/// The run could not start, or no client was accepted.
 pub fn run(
     scenario: Scenario,
     options: &RunOptions,

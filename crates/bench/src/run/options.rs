@@ -19,9 +19,9 @@ pub struct RunOptions {
     pub targets: Vec<Target>,
     /// Threads of the generator; by default half of the cores, at least 1.
     pub threads: Option<u32>,
-    /// The machines that make the load; this one if none.
+    /// The agents that generate the load; this machine if none.
     pub agents: Option<AgentsWanted>,
-    /// Set from outside to end the run early; it is still reported.
+    /// Set from outside to end the run early; the run is still reported.
     pub interrupt: Arc<AtomicBool>,
     /// Command of the faults that name none.
     pub on_fault: Option<String>,
@@ -40,7 +40,7 @@ pub struct Target {
     pub endpoint: Endpoint,
     /// How its TLS is checked.
     pub tls: TlsOptions,
-    /// Whose CPU and memory to measure.
+    /// The process to measure.
     pub process: BrokerProcess,
     /// Name and version, for the report.
     pub version: String,
@@ -48,13 +48,13 @@ pub struct Target {
     pub configuration: String,
 }
 
-/// Whose CPU and memory to measure.
+/// The process to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BrokerProcess {
     /// Of the process that listens on the target's port, if the target is on this machine.
     #[default]
     Detect,
-    /// Of nobody.
+    /// Of no process.
     Unknown,
     /// Of this process and its children.
     Pid(u32),

@@ -1,5 +1,5 @@
-//! What is settled before the first connection: the plan, the way to the brokers, the limits of
-//! this machine.
+//! Preparation before the first connection: the plan, the way to the brokers, the limits of this
+//! machine.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use thrum_quic::{DialOptions, QuicDialer};
 use thrum_transport::{Connector, Endpoint};
 
 use super::{BrokerProcess, RunError, RunOptions, THREADS_MAX, Target};
-use crate::agents::{BrokerWatch, Company};
+use crate::agents::{BrokerWatch, RemoteAgents};
 use crate::clock;
 use crate::monitor::{Monitor, listening_process};
 use crate::observe::Observer;
@@ -18,14 +18,14 @@ use crate::plan::Plan;
 use crate::preflight::{self, Needs, PreflightError, TargetNeeds};
 use crate::proxy::Proxy;
 use crate::scenario::{FaultKind, Scenario};
-use crate::swarm::{QuicWiring, TargetWiring};
+use crate::swarm::{QuicSetup, TargetSetup};
 use crate::units::whole;
 
 /// A load is a fan-out if less than this part of all messages is sent, the rest delivered.
 const FAN_OUT_PART_MAX: f64 = 0.1;
 
-/// What one thread handles when it is about half busy: past two thirds a burst of the broker's
-/// makes it the limit.
+/// Messages that one thread handles when it is about half busy: past two thirds, a burst of the
+/// broker makes the thread the limit.
 const THREAD_MESSAGES_PER_SECOND: f64 = 150_000.0;
 
 /// A run that can start.
@@ -36,20 +36,20 @@ pub(super) struct Prepared {
     pub(super) targets: Vec<Target>,
     pub(super) wired: Wired,
     pub(super) threads: u32,
-    /// In the order of the brokers; none where nobody is to be seen.
+    /// In the order of the brokers; none where no process is measured.
     pub(super) monitors: Vec<Option<BrokerWatch>>,
     /// The machines that make the load; this one if none.
-    pub(super) company: Option<Company>,
+    pub(super) agents: Option<RemoteAgents>,
 }
 
 /// The way to the brokers.
 #[derive(Default)]
 pub(crate) struct Wired {
-    /// The brokers; one per group of the scenario that has a network of its own comes after them.
-    pub(crate) wiring: Arc<[TargetWiring]>,
+    /// The brokers, then the proxy of each group with a `network`.
+    pub(crate) setups: Arc<[TargetSetup]>,
     /// Which of them each group connects to.
     pub(crate) target_of_group: Arc<[usize]>,
-    /// What is to be known of this machine for the run.
+    /// Notes about this machine for the run.
     pub(crate) advice: Vec<String>,
     /// Networks made worse; they end with the run.
     _proxies: Vec<Proxy>,
@@ -67,15 +67,15 @@ pub(super) fn prepare(
     let plan = Arc::new(Plan::new(scenario, &run_tag(started_unix))?);
     if let Some(wanted) = &options.agents {
         let note = &mut |text: &str| observer.note(text);
-        let company = Company::gather(wanted, &options.interrupt, note)?;
-        company.prepare(&plan, &targets, &options.interrupt)?;
+        let agents = RemoteAgents::gather(wanted, &options.interrupt, note)?;
+        agents.prepare(&plan, &targets, &options.interrupt)?;
         return Ok(Prepared {
             started_unix,
-            monitors: distant_monitors(&company, &targets, plan.clients())?,
+            monitors: distant_monitors(&agents, &targets, plan.clients())?,
             targets,
             wired: Wired::default(),
             threads: 0,
-            company: Some(company),
+            agents: Some(agents),
             plan,
         });
     }
@@ -85,7 +85,7 @@ pub(super) fn prepare(
     for advice in &wired.advice {
         observer.note(advice);
     }
-    let monitors = targets.iter().zip(wired.wiring.iter()).map(|(target, of)| {
+    let monitors = targets.iter().zip(wired.setups.iter()).map(|(target, of)| {
         let monitor = monitor(target, of.address, plan.clients())?;
         Ok(monitor.map(|monitor| BrokerWatch::Here(Box::new(monitor))))
     });
@@ -96,7 +96,7 @@ pub(super) fn prepare(
         targets,
         wired,
         threads: threads.clamp(1, THREADS_MAX).min(plan.clients().max(1)),
-        company: None,
+        agents: None,
         plan,
     })
 }
@@ -115,7 +115,7 @@ fn with_credentials(mut scenario: Scenario, targets: &[Target]) -> Scenario {
     scenario
 }
 
-/// What so many of the plan's clients ask of each broker.
+/// What this many of the plan's clients need of each broker.
 fn needs<'a>(
     plan: &Plan,
     targets: &'a [Target],
@@ -159,8 +159,8 @@ fn broker_pid(process: BrokerProcess, address: SocketAddr) -> Option<u32> {
     }
 }
 
-/// The way to the brokers for so many clients of this machine, with its source addresses if it is
-/// to use some.
+/// The way to the brokers for this many clients of this machine, with its source addresses, if
+/// set.
 ///
 /// # Errors
 /// This machine cannot do it, or a broker cannot be reached.
@@ -176,10 +176,10 @@ pub(crate) fn connect(
     let connectors = connectors.collect::<Result<Vec<_>, _>>()?;
     let needs = needs(plan, targets, clients, source_addresses)?;
     let sources = preflight::check(&needs)?;
-    let mut wiring = Vec::with_capacity(targets.len());
+    let mut setups = Vec::with_capacity(targets.len());
     for ((connector, needs), sources) in connectors.into_iter().zip(&needs.targets).zip(sources) {
         let quic = quic(&connector, needs, &sources)?;
-        wiring.push(TargetWiring {
+        setups.push(TargetSetup {
             address: needs.address,
             connector: Arc::new(connector),
             quic: quic.map(Arc::new),
@@ -187,21 +187,21 @@ pub(crate) fn connect(
         });
     }
     let advice = preflight::advice(&needs);
-    let (proxies, target_of_group) = add_networks(plan, &mut wiring)?;
+    let (proxies, target_of_group) = add_networks(plan, &mut setups)?;
     Ok(Wired {
-        wiring: wiring.into(),
+        setups: setups.into(),
         target_of_group: target_of_group.into(),
         advice: advice.iter().map(ToString::to_string).collect(),
         _proxies: proxies,
     })
 }
 
-/// What carries the connections to a broker over QUIC, once it has carried one.
+/// The QUIC dialer of a broker, after one successful connection.
 fn quic(
     connector: &Connector,
     needs: &TargetNeeds<'_>,
     sources: &[IpAddr],
-) -> Result<Option<QuicWiring>, RunError> {
+) -> Result<Option<QuicSetup>, RunError> {
     let Some((tls, server_name)) = connector.quic() else {
         return Ok(None);
     };
@@ -214,15 +214,15 @@ fn quic(
         target: needs.target.to_string(),
         cause,
     })?;
-    let wiring = QuicWiring {
+    let setup = QuicSetup {
         dialer,
         server_name: server_name.to_str().into_owned(),
     };
-    preflight::reach_quic(needs.target, needs.address, &wiring)?;
-    Ok(Some(wiring))
+    preflight::reach_quic(needs.target, needs.address, &setup)?;
+    Ok(Some(setup))
 }
 
-/// Threads that carry QUIC beside those that make the load: half of the cores, the other half is
+/// Threads that carry QUIC beside the load threads: half of the cores, the other half is
 /// the broker's.
 fn quic_threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -232,13 +232,13 @@ fn quic_threads() -> usize {
 /// Brokers are watched by an agent on their host, or by this machine if they are on it: the
 /// coordinator need not reach them.
 fn distant_monitors(
-    company: &Company,
+    agents: &RemoteAgents,
     targets: &[Target],
     clients: u32,
 ) -> Result<Vec<Option<BrokerWatch>>, RunError> {
     let numbered = targets.iter().enumerate();
     let monitors = numbered.map(|(number, target)| {
-        let by_agent = company.watch(number, target);
+        let by_agent = agents.watch(number, target);
         if by_agent.is_some() {
             return Ok(by_agent);
         }
@@ -311,7 +311,7 @@ fn monitor(
 /// Groups with a network of their own reach their broker through a proxy.
 fn add_networks(
     plan: &Plan,
-    wiring: &mut Vec<TargetWiring>,
+    setups: &mut Vec<TargetSetup>,
 ) -> Result<(Vec<Proxy>, Vec<usize>), RunError> {
     let (mut proxies, mut target_of_group) = (Vec::new(), Vec::new());
     for (number, group) in (0..).zip(&plan.scenario.groups) {
@@ -319,7 +319,7 @@ fn add_networks(
             target_of_group.push(group.target);
             continue;
         };
-        let upstream = &wiring[group.target];
+        let upstream = &setups[group.target];
         if upstream.quic.is_some() {
             return Err(RunError::NetworkOverQuic {
                 group: group.name.clone(),
@@ -327,8 +327,8 @@ fn add_networks(
         }
         let proxy = Proxy::start(upstream.address, network, number)?;
         let connector = Arc::clone(&upstream.connector);
-        target_of_group.push(wiring.len());
-        wiring.push(TargetWiring {
+        target_of_group.push(setups.len());
+        setups.push(TargetSetup {
             address: proxy.address(),
             connector,
             quic: None,
@@ -361,8 +361,7 @@ fn default_threads(plan: &Plan) -> u32 {
     }
 }
 
-/// Short text that differs from run to run, on whatever machines they are: their clients and topics
-/// are their own.
+/// Short text that differs between runs on all machines, so that clients and topics do not clash.
 fn run_tag(started_unix: u64) -> String {
     let random = RandomState::new().hash_one((started_unix, std::process::id()));
     format!("{:06x}", random % 0x100_0000)

@@ -157,7 +157,7 @@ const fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The address so many further on.
+/// The address this many further on.
 const fn after(address: IpAddr, offset: u32) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused_with_what_would_be_one() {
+    fn an_invalid_range_is_refused_with_an_example() {
         for (text, part) in [
             ("", "is no address"),
             ("10.0.0", "127.0.0.2-127.0.0.33"),

@@ -97,7 +97,7 @@ pub fn catalogue() -> Vec<Entry> {
 }
 
 /// Finds a single scenario: by its full name or its alias, in any case, by the name of a step of a
-/// sweep (`docs-fanin/10K`), or by a name that says all its numbers (`p2p-200-200-400-400`).
+/// sweep (`docs-fanin/10K`), or by a name with all its numbers (`p2p-200-200-400-400`).
 ///
 /// # Errors
 /// No such name, numbers that do not fit together, or a sweep; the error proposes the closest name.

@@ -1,5 +1,5 @@
-//! What the command line changed of a scenario, said in its summary, which tells of the unchanged
-//! file.
+//! The changes of the command line to a scenario, named in its summary, which describes the
+//! unchanged file.
 
 use toml_edit::Value;
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_says_what_the_command_line_changed() {
+    fn the_summary_names_the_changes_of_the_command_line() {
         let overrides = Overrides {
             rate: Some(Rate::per_second(5)),
             publishers: Some(1_200),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_that_says_nothing_or_is_not_changed_keeps_its_summary() {
+    fn an_unchanged_scenario_keeps_its_summary() {
         assert_eq!(noted("", &["hold 3s".to_owned()]), "");
         assert_eq!(noted("text (of it)", &[]), "text (of it)");
         let scenario = find("p2p-1K").unwrap();
@@ -135,7 +135,7 @@ mod tests {
         };
         let idle = find("conn-tcp-10K-100").unwrap();
         let same = idle.clone().with(&of_messages).unwrap();
-        assert_eq!(same.summary, idle.summary, "nobody publishes");
+        assert_eq!(same.summary, idle.summary, "without publishers");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Names that say everything: `p2p-200-200-200-200` is 200 pairs at 200 messages per second in all.
+//! Names that hold all parameters: `p2p-200-200-200-200` is 200 pairs at 200 messages per second in
+//! all.
 
 /// Numbers of the longest name.
 const NUMBERS_MAX: usize = 4;

@@ -122,7 +122,7 @@ impl Scenario {
         Some(published.max()?.min(subscribed.max()?))
     }
 
-    /// Payload size of the messages; none if nobody publishes.
+    /// Payload size of the messages; none without publishers.
     pub fn payload_bytes(&self) -> Option<u32> {
         self.groups
             .iter()

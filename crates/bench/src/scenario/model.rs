@@ -241,7 +241,7 @@ pub struct Fault {
 /// What can be done on purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FaultKind {
-    /// Cuts connections all at once; clients come back as their group says.
+    /// Cuts connections all at once; clients reconnect as their group is set.
     Disconnect {
         /// Who.
         whom: Victims,

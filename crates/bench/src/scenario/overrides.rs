@@ -117,7 +117,7 @@ impl Scenario {
     }
 
     /// Every group by the same factor; the rate of each client stays. Subscribers of `{i%N}` stay N
-    /// at least, or nobody would hear some of the topics.
+    /// at least, or some topics would have no subscriber.
     fn scale_by(&mut self, factor: f64) -> Result<(), OverrideError> {
         if !(factor.is_finite() && factor > 0.0) {
             return Err(OverrideError::Scale {
@@ -213,7 +213,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether each publisher has one subscriber of its own.
+    /// Whether each publisher has exactly one subscriber.
     fn is_one_to_one(&self) -> bool {
         let mut filters = self
             .groups
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_against_the_rules_says_which() {
+    fn a_change_against_the_rules_names_the_rule() {
         let overrides = Overrides {
             hold: Some(Duration::from_secs(5)),
             ..Overrides::default()

@@ -16,7 +16,7 @@ const LOSS: &str = "messages lost";
 /// What a broker must keep to hold a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// Highest 99th percentile of the response time; of connecting, where nobody publishes.
+    /// Highest 99th percentile of the response time; of connecting, without publishers.
     pub p99_ns: u64,
     /// Highest part of the promised deliveries that may be lost.
     pub lost_part: f64,
@@ -39,7 +39,7 @@ pub enum Grade {
 /// The figures that a trial is judged by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Messages due per second; clients that got ready per second where nobody publishes.
+    /// Messages due per second; clients that got ready per second without publishers.
     pub offered: f64,
     /// Messages sent per second.
     pub sent: f64,
@@ -154,7 +154,7 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
     {
         reasons.push(format!("CPU {} > {}", percent(used), percent(allowed)));
     }
-    // Losses were judged by the goal; whatever else is broken counts as it is.
+    // The goal judged losses; any other violation counts as it is.
     let others = result.verdict.faults.iter();
     let others = others.filter(|fault| !fault.starts_with(LOSS));
     reasons.extend(others.cloned());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_the_generator_limited_says_nothing_of_the_broker() {
+    fn a_run_limited_by_the_generator_does_not_judge_the_broker() {
         let limited = |result: &mut RunResult| {
             result.validity.valid = false;
             result.validity.limits = vec!["a thread was busy 97 %".to_owned()];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_ended_early_says_nothing_of_the_broker() {
+    fn a_run_ended_early_does_not_judge_the_broker() {
         let ended = |result: &mut RunResult| result.interrupted = true;
         check(
             ended,
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_judged_where_nobody_publishes() {
+    fn connections_are_judged_without_publishers() {
         let mut result = result();
         result.rates = thrum_report::result::Rates::default();
         result.latency_ns.connect = result.latency_ns.e2e.take();

@@ -144,7 +144,7 @@ enum Phase {
         low: Option<Rung>,
         above: Option<Above>,
     },
-    /// Repeats where the generator failed: what is no limit in one of them is none.
+    /// Repeats where the generator failed: one valid trial disproves a generator limit.
     Reach { low: Rung, high: Rung },
     /// Repeats at the lower end.
     Low { low: Rung, above: Above },
@@ -355,8 +355,8 @@ impl Search {
         }
     }
 
-    /// The generator is the limit when no trial there told of the broker. One that did goes by what
-    /// it told: the search goes on above a load that was held, and below one that was not.
+    /// The generator is the limit if no trial there measured the broker. Otherwise the search
+    /// continues above a load that was held, and below one that was not.
     fn after_reach(&self, low: Rung, high: Rung, tally: Tally) -> Phase {
         if tally.failed > 0 {
             Phase::High { low, high }

@@ -1,7 +1,7 @@
 //! The search for the highest load that a broker holds: what to try next, how a trial is judged,
 //! what follows.
 //!
-//! Nothing here connects to anything: [`Search`] says what to try and is told how it went.
+//! Nothing here connects to anything: [`Search`] chooses the next trial and takes its result.
 
 mod judge;
 mod machine;

@@ -155,7 +155,7 @@ fn trials_that_others_on_the_machine_spoilt_do_not_bound_the_search() {
 }
 
 #[test]
-fn what_is_said_to_be_held_was_held_in_every_trial() {
+fn a_load_reported_as_held_was_held_in_every_trial() {
     for seed in 0..500 {
         let mut draws = Draws(seed);
         let broker = Simulated {
@@ -204,7 +204,7 @@ fn the_highest_load_asked_for_is_an_answer() {
 }
 
 #[test]
-fn a_broker_that_holds_nothing_is_said_so_and_a_generator_too() {
+fn the_answer_names_a_broker_or_generator_that_holds_nothing() {
     let broker = Simulated {
         capacity: 0.0,
         ..STEADY

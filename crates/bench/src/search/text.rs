@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_says_how_sure_it_is() {
+    fn the_answer_shows_its_certainty() {
         let between = Answer::Between {
             low: 1_000.0,
             high: 1_050.0,

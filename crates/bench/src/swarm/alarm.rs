@@ -12,7 +12,7 @@ use rustix::time::{
 
 use crate::units::SECOND_NS;
 
-/// One timer of one event loop. It is armed anew after each wake-up and never read: arming clears
+/// One timer of one event loop. It is armed again after each wake-up and never read: arming clears
 /// it.
 #[derive(Debug)]
 pub(crate) struct Alarm {

@@ -1,5 +1,4 @@
-//! Answers to requests: a responder sends each request's payload back to the topic that its sender
-//! waits at.
+//! Answers to requests: a responder sends each request's payload back to the requester's topic.
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::PublishProperties;
@@ -15,7 +14,7 @@ use crate::mark::Mark;
 const ANSWERS_WAITING_MAX: usize = 4_096;
 
 impl Swarm {
-    /// Answers a request that came in at a responder.
+    /// Answers a request that a responder received.
     pub(super) fn answer(&mut self, peer: u32, request: &Publish<'_>) {
         let Some(mark) = Mark::read(request.payload) else {
             return;
@@ -64,7 +63,7 @@ impl Swarm {
     ) -> bool {
         let planned = self.plan.publishers().get(slot(publisher));
         let Some(topic) = planned.and_then(|planned| planned.response.as_deref()) else {
-            // Not a request: there is nobody to answer.
+            // Not a request: it has no response topic.
             return true;
         };
         let state = &mut self.peers[slot(peer)];

@@ -1,4 +1,4 @@
-//! What the coordinator tells the threads and the threads tell the coordinator.
+//! Orders of the coordinator to the threads, and the counts of the threads.
 //!
 //! A thread takes the lock only after the coordinator changed something; it looks for that without
 //! one.
@@ -55,7 +55,7 @@ pub(crate) struct Gauge {
     pub(crate) ready: AtomicU64,
     /// Clients connected and subscribed now.
     pub(crate) up: AtomicU64,
-    /// Clients that did not get that far.
+    /// Clients that failed before.
     pub(crate) failed: AtomicU64,
     /// Clients lost after they were ready.
     pub(crate) lost: AtomicU64,
@@ -63,11 +63,11 @@ pub(crate) struct Gauge {
     pub(crate) sent: AtomicU64,
     /// Messages received.
     pub(crate) received: AtomicU64,
-    /// Deliveries that the messages sent ought to cause.
+    /// Deliveries expected from the sent messages.
     pub(crate) expected: AtomicU64,
     /// Deliveries for the first time.
     pub(crate) distinct: AtomicU64,
-    /// Deliveries that happened again.
+    /// Duplicate deliveries.
     pub(crate) duplicated: AtomicU64,
     /// Messages sent with QoS 1 or 2 and not acknowledged, and messages due and held back.
     pub(crate) pending: AtomicU64,
@@ -80,7 +80,7 @@ pub struct Progress {
     pub ready: u64,
     /// Clients connected and subscribed now.
     pub up: u64,
-    /// Clients that did not get that far.
+    /// Clients that failed before.
     pub failed: u64,
     /// Clients lost after they were ready.
     pub lost: u64,
@@ -88,11 +88,11 @@ pub struct Progress {
     pub sent: u64,
     /// Messages received.
     pub received: u64,
-    /// Deliveries that the messages sent ought to cause.
+    /// Deliveries expected from the sent messages.
     pub expected: u64,
     /// Deliveries for the first time.
     pub distinct: u64,
-    /// Deliveries that happened again.
+    /// Duplicate deliveries.
     pub duplicated: u64,
     /// Messages not acknowledged or not even sent yet.
     pub pending: u64,
@@ -135,7 +135,7 @@ impl Control {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether the orders are others than those of a generation.
+    /// Whether the orders changed since a generation.
     pub(crate) fn has_changed(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) != generation
     }
@@ -147,7 +147,7 @@ impl Control {
         (orders.timeline, Arc::clone(&orders.warp), generation)
     }
 
-    /// Tells the threads to disconnect their clients and end.
+    /// Orders the threads to disconnect their clients and end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }

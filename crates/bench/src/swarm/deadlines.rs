@@ -1,4 +1,4 @@
-//! Keep alive, and answers that do not come in time.
+//! Keep alive, and timeouts of answers.
 
 use super::Swarm;
 use super::outbox::slot;
@@ -6,13 +6,13 @@ use super::peer::{Step, Suffering};
 use super::ramp::ANSWER_NS_MAX;
 use crate::units::SECOND_NS;
 
-/// Every client is looked at for deadlines within this time.
+/// Every client is checked for deadlines within this time.
 const ROUND_NS: u64 = SECOND_NS;
 
 /// The longest time between two looks at some of them.
 const REST_NS_MAX: u64 = ROUND_NS / 10;
 
-/// About so many are looked at at once: 50 µs, in which no message is late.
+/// Clients checked at once, about: 50 µs, in which no message is late.
 const CLIENTS_AT_ONCE: u64 = 2_048;
 
 /// Where the search for passed deadlines stands.
@@ -23,7 +23,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// When some of so many clients are to be looked at next; never without any.
+    /// When some of this many clients are checked next; never without clients.
     pub(super) fn next_ns(self, clients: usize) -> u64 {
         if clients == 0 {
             return u64::MAX;
@@ -40,7 +40,7 @@ impl Sweep {
 }
 
 impl Swarm {
-    /// Lets a share of the clients see the time: keep alive, and answers that do not come.
+    /// Handles the deadlines of a share of the clients: keep alive, and timeouts of answers.
     pub(super) fn sweep_deadlines(&mut self, now_ns: u64) {
         if now_ns < self.sweep.next_ns(self.peers.len()) {
             return;

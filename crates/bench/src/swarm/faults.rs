@@ -1,4 +1,4 @@
-//! What the scenario does to its clients on purpose.
+//! Faults that the scenario applies to its clients.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ impl Swarm {
 
     fn cut(&mut self, peer: u32, reset: bool) {
         if reset && let Some(stream) = &self.peers[slot(peer)].stream {
-            // A socket that refuses is closed the other way, which cuts it as well.
+            // If this fails, the other close cuts the connection as well.
             SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok();
         }
         self.end(peer, End::Cut, "cut by the scenario");
@@ -132,7 +132,7 @@ impl Swarm {
                 if is_end { Suffering::None } else { suffering };
             if is_end {
                 self.handle_writable(peer);
-                // What came meanwhile woke nobody: the end of the connection may be in it.
+                // Input during the fault woke no thread; it may hold the end of the connection.
                 self.handle_readable(peer, true);
                 self.go_on_publishing(self.peers[slot(peer)].publisher);
             }

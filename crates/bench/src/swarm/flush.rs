@@ -47,7 +47,7 @@ impl Swarm {
             self.go_on_publishing(publisher);
         }
         if was_paused {
-            // The end of the connection may have come while nobody read.
+            // The connection may have ended while it was not read.
             self.handle_readable(peer, true);
         }
     }

@@ -10,7 +10,7 @@ impl Swarm {
     /// The TCP connection is up: starts the handshakes; false if there are none.
     pub(super) fn begin_layers(&mut self, peer: u32) -> bool {
         let state = &mut self.peers[slot(peer)];
-        let connector = &self.wiring.targets[self.groups[slot(state.group)].target].connector;
+        let connector = &self.setup.targets[self.groups[slot(state.group)].target].connector;
         let Some(mut layers) = connector.layers() else {
             return false;
         };

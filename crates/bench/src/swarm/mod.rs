@@ -19,10 +19,10 @@ mod ramp;
 mod receive;
 mod report;
 mod session;
+mod setup;
 mod socket;
 mod sources;
 mod tally;
-mod wiring;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,21 +39,21 @@ pub(crate) use control::{Control, Timeline};
 pub(crate) use peer::SubscriberState;
 pub(crate) use ramp::ANSWER_NS_MAX;
 pub(crate) use report::{PublisherReport, Role, SubscriberReport, ThreadReport};
-pub(crate) use tally::{Outlet, page};
-pub(crate) use wiring::{QuicWiring, TargetWiring, Wiring};
+pub(crate) use setup::{QuicSetup, TargetSetup, ThreadSetup};
+pub(crate) use tally::{SliceSender, page};
 
 use crate::clock;
 use crate::pacing::Ring;
 use crate::payload::Filler;
-use crate::plan::{Deal, Plan};
+use crate::plan::{Plan, Share};
 use alarm::Alarm;
 use deadlines::Sweep;
 use faults::FaultStep;
 use outbox::Outbox;
 use peer::{Peer, PublisherState};
+use setup::GroupSettings;
 use sources::Sources;
 use tally::Tally;
-use wiring::GroupSettings;
 
 /// One buffer per thread takes what a socket has; bigger than a socket's own buffer is of no use.
 const READ_BUFFER_BYTES: usize = 256 * 1024;
@@ -61,10 +61,10 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 /// Ready sockets taken from the kernel at once: a whole fan-out to 1 000 subscribers and more.
 const EVENTS_MAX: usize = 4_096;
 
-/// The longest sleep: bounds how late a thread sees the coordinator's word or a client's deadline.
+/// The longest sleep: bounds how late a thread sees an order or a client's deadline.
 const SLEEP_NS_MAX: u64 = 100_000_000;
 
-/// A wait for events at least this long was a rest: what is ready after it has just come in.
+/// A wait for events at least this long was idle: input after it has just arrived.
 const REST_NS_MIN: u64 = 20_000;
 
 /// The number of the alarm among the event sources; clients have theirs from 0 on.
@@ -73,7 +73,7 @@ const ALARM: Token = Token(usize::MAX);
 /// Something to do at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
-    /// A client tries to come back.
+    /// A client reconnects.
     Reconnect(u32),
     /// A slow reader reads again.
     Read(u32),
@@ -83,9 +83,9 @@ enum Wake {
 pub(crate) struct Swarm {
     plan: Arc<Plan>,
     control: Arc<Control>,
-    wiring: Wiring,
+    setup: ThreadSetup,
     groups: Vec<GroupSettings>,
-    deal: Deal,
+    share: Share,
     sources: Sources,
     poll: Poll,
     alarm: Alarm,
@@ -134,23 +134,23 @@ impl Swarm {
     pub(crate) fn new(
         plan: Arc<Plan>,
         control: Arc<Control>,
-        wiring: Wiring,
-        outlet: Outlet,
+        setup: ThreadSetup,
+        slice_sender: SliceSender,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let alarm = Alarm::new(&poll, ALARM)?;
         Ok(Self {
-            deal: Deal::across(&plan, wiring.thread, &wiring.machines),
-            groups: wiring::group_settings(&plan, &wiring),
+            share: Share::across(&plan, setup.thread, &setup.machines),
+            groups: setup::group_settings(&plan, &setup),
             faults: faults::fault_steps(&plan),
-            sources: Sources::new(&wiring),
+            sources: Sources::new(&setup),
             alarm,
             poll,
             peers: Vec::new(),
             publishers: Vec::new(),
             rings: Vec::new(),
             timers: BinaryHeap::new(),
-            tally: Tally::new(Arc::clone(&plan), control.ramp_start_ns, outlet),
+            tally: Tally::new(Arc::clone(&plan), control.ramp_start_ns, slice_sender),
             timeline: None,
             read_buffer: vec![0; READ_BUFFER_BYTES],
             plain: Vec::new(),
@@ -158,7 +158,7 @@ impl Swarm {
             replies: Outbox::default(),
             publications: Outbox::default(),
             payload: Vec::new(),
-            filler: Filler::new(u64::from(wiring.thread)),
+            filler: Filler::new(u64::from(setup.thread)),
             epoch_ns: control.ramp_start_ns,
             time: Time::default(),
             read_ns: 0,
@@ -175,17 +175,17 @@ impl Swarm {
             came_back: false,
             plan,
             control,
-            wiring,
+            setup,
         })
     }
 
-    /// Runs until the coordinator says stop.
+    /// Runs until the coordinator orders the stop.
     ///
     /// # Errors
     /// The event queue or the timer fails.
     pub(crate) fn run(mut self) -> io::Result<ThreadReport> {
         let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
-        let gauge = self.control.gauge(self.wiring.gauge);
+        let gauge = self.control.gauge(self.setup.gauge);
         gauge
             .thread_id
             .store(u64::from(thread_id.unsigned_abs()), Ordering::Relaxed);
@@ -239,12 +239,12 @@ impl Swarm {
 
     /// The coordinator's clock.
     fn now_ns(&self) -> u64 {
-        clock::monotonic_ns().saturating_add_signed(self.wiring.clock_offset_ns)
+        clock::monotonic_ns().saturating_add_signed(self.setup.clock_offset_ns)
     }
 
     /// A time of the coordinator's clock on this machine's.
     const fn local_ns(&self, at_ns: u64) -> u64 {
-        at_ns.saturating_add_signed(self.wiring.clock_offset_ns.saturating_neg())
+        at_ns.saturating_add_signed(self.setup.clock_offset_ns.saturating_neg())
     }
 
     /// Reads the clock for this part of the turn.
@@ -323,7 +323,7 @@ impl Swarm {
 
     fn report_progress(&mut self) {
         let counts = &self.tally.counts;
-        let gauge = self.control.gauge(self.wiring.gauge);
+        let gauge = self.control.gauge(self.setup.gauge);
         gauge.ready.store(self.ready, Ordering::Relaxed);
         gauge.up.store(self.up, Ordering::Relaxed);
         gauge.failed.store(self.failed, Ordering::Relaxed);

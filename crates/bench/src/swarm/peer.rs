@@ -1,4 +1,4 @@
-//! One client: its connection, its protocol state and how far it is.
+//! One client: its connection, its protocol state and its progress.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -16,11 +16,11 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A client of this thread. Idle, it owns its socket, its protocol state and nothing else.
 pub(super) struct Peer {
-    /// Of TCP, or the end of a pipe that somebody else carries over QUIC.
+    /// A TCP socket, or the end of a pipe that the QUIC threads carry.
     pub(super) stream: Option<OwnedFd>,
     pub(super) client: Client,
     pub(super) stalled: Option<Box<Stalled>>,
-    /// What most clients never need.
+    /// State that most clients never need.
     pub(super) extra: Option<Box<Extra>>,
     /// Its number in the plan.
     pub(super) number: u32,
@@ -35,7 +35,7 @@ pub(super) struct Peer {
     pub(super) step: Step,
 }
 
-/// How far a client is.
+/// Progress of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// TCP connection under way.
@@ -48,7 +48,7 @@ pub(super) enum Step {
     Subscribing,
     /// Connected and subscribed.
     Ready,
-    /// Lost, and to come back.
+    /// Lost; reconnects.
     Away,
     /// Gave up before it was ready.
     Failed,
@@ -56,13 +56,13 @@ pub(super) enum Step {
     Lost,
 }
 
-/// State of clients with TLS, WebSocket or QUIC, of clients that come back, and of those that
-/// suffer.
+/// State of clients with TLS, WebSocket or QUIC, of clients that reconnect, and of clients with a
+/// fault.
 #[derive(Default)]
 pub(super) struct Extra {
     /// What lies between MQTT and the socket.
     pub(super) layers: Option<Layers>,
-    /// How its connection over QUIC fares.
+    /// State of its QUIC connection.
     pub(super) dialing: Option<Dialing>,
     /// Lost since, until ready again; 0 if it is not away.
     pub(super) away_since_ns: u64,
@@ -70,7 +70,7 @@ pub(super) struct Extra {
     pub(super) attempts: u32,
     /// From when to when it was away without a session.
     pub(super) absences: Vec<(u64, u64)>,
-    /// How it suffers.
+    /// Its fault.
     pub(super) suffering: Suffering,
     /// A slow reader's next read.
     pub(super) next_read_ns: u64,
@@ -93,10 +93,10 @@ pub(super) struct Answer {
     pub(super) correlation: Option<Vec<u8>>,
 }
 
-/// How a client suffers.
+/// Fault of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Suffering {
-    /// Not at all.
+    /// No fault.
     #[default]
     None,
     /// It does not read.
@@ -203,7 +203,7 @@ impl PublisherState {
         self.awaiting.remove(at)
     }
 
-    /// Its session is gone, and with it the acknowledgements; returns how many.
+    /// Forgets the acknowledgements of a lost session; returns how many.
     pub(super) fn give_up(&mut self) -> usize {
         let lost = self.awaiting.len();
         self.given_up

@@ -1,5 +1,5 @@
-//! Messages leave when they are due, whatever happened to earlier ones (open loop); in a closed
-//! loop each leaves as soon as the window allows.
+//! In an open loop, messages leave when they are due, independent of earlier ones; in a closed
+//! loop, each leaves as soon as the window allows.
 
 use thrum_codec::packet::Publish;
 use thrum_codec::properties::{PublishProperties, UserProperties};
@@ -52,7 +52,7 @@ impl Swarm {
             sent_any = true;
         }
         if now_ns >= self.kick_ns {
-            // A loop that rests in a pause goes on with the change that ends it.
+            // A paused loop resumes with the change that ends the pause.
             self.kick_ns = self.tally.next_change_ns(timeline, now_ns);
             self.kick_closed_loops();
             sent_any = true;

@@ -14,7 +14,7 @@ use crate::record::enter;
 use crate::scenario::Group;
 use crate::units::SECOND_NS;
 
-/// How long a connection, a CONNACK or a SUBACK may take before the client counts as failed.
+/// Longest wait for a connection, a CONNACK or a SUBACK before the client counts as failed.
 pub(crate) const ANSWER_NS_MAX: u64 = 20 * SECOND_NS;
 
 /// Connections opened in one turn: keeps the loop answering while it is behind the connect rate.
@@ -33,7 +33,7 @@ impl Swarm {
 
     /// When the next connection is due; never if all are open.
     pub(super) fn next_open_ns(&self) -> u64 {
-        let Some(client) = self.deal.next_client() else {
+        let Some(client) = self.share.next_client() else {
             return u64::MAX;
         };
         let rate = u64::from(self.plan.scenario.connect_rate.max(1));
@@ -41,13 +41,13 @@ impl Swarm {
     }
 
     fn open_next(&mut self) {
-        let Some(client) = self.deal.next_client() else {
+        let Some(client) = self.share.next_client() else {
             return;
         };
         let Ok(peer) = u32::try_from(self.peers.len()) else {
             return;
         };
-        self.deal.advance();
+        self.share.advance();
         let part = self.plan.part(client);
         let responds = self.groups[part.group].responds;
         let publisher = part
@@ -100,8 +100,8 @@ impl Swarm {
         }
     }
 
-    /// The client is connected and its subscriptions are not there (any more). Brokers limit the
-    /// filters of a packet, so many of them take several packets.
+    /// Subscribes a connected client, for the first time or again. Brokers limit the filters of a
+    /// packet, so many filters take several packets.
     pub(super) fn subscribe(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         state.step = Step::Subscribing;
@@ -167,7 +167,7 @@ impl Swarm {
     }
 }
 
-/// Quality of service that a group's clients subscribe with; those that send requests take answers
+/// Quality of service that a group's clients subscribe with; requesters take answers
 /// with that of the requests.
 fn subscription_qos(group: &Group) -> QoS {
     let requests = group
@@ -179,11 +179,11 @@ fn subscription_qos(group: &Group) -> QoS {
         .unwrap_or(QoS::AtMostOnce)
 }
 
-/// What a failed system call means, in words without addresses, so that equal causes count
+/// The cause of a failed system call, in words without addresses, so that equal causes count
 /// together.
 pub(super) fn reason_of(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "refused (nobody listens)".to_owned(),
+        io::ErrorKind::ConnectionRefused => "refused (no listener)".to_owned(),
         io::ErrorKind::ConnectionReset => "reset by the broker".to_owned(),
         io::ErrorKind::BrokenPipe => "closed by the broker".to_owned(),
         io::ErrorKind::AddrNotAvailable => "no free port for this source address".to_owned(),

@@ -220,7 +220,7 @@ impl Swarm {
 
     fn scheme_of(&self, peer: u32) -> Scheme {
         let target = self.groups[slot(self.peers[slot(peer)].group)].target;
-        self.wiring.targets[target].connector.scheme()
+        self.setup.targets[target].connector.scheme()
     }
 
     fn handle_client_event(

@@ -1,4 +1,4 @@
-//! The end of a thread: everyone leaves, and what it counted is handed over.
+//! The end of a thread: its clients disconnect, and it hands over its counts.
 
 use serde::{Deserialize, Serialize};
 use thrum_codec::ReasonCode;
@@ -59,7 +59,7 @@ pub(crate) enum Role {
 const COME_BACK_NS: u64 = 2 * SECOND_NS;
 
 impl Swarm {
-    /// Says goodbye, so that no will is published and no session is kept.
+    /// Disconnects, so that no will is published and no session is kept.
     pub(super) fn disconnect_all(&mut self) {
         self.tick();
         for peer in 0..u32::try_from(self.peers.len()).unwrap_or(u32::MAX) {

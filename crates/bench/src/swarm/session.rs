@@ -1,4 +1,4 @@
-//! Connections that end, and clients that come back.
+//! Ended connections, and clients that reconnect.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use super::{Swarm, Wake};
 use crate::record::enter;
 use crate::units::{SECOND_NS, nanos};
 
-/// Doublings of the wait between two attempts to come back.
+/// Doublings of the wait between two reconnect attempts.
 const DOUBLINGS_MAX: u32 = 16;
 
 /// Why a connection ended.
@@ -64,8 +64,8 @@ impl Swarm {
         let state = &mut self.peers[slot(peer)];
         let policy = self.groups[slot(state.group)].reconnect;
         let was_ready = was_up || state.away_since_ns() != 0;
-        // A network that breaks by itself breaks connections under way too: that is not the
-        // broker's refusal.
+        // A network with planned cuts also cuts connections during the handshake: that is not a
+        // refusal by the broker.
         let tries_again = was_ready || self.groups[slot(state.group)].breaks;
         match policy {
             Some(policy) if tries_again && !self.control.is_stopped() => {
@@ -97,8 +97,8 @@ impl Swarm {
         }
     }
 
-    /// Nobody can deliver to a client that the scenario takes away for good. Of a shared
-    /// subscription the others are to get the rest, as soon as the broker has seen it.
+    /// Excuses deliveries to a client that the scenario removes for good. The other members of its
+    /// shared subscription get the rest, once the broker has noticed.
     fn note_farewell(&mut self, peer: u32, now_ns: u64) {
         let state = &mut self.peers[slot(peer)];
         let subscriber = self.tally.subscribers.get(slot(state.subscriber));
@@ -124,10 +124,10 @@ impl Swarm {
             .saturating_sub(u64::try_from(given_up).unwrap_or(0));
     }
 
-    /// Tries to come back.
+    /// Tries to reconnect.
     pub(super) fn reopen(&mut self, peer: u32) {
         if self.peers[slot(peer)].step == Step::Away {
-            // What is left in there is for the old connection.
+            // Bytes left there belong to the old connection.
             self.flush_replies();
             self.flush_publications();
             self.open(peer);

@@ -23,9 +23,9 @@ impl Swarm {
     pub(super) fn open_socket(&mut self, peer: u32) -> Result<(), String> {
         let group = self.peers[slot(peer)].group;
         let target = self.groups[slot(group)].target;
-        let stream = match &self.wiring.targets[target].quic {
+        let stream = match &self.setup.targets[target].quic {
             Some(quic) => {
-                let dialled = quic.dial(self.wiring.targets[target].address);
+                let dialled = quic.dial(self.setup.targets[target].address);
                 let (stream, dialing) = dialled.map_err(|error| error.to_string())?;
                 self.peers[slot(peer)].extra().dialing = Some(dialing);
                 stream.into()
@@ -47,7 +47,7 @@ impl Swarm {
 
     fn connect_tcp(&mut self, group: u32) -> io::Result<OwnedFd> {
         let settings = &self.groups[slot(group)];
-        let target = &self.wiring.targets[settings.target];
+        let target = &self.setup.targets[settings.target];
         let address = target.address;
         let socket = source::socket(address.ip())?;
         socket.set_nonblocking(true)?;

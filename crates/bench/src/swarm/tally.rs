@@ -1,4 +1,4 @@
-//! What this thread counts and judges of the messages that come and go.
+//! Counts and latencies of the messages that this thread sends and receives.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
@@ -12,11 +12,11 @@ use crate::plan::{Due, Expectation, Plan};
 use crate::record::{Counts, Slice, enter, enter_many};
 use crate::units::{SECOND_NS, nanos};
 
-/// Where a thread hands over its seconds, and where the emptied slices come back from.
+/// Sends the seconds of a thread, and takes the emptied slices back.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct SliceSender {
     pub(crate) slices: SyncSender<Box<Slice>>,
-    pub(crate) spares: Receiver<Box<Slice>>,
+    pub(crate) recycled: Receiver<Box<Slice>>,
 }
 
 /// A subscriber and whether its latencies count: a responder's do not, the requester's include
@@ -31,7 +31,7 @@ pub(super) struct Subscriber {
 #[derive(Debug)]
 pub(super) struct Tally {
     plan: Arc<Plan>,
-    outlet: Outlet,
+    slice_sender: SliceSender,
     /// The second under way.
     pub(super) slice: Box<Slice>,
     slice_end_ns: u64,
@@ -48,7 +48,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, outlet: Outlet) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, ramp_start_ns: u64, slice_sender: SliceSender) -> Self {
         let shared = plan.shared().iter();
         let shared = shared
             .map(|sources| SharedLedger::new(sources.len()))
@@ -69,7 +69,7 @@ impl Tally {
             warp: Arc::default(),
             is_warped: false,
             generation: 0,
-            outlet,
+            slice_sender,
             plan,
         }
     }
@@ -112,7 +112,7 @@ impl Tally {
         &self.warp
     }
 
-    /// When a message is due that the schedule puts so many nanoseconds after the start.
+    /// When a message is due that the schedule puts at this offset from the start.
     pub(super) fn real_ns(&self, timeline: Timeline, offset_ns: u64) -> u64 {
         let real_ns = if self.is_warped {
             self.warp.real_ns(offset_ns)
@@ -135,8 +135,8 @@ impl Tally {
         timeline.start_ns.saturating_add(change_ns)
     }
 
-    /// Hands over the second under way when it is over. If nobody takes it, it goes on being
-    /// filled.
+    /// Hands over the current second when it is over. If the channel is full, the thread continues
+    /// to fill it.
     pub(super) fn turn_the_page(&mut self, now_ns: u64) {
         if now_ns < self.slice_end_ns {
             return;
@@ -146,39 +146,39 @@ impl Tally {
         if start_ns == self.slice.start_ns {
             return;
         }
-        let spare = self.outlet.spares.try_recv();
-        let mut next = spare.unwrap_or_default();
+        let recycled = self.slice_sender.recycled.try_recv();
+        let mut next = recycled.unwrap_or_default();
         next.restart(start_ns);
         let full = std::mem::replace(&mut self.slice, next);
         if let Err(TrySendError::Full(full) | TrySendError::Disconnected(full)) =
-            self.outlet.slices.try_send(full)
+            self.slice_sender.slices.try_send(full)
         {
             self.slice = full;
         }
     }
 
-    /// Hands over what is left at the end.
+    /// Hands over the last second.
     pub(super) fn hand_over_rest(&mut self) {
         let rest = std::mem::take(&mut self.slice);
-        // Without a taker the run has failed and nobody wants it.
-        self.outlet.slices.send(rest).ok();
+        // If the receiver is gone, the run has failed and needs no figures.
+        self.slice_sender.slices.send(rest).ok();
     }
 
-    /// Bytes went out.
+    /// Counts sent bytes.
     pub(super) fn count_bytes_out(&mut self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(0);
         self.counts.bytes_out += bytes;
         self.slice.counts.bytes_out += bytes;
     }
 
-    /// Bytes came in.
+    /// Counts received bytes.
     pub(super) fn count_bytes_in(&mut self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(0);
         self.counts.bytes_in += bytes;
         self.slice.counts.bytes_in += bytes;
     }
 
-    /// Messages were read that may have waited so long in their socket.
+    /// Notes messages that may have waited this long in their socket.
     pub(super) fn note_read(&mut self, waited_ns: u64, messages: u64) {
         if messages > 0
             && self
@@ -189,7 +189,7 @@ impl Tally {
         }
     }
 
-    /// A message came in at `now_ns`.
+    /// Counts a message received at `now_ns`.
     pub(super) fn receive(&mut self, subscriber: u32, payload: &[u8], now_ns: u64) {
         self.counts.received += 1;
         let Some((timeline, mark, intended_ns)) = self.recognise(payload, now_ns) else {
@@ -247,7 +247,7 @@ impl Tally {
         }
     }
 
-    /// A message left at `now_ns`; `punctual` unless the broker held it back.
+    /// Counts a message sent at `now_ns`; `punctual` unless the broker held it back.
     pub(super) fn send(&mut self, publisher: u32, sequence: u32, now_ns: u64, punctual: bool) {
         let (Some(timeline), Some(due)) = (self.timeline, self.plan.due(publisher, sequence))
         else {
@@ -319,7 +319,7 @@ impl Tally {
     }
 }
 
-/// A message may seem to arrive so long before it left, if sender and receiver are two machines.
+/// Largest apparent negative latency of a message between two machines.
 const CLOCK_ERROR_NS_MAX: u64 = SECOND_NS / 10;
 
 impl Timeline {
@@ -386,7 +386,7 @@ mod tests {
         };
         let scenario = find("p2p-1K").unwrap().with(&overrides).unwrap();
         let plan = Arc::new(Plan::new(scenario, "t").unwrap());
-        let mut tally = Tally::new(plan, START - SECOND_NS, outlet());
+        let mut tally = Tally::new(plan, START - SECOND_NS, slice_sender());
         for subscriber in 0..publishers {
             tally.add_subscriber(subscriber, true);
         }
@@ -411,12 +411,12 @@ mod tests {
         payload
     }
 
-    fn outlet() -> Outlet {
+    fn slice_sender() -> SliceSender {
         let (slices, taken) = std::sync::mpsc::sync_channel(100);
-        let (_, spares) = std::sync::mpsc::sync_channel(1);
-        // Nobody takes them: the channel is big enough for a test.
+        let (_, recycled) = std::sync::mpsc::sync_channel(1);
+        // The test takes none: the channel is big enough.
         std::mem::forget(taken);
-        Outlet { slices, spares }
+        SliceSender { slices, recycled }
     }
 
     #[test]
@@ -526,10 +526,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_nobody_takes_goes_on_being_filled() {
+    fn a_page_that_is_not_taken_is_filled_further() {
         let mut tally = tally(1);
         let (slices, _taken) = std::sync::mpsc::sync_channel(1);
-        tally.outlet.slices = slices;
+        tally.slice_sender.slices = slices;
         tally.slice.counts.sent = 1;
         tally.turn_the_page(START + 2 * SECOND_NS);
         tally.slice.counts.sent = 7;

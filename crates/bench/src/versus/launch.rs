@@ -48,7 +48,7 @@ pub enum LaunchError {
     Start {
         /// Name of the broker.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It ended before it was ready.
@@ -86,7 +86,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a broker that has room for so many clients and waits until it accepts connections.
+    /// Starts a broker with room for this many clients and waits until it accepts connections.
     ///
     /// # Errors
     /// It cannot be started, ends, or does not listen in time.
@@ -133,7 +133,7 @@ impl Running {
         &self.configuration
     }
 
-    /// How it ended by itself, if it did: exit status and the end of its log.
+    /// How it ended unexpectedly, if it did: exit status and the end of its log.
     pub fn crash(&mut self) -> Option<String> {
         if !self.is_zombie() {
             return None;
@@ -187,7 +187,7 @@ impl Running {
         }
     }
 
-    /// Whether the process has ended; it is left unreaped, so that nobody else gets its number.
+    /// Whether the process has ended; it stays unreaped, so that its number is not reused.
     fn is_zombie(&self) -> bool {
         if self.has_ended {
             return false;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_apart_from_running() {
+    fn a_crash_is_distinguished_from_running() {
         let mut running = started("echo fatal: out of memory; kill -SEGV $$");
         let how = loop {
             if let Some(how) = running.crash() {
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_disclosed_is_what_was_started() {
+    fn the_disclosure_is_the_started_command() {
         let mut installed = shell("exit", StopSignal::Term);
         installed.broker.launch.push("{config}".to_owned());
         installed.broker.config = Some("\nlistener {port}\nallow_anonymous true\n".to_owned());

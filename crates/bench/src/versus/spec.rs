@@ -1,4 +1,4 @@
-//! How brokers are started: the file that says it, and the places in it that are filled in.
+//! The file that describes how brokers start, and its placeholders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub enum SpecError {
     Syntax {
         /// Name of the file.
         origin: String,
-        /// What the parser said.
+        /// The parser's error.
         cause: String,
     },
     /// A broker lacks what it needs.
@@ -133,7 +133,7 @@ impl BrokerFile {
         Ok(file)
     }
 
-    /// Keeps the brokers that run when nobody names any.
+    /// Keeps the brokers that run by default.
     #[must_use]
     pub fn by_default(mut self) -> Self {
         self.brokers.retain(|broker| !broker.only_by_name);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_broker_can_be_told_its_port_or_says_which_it_has() {
+    fn every_built_in_broker_takes_a_port_or_names_its_own() {
         for broker in BrokerFile::parse(BUILT_IN, "built in").unwrap().brokers {
             let texts = broker
                 .launch
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_broker_runs_only_by_name() {
+    fn the_reference_relay_runs_only_by_name() {
         let file = BrokerFile::parse(BUILT_IN, "built in").unwrap();
         let limit = file.clone().only(&["limit".to_owned()], "built in");
         assert_eq!(limit.unwrap().brokers.len(), 1);

@@ -24,7 +24,7 @@ pub enum Ended {
         /// Where the run's files are, relative to the folder of the comparison.
         folder: String,
     },
-    /// The broker ended by itself.
+    /// The broker ended unexpectedly.
     Crashed {
         /// Exit status and the end of its log.
         how: String,
@@ -62,7 +62,7 @@ pub struct Standing {
     pub passed: u32,
     /// Of these, runs that the generator did not limit.
     pub valid: u32,
-    /// Runs in which the broker ended by itself.
+    /// Runs in which the broker ended unexpectedly.
     pub crashed: u32,
     /// Runs without figures for another reason.
     pub failed: u32,
@@ -96,7 +96,7 @@ pub struct VersusReport {
     pub command: String,
     /// Rounds.
     pub rounds: u32,
-    /// The brokers, those that are not installed too.
+    /// The brokers, also those that are not installed.
     pub brokers: Vec<Entry>,
     /// Scenario by scenario, in each the brokers in their order.
     pub standings: Vec<Standing>,

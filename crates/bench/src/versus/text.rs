@@ -155,7 +155,7 @@ fn runs(standing: &Standing) -> String {
     format!("{}{limited}", parts.join(", "))
 }
 
-/// Void figures, crashes, failures, notes, and who is not installed.
+/// Void figures, crashes, failures, notes, and brokers that are not installed.
 fn remarks(report: &VersusReport, bullet: &str) -> String {
     let mut text = String::new();
     let void = |standing: &&Standing| standing.measured > 0 && standing.valid == 0;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_broker_with_only_invalid_rounds_are_said_to_be_none_of_its_own() {
+    fn figures_of_a_broker_with_only_invalid_rounds_have_a_note() {
         let (terminal, page) = both(&[result(4_792.0, 223, false)]);
         for text in [&terminal, &page] {
             assert!(text.contains("4 792/s"), "{text}");

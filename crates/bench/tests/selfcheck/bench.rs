@@ -26,7 +26,7 @@ pub(crate) fn lawful(_: Mark) -> Fate {
     Fate::Deliver
 }
 
-/// Nobody looks on.
+/// No observer.
 pub(crate) struct Nobody;
 
 impl Observer for Nobody {}
@@ -51,7 +51,7 @@ pub(crate) fn run_against(address: SocketAddr, scenario: Scenario) -> Outcome {
     run(scenario, &options(address), &mut Nobody).unwrap()
 }
 
-/// Publishers with a subscriber each, so many messages per second and publisher, QoS 1, no warm-up.
+/// Publishers with a subscriber each, a rate per publisher, QoS 1, no warm-up.
 pub(crate) fn pairs(pairs: u32, rate: u64, hold: Duration) -> Scenario {
     let overrides = Overrides {
         publishers: Some(pairs),
@@ -71,8 +71,8 @@ pub(crate) fn group<'a>(scenario: &'a mut Scenario, name: &str) -> &'a mut Group
     groups.find(|group| group.name == name).unwrap()
 }
 
-/// All clients come back so long after they are lost.
-pub(crate) fn come_back(scenario: &mut Scenario, delay: Duration) {
+/// All clients reconnect this long after they are lost.
+pub(crate) fn reconnect_after(scenario: &mut Scenario, delay: Duration) {
     for group in &mut scenario.groups {
         group.client.reconnect = Some(Reconnect {
             delay,
@@ -121,7 +121,7 @@ pub(crate) fn assert_flawless(outcome: &Outcome) {
     assert!(delivery.expected > 0);
 }
 
-/// Values of at least so much; bounds that are no bound of a bucket are wrong by 0.1 %.
+/// Values of at least this much; bounds that are no bound of a bucket are wrong by 0.1 %.
 pub(crate) fn count_from(histogram: &Histogram<u64>, least: Duration) -> u64 {
     let least = u64::try_from(least.as_nanos()).unwrap();
     let recorded = histogram.iter_recorded();

@@ -114,7 +114,7 @@ fn nothing_is_due_in_a_pause_and_nothing_is_made_up_for() {
     assert_eq!(marks(&outcome), ["paused", "still", "resumed"]);
     let at: Vec<f64> = outcome.result.marks.iter().map(|mark| mark.at).collect();
     assert!(at[1] - at[0] >= 0.48 && at[2] - at[1] >= 0.08, "{at:?}");
-    // Without the pause nobody would have been late; it makes nobody late.
+    // Without the pause no message would have been late; the pause makes none late.
     assert!(outcome.latencies.response.max() < 450_000_000);
 }
 
@@ -164,7 +164,7 @@ fn changes_add_up() {
 }
 
 #[test]
-fn a_closed_loop_goes_on_after_a_pause() {
+fn a_closed_loop_continues_after_a_pause() {
     let mut scenario = pairs(4, 1, 2 * SECOND);
     group(&mut scenario, "publishers")
         .publish

@@ -6,8 +6,8 @@ use thrum_bench::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
 use thrum_codec::{QoS, ReasonCode, Version};
 
 use crate::bench::{
-    SECOND, VERSIONS, assert_flawless, at_once, come_back, count_from, group, lawful, ms, pairs,
-    real_broker, run_against,
+    SECOND, VERSIONS, assert_flawless, at_once, count_from, group, lawful, ms, pairs, real_broker,
+    reconnect_after, run_against,
 };
 use crate::fake_broker::{FakeBroker, Fate, Laws, Stall};
 
@@ -18,7 +18,7 @@ pub(crate) fn all_of(group: &str) -> Victims {
     }
 }
 
-/// Connections of a group are closed, so many milliseconds into the hold.
+/// Connections of a group are closed, this many milliseconds into the hold.
 pub(crate) fn cut(scenario: &mut Scenario, group: &str, at_ms: u64, reset: bool) {
     let whom = all_of(group);
     scenario.faults.push(Fault {
@@ -29,10 +29,10 @@ pub(crate) fn cut(scenario: &mut Scenario, group: &str, at_ms: u64, reset: bool)
 }
 
 #[test]
-fn what_subscribers_of_clean_sessions_miss_while_away_is_excused() {
+fn messages_missed_by_absent_clean_sessions_are_excused() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     let mut scenario = pairs(5, 100, SECOND);
-    come_back(&mut scenario, ms(200));
+    reconnect_after(&mut scenario, ms(200));
     cut(&mut scenario, "subscribers", 400, false);
     scenario.stages.drain = ms(500);
     let outcome = run_against(broker.address, scenario);
@@ -64,7 +64,7 @@ fn a_part_of_the_subscribers_is_away_alone() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     let mut scenario = pairs(10, 50, SECOND);
     scenario.stages.drain = ms(500);
-    come_back(&mut scenario, ms(200));
+    reconnect_after(&mut scenario, ms(200));
     let whom = Victims {
         group: Some("subscribers".to_owned()),
         share: 0.3,
@@ -93,7 +93,7 @@ fn a_part_of_the_subscribers_is_away_alone() {
 }
 
 #[test]
-fn subscribers_that_are_cut_for_good_excuse_what_they_miss() {
+fn messages_missed_by_permanently_cut_subscribers_are_excused() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     let mut scenario = pairs(5, 100, SECOND);
     scenario.stages.drain = ms(300);
@@ -142,12 +142,12 @@ fn a_shared_group_without_one_of_its_members_gets_everything() {
 }
 
 #[test]
-fn publishers_that_come_back_catch_up() {
+fn publishers_that_reconnect_catch_up() {
     at_once(&[false, true], |reset| {
         let broker = FakeBroker::start(ReasonCode::Success, lawful);
         let mut scenario = pairs(5, 100, SECOND);
         scenario.stages.drain = ms(1_000);
-        come_back(&mut scenario, ms(300));
+        reconnect_after(&mut scenario, ms(300));
         cut(&mut scenario, "publishers", 300, reset);
         let outcome = run_against(broker.address, scenario);
         let delivery = &outcome.delivery;
@@ -190,7 +190,7 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
     let mut scenario = pairs(20, 100, SECOND);
     scenario.stages.drain = ms(500);
     scenario.version = Version::V5;
-    come_back(&mut scenario, ms(0));
+    reconnect_after(&mut scenario, ms(0));
     for group in &mut scenario.groups {
         if let Some(publish) = &mut group.publish {
             publish.qos = QoS::ExactlyOnce;
@@ -215,11 +215,11 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
 }
 
 #[test]
-fn clients_that_are_cut_again_and_again_come_back_each_time() {
+fn clients_that_are_cut_repeatedly_reconnect_each_time() {
     let (broker, address) = real_broker();
     let mut scenario = pairs(20, 200, SECOND);
     scenario.stages.drain = ms(1_000);
-    come_back(&mut scenario, ms(0));
+    reconnect_after(&mut scenario, ms(0));
     for at_ms in (100..900).step_by(40) {
         cut(&mut scenario, "subscribers", at_ms, false);
         cut(&mut scenario, "publishers", at_ms + 20, true);
@@ -277,7 +277,7 @@ fn a_slow_reader_reads_at_its_rate_and_everything() {
 }
 
 #[test]
-fn frozen_clients_go_on_where_they_were() {
+fn frozen_clients_continue_where_they_were() {
     let (broker, address) = real_broker();
     let mut scenario = pairs(5, 100, SECOND);
     let whom = Victims {
@@ -305,12 +305,12 @@ fn frozen_clients_go_on_where_they_were() {
 /// The broker ends the connection of a client that is silent for one and a half times its keep
 /// alive.
 #[test]
-fn a_frozen_client_that_the_broker_gave_up_comes_back_when_it_thaws() {
+fn a_frozen_client_that_the_broker_dropped_reconnects_when_it_thaws() {
     at_once(&VERSIONS, |version| {
         let (broker, address) = real_broker();
         let mut scenario = pairs(5, 100, ms(2_050));
         scenario.version = version;
-        come_back(&mut scenario, ms(10));
+        reconnect_after(&mut scenario, ms(10));
         group(&mut scenario, "subscribers").client.keep_alive = Some(1);
         let whom = all_of("subscribers");
         let kind = FaultKind::Freeze { whom };

@@ -54,7 +54,7 @@ fn a_command_runs_once_and_leaves_its_marks() {
 }
 
 #[test]
-fn a_command_that_fails_is_told() {
+fn a_failed_command_is_reported() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     let outcome = run_against(broker.address, with_hook(100, "exit 3"));
     assert_eq!(
@@ -64,7 +64,7 @@ fn a_command_that_fails_is_told() {
 }
 
 #[test]
-fn a_command_that_outlasts_the_hold_is_told_too() {
+fn a_command_that_outlasts_the_hold_is_reported_too() {
     let broker = FakeBroker::start(ReasonCode::Success, lawful);
     // It ends when the drain has begun: the rest of the run lasts for 400 ms.
     let outcome = run_against(broker.address, with_hook(950, "sleep 0.2; exit 4"));

@@ -106,7 +106,7 @@ fn an_open_loop_counts_every_message_that_was_due_during_a_stall() {
     // 200 messages are due in the second of the stall, evenly: a tenth of them in its first tenth.
     for (least, expected) in [(ms(250), 150), (ms(500), 100), (ms(750), 50)] {
         let slow = count_from(response, least);
-        // A stall is not shorter than the law says, and on a busy machine it is a little longer.
+        // A stall is not shorter than the law defines, and on a busy machine it is a little longer.
         let tolerated = expected - 3..=expected + 40;
         assert!(tolerated.contains(&slow), "{slow} took {least:?}");
     }
@@ -158,7 +158,7 @@ fn messages_held_back_count_from_when_they_were_due() {
     let broker = FakeBroker::start(ReasonCode::Success, the_tenth_disconnects);
     let mut scenario = pairs(5, 50, SECOND);
     scenario.stages.drain = ms(800);
-    crate::bench::come_back(&mut scenario, DELAY);
+    crate::bench::reconnect_after(&mut scenario, DELAY);
     let outcome = run_against(broker.address, scenario);
     let delivery = &outcome.delivery;
     assert_eq!(

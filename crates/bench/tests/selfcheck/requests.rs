@@ -5,8 +5,8 @@ use thrum_bench::scenario::{Scenario, SubscribeSpec};
 use thrum_codec::{QoS, ReasonCode, Version};
 
 use crate::bench::{
-    SECOND, VERSIONS, assert_flawless, at_once, come_back, count_from, group, ms, pairs,
-    real_broker, run_against,
+    SECOND, VERSIONS, assert_flawless, at_once, count_from, group, ms, pairs, real_broker,
+    reconnect_after, run_against,
 };
 use crate::fake_broker::{FakeBroker, Fate};
 use crate::faults::cut;
@@ -72,12 +72,12 @@ fn latency_is_that_of_the_round_trip() {
 }
 
 #[test]
-fn what_a_responder_misses_while_away_is_excused_on_both_legs() {
+fn requests_missed_by_an_absent_responder_are_excused_on_both_legs() {
     at_once(&["$share/responders/request/+", "request/{i}"], |filter| {
         let (broker, address) = real_broker();
         let mut scenario = requests(Version::V5, QoS::AtLeastOnce, 6, filter);
         scenario.stages.drain = ms(500);
-        come_back(&mut scenario, ms(200));
+        reconnect_after(&mut scenario, ms(200));
         cut(&mut scenario, "subscribers", 400, true);
         let outcome = run_against(address, scenario);
         broker.stop();

@@ -4,14 +4,16 @@ use thrum_bench::Outcome;
 use thrum_bench::scenario::Scenario;
 use thrum_codec::{QoS, Version};
 
-use crate::bench::{SECOND, VERSIONS, at_once, come_back, ms, pairs, real_broker, run_against};
+use crate::bench::{
+    SECOND, VERSIONS, at_once, ms, pairs, real_broker, reconnect_after, run_against,
+};
 use crate::faults::cut;
 
 /// Twenty pairs that keep their sessions for a minute.
 fn durable_pairs(version: Version, qos: QoS) -> Scenario {
     let mut scenario = pairs(20, 100, SECOND);
     scenario.version = version;
-    come_back(&mut scenario, ms(30));
+    reconnect_after(&mut scenario, ms(30));
     for group in &mut scenario.groups {
         group.client.session_expiry = Some(60 * SECOND);
         if let Some(publish) = &mut group.publish {
@@ -53,7 +55,7 @@ fn subscribers_with_sessions_miss_nothing() {
 }
 
 #[test]
-fn publishers_with_sessions_send_again_what_was_not_acknowledged_and_keep_their_order() {
+fn publishers_with_sessions_resend_unacknowledged_messages_in_order() {
     at_once(&VERSIONS, |version| {
         let (broker, address) = real_broker();
         let mut scenario = durable_pairs(version, QoS::AtLeastOnce);

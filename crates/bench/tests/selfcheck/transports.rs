@@ -22,7 +22,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Takes what lies above TCP off the bytes of a client and puts it on those of the broker.
 trait Layer: Send {
-    /// MQTT bytes of the client that have come in; none at the end of the connection.
+    /// MQTT bytes received from the client; none at the end of the connection.
     fn read(&mut self) -> Option<Vec<u8>>;
     fn write(&mut self, plain: &[u8]) -> Option<()>;
 }
@@ -40,7 +40,7 @@ fn serve<L: Layer>(
             let accept = Arc::clone(&accept);
             std::thread::spawn(move || {
                 let upstream = TcpStream::connect(broker).unwrap();
-                // None is the end, whoever wanted it.
+                // None is the end, by either side.
                 accept(client).and_then(|mut layer| relay(&mut layer, &upstream));
                 drop(upstream.shutdown(Shutdown::Both));
             });
@@ -59,7 +59,7 @@ fn relay(layer: &mut impl Layer, mut upstream: &TcpStream) -> Option<()> {
     }
 }
 
-/// What has come in within a moment; none at the end.
+/// Bytes received within a short time; none at the end.
 fn read_some(stream: &mut impl Read, buffer: &mut [u8]) -> Option<usize> {
     match stream.read(buffer) {
         Ok(0) => None,
@@ -85,7 +85,7 @@ impl Layer for StreamOwned<ServerConnection, TcpStream> {
 }
 
 #[test]
-fn a_port_that_speaks_tls_is_told_with_what_to_do() {
+fn a_tls_port_is_reported_with_the_remedy() {
     let (broker, address) = real_broker();
     let server = tls_server(address);
     let error = run(
@@ -283,7 +283,7 @@ fn hundreds_of_clients_share_a_udp_socket() {
 }
 
 #[test]
-fn what_is_wrong_with_quic_is_said_before_the_run() {
+fn quic_errors_are_reported_before_the_run() {
     let (broker, address) = real_broker();
     let quic = quic_server(address);
     let url = format!("quic://{}", quic.addresses()[0]);
@@ -310,7 +310,7 @@ fn what_is_wrong_with_quic_is_said_before_the_run() {
 }
 
 #[test]
-fn a_certificate_that_nobody_signed_is_the_reason_of_the_refusal() {
+fn an_untrusted_certificate_is_the_reason_of_the_refusal() {
     let (broker, address) = real_broker();
     let tls = tls_server(address);
     let options = options_of(&format!("mqtts://{tls}"));

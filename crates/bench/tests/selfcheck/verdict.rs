@@ -91,7 +91,7 @@ fn fan_out_without_fault_passes_and_ends_with_its_last_message() {
 }
 
 #[test]
-fn a_broker_that_accepts_nobody_is_named_with_its_reason() {
+fn a_broker_that_refuses_all_clients_is_named_with_its_reason() {
     let broker = FakeBroker::start(ReasonCode::NotAuthorized, lawful);
     let scenario = find("p2p-1K")
         .unwrap()
@@ -105,7 +105,7 @@ fn a_broker_that_accepts_nobody_is_named_with_its_reason() {
     assert_eq!(reason, "connection refused: NotAuthorized");
 }
 
-/// Stops the run after so many deliveries.
+/// Stops the run after this many deliveries.
 struct StopAfter(u64);
 
 impl Observer for StopAfter {

@@ -83,7 +83,7 @@ const GATING: [&str; 5] = [
     "broker.rss",
 ];
 
-/// What a comparison says of a figure.
+/// Result of a comparison for a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

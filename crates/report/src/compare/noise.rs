@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use crate::result::{RunResult, Second, Stage};
 use crate::units::fraction;
 
-/// Runs on each side from which their spread says something.
+/// Runs on each side from which their spread is meaningful.
 pub(super) const RUNS_MIN: usize = 3;
 
 /// Seconds of a block; shorter ones follow each other too closely to count as independent.
@@ -15,7 +15,7 @@ const BLOCK_SECONDS_MIN: usize = 2;
 const BLOCKS_MIN: usize = 3;
 const BLOCKS_MAX: usize = 20;
 
-/// Values beyond a percentile from which their number says how well it is known.
+/// Values beyond a percentile from which their number bounds its error.
 const VALUES_BEYOND_MIN: f64 = 5.0;
 
 /// Makes the median absolute deviation of normally distributed values their standard deviation.

@@ -25,7 +25,7 @@ fn runs(scale: u64, rss: [u64; 3]) -> Vec<RunResult> {
 }
 
 #[test]
-fn differences_beyond_the_spread_of_the_runs_are_told() {
+fn differences_beyond_the_spread_of_the_runs_are_reported() {
     let baseline = runs(100, [1_000_000, 1_010_000, 990_000]);
     let candidate = runs(80, [1_200_000, 1_210_000, 1_190_000]);
     let comparison = Comparison::new(&baseline, &candidate);
@@ -48,7 +48,7 @@ fn differences_beyond_the_spread_of_the_runs_are_told() {
 }
 
 #[test]
-fn what_varies_too_often_is_told_and_breaks_no_build() {
+fn noisy_figures_are_reported_and_do_not_fail_a_build() {
     let baseline = runs(100, [1_000_000; 3]);
     let mut candidate = baseline.clone();
     for run in &mut candidate {
@@ -189,7 +189,7 @@ fn invalid_runs_are_not_compared() {
 }
 
 #[test]
-fn differing_conditions_are_told() {
+fn differing_conditions_are_reported() {
     let mut other = sample::run();
     other.scenario.scale = 0.1;
     other.scenario.qos = Some(0);

@@ -175,7 +175,7 @@ fn value(name: &str, value: Option<f64>) -> String {
     }
 }
 
-/// `−12 %`, `+0.4 %`; what grew out of nothing is told as it is.
+/// `−12 %`, `+0.4 %`; growth from 0 is shown as the value itself.
 fn change(row: &Row) -> String {
     let Some(change) = row.change else {
         return match row.candidate.zip(row.baseline) {

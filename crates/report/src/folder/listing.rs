@@ -19,7 +19,7 @@ const HEAD: [&str; 7] = [
 /// Columns of words.
 const WORDS: usize = 3;
 
-/// A table of run folders; one that cannot be read says why.
+/// A table of run folders; an unreadable folder has its error as the row.
 pub fn listing(entries: &[RunEntry]) -> String {
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     for entry in entries {

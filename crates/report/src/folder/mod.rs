@@ -343,7 +343,7 @@ fn file_name(scenario: &str) -> String {
         .collect()
 }
 
-/// Writes beside the place first, so that nobody ever sees half a file.
+/// Writes a temporary file first, so that no reader sees half a file.
 fn write_whole(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(beside)?;
     file.write_all(text.as_bytes())?;

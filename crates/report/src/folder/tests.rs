@@ -36,7 +36,7 @@ fn a_run_folder_is_never_overwritten() {
 }
 
 #[test]
-fn what_is_written_is_complete_and_read_again() {
+fn a_written_folder_is_complete_and_read_back() {
     let parent = Parent::new("round");
     let run = sample::run();
     let folder = RunFolder::create(&parent.0, &run.started, &run.scenario.name).unwrap();
@@ -72,7 +72,7 @@ fn what_is_written_is_complete_and_read_again() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_read_as_zero() {
+fn unmeasured_figures_are_not_read_as_zero() {
     let parent = Parent::new("none");
     let mut run = sample::idle_run();
     run.generator.usage = None;
@@ -108,7 +108,7 @@ fn runs_are_listed_with_their_time_and_verdict() {
 }
 
 #[test]
-fn what_is_no_result_of_this_version_is_told_apart() {
+fn a_result_of_another_version_is_distinguished() {
     let parent = Parent::new("errors");
     for (text, says) in [
         ("nonsense", "is not the result of a run: expected"),

@@ -350,7 +350,7 @@ impl<'run> Source<'run> {
             };
             (
                 "Network of the broker's machine, all processes",
-                "All interfaces with the loopback, whoever sends over them: the kernel does not tell which part is the broker's.",
+                "All interfaces with the loopback, for all processes: the kernel does not report the broker's part.",
                 vec![
                     traffic("in", |used| used.network_in_bytes),
                     traffic("out", |used| used.network_out_bytes),

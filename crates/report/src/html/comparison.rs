@@ -1,4 +1,4 @@
-//! A comparison as the page shows it; its figures come ready from whoever compared.
+//! A comparison as the page shows it; the caller supplies the figures as text.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct ComparisonTable {
 pub struct ComparisonRow {
     /// Name of the figure: `e2e.p99`.
     pub name: String,
-    /// Its unit, where the cells do not say it.
+    /// Its unit, where the cells do not contain it.
     pub unit: String,
     /// One per column.
     pub cells: Vec<String>,

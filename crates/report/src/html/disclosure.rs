@@ -1,4 +1,4 @@
-//! Everything that somebody needs to repeat the run or to doubt it.
+//! Everything that a reader needs to repeat the run or to doubt it.
 
 use serde::Serialize;
 
@@ -128,7 +128,7 @@ fn scenario(scenario: &ScenarioDescription) -> Section {
     section
 }
 
-/// Whether broker and generator share a machine, as far as the targets tell.
+/// Whether broker and generator share a machine, as far as the targets show.
 fn colocation(targets: &[String]) -> String {
     let local = targets.iter().filter(|target| is_loopback(target)).count();
     if targets.is_empty() {
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_told_from_a_network() {
+    fn loopback_is_distinguished_from_a_network() {
         for target in [
             "mqtt://127.0.0.1:1883",
             "mqtts://localhost",

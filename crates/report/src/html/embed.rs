@@ -116,7 +116,7 @@ mod tests {
     use crate::result::Second;
 
     #[test]
-    fn the_series_goes_first_and_the_note_says_so() {
+    fn the_series_is_dropped_first_with_a_note() {
         let mut result = RunResult {
             series: vec![Second::default(); 100],
             ..RunResult::default()

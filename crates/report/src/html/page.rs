@@ -11,7 +11,7 @@ use super::view::View;
 use crate::result::RunResult;
 use crate::svg::POINTS_MAX;
 
-/// Largest page, whatever the length of the run: small enough for a mail and a chat.
+/// Largest page for any length of run: small enough for a mail and a chat.
 pub const PAGE_BYTES_MAX: usize = 400 * 1024;
 
 /// Room that is kept for the figures as JSON before charts get more points.
@@ -67,7 +67,7 @@ pub fn page(result: &RunResult, options: &PageOptions) -> Result<String, PageErr
     render(source, &view)
 }
 
-/// Renders a template; what is not marked as markup is escaped.
+/// Renders a template; text that is not marked as markup is escaped.
 pub(super) fn render(source: &str, view: &impl Serialize) -> Result<String, PageError> {
     let failed = |error: minijinja::Error| PageError::Template {
         reason: error.to_string(),

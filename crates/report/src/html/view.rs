@@ -105,7 +105,7 @@ impl View {
         }
     }
 
-    /// Draws the charts with so many points per line.
+    /// Draws the charts with this many points per line.
     pub(super) fn draw(&mut self, result: &RunResult, points_max: usize) {
         self.charts = charts(result, points_max)
             .into_iter()
@@ -130,7 +130,7 @@ pub(super) fn style() -> String {
     )
 }
 
-/// A text of one line that takes at most so many bytes once it is escaped, then an ellipsis.
+/// A text of one line of at most this many bytes when escaped, then an ellipsis.
 pub(super) fn brief(text: &str, bytes_max: usize) -> String {
     match fitting(text, bytes_max) {
         short if short.len() == text.len() => short.to_owned(),
@@ -138,7 +138,7 @@ pub(super) fn brief(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// A text that takes at most so many bytes once it is escaped; what was cut off is said.
+/// A text of at most this many bytes when escaped, with a note of what was cut off.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     match fitting(text, bytes_max) {
         short if short.len() == text.len() => short.to_owned(),
@@ -146,7 +146,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// The beginning of a text that takes at most so many bytes once it is escaped.
+/// The beginning of a text, at most this many bytes when escaped.
 fn fitting(text: &str, bytes_max: usize) -> &str {
     let mut used = 0;
     for (at, character) in text.char_indices() {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_is_cut_by_its_escaped_size_and_says_so() {
+    fn a_long_text_is_cut_by_its_escaped_size_with_a_note() {
         assert_eq!(cut("name = 1", 100), "name = 1");
         let text = cut(&"<".repeat(1_000), 600);
         assert!(text.starts_with(&"<".repeat(100)) && !text.starts_with(&"<".repeat(101)));

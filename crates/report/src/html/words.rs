@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_are_told_in_plain_words() {
+    fn deliveries_are_described_in_plain_words() {
         let told = |expected, delivered, lost| {
             let mut result = RunResult::default();
             (result.delivery.expected, result.delivery.delivered) = (expected, delivered);

@@ -136,7 +136,7 @@ impl Facts {
     }
 }
 
-/// A block of code, which whatever it holds cannot end; nothing if it is empty.
+/// A block of code that its content cannot end; nothing if it is empty.
 fn block(text: &mut String, heading: &str, language: &str, code: &str) {
     if code.trim().is_empty() {
         return;

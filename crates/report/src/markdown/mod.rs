@@ -99,7 +99,7 @@ fn thresholds(run: &RunResult) -> Vec<Vec<String>> {
     rows
 }
 
-/// What the summary says, but for the latencies, which have a table of their own.
+/// The lines of the summary without latencies, which have their own table.
 fn results(run: &RunResult) -> Vec<Vec<String>> {
     let mut rows = vec![row(["", "result"])];
     let is_latency = |subject: &str| matches!(subject, "e2e" | "service" | "ack" | "subscribe");

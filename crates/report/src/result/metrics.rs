@@ -128,7 +128,7 @@ struct Metrics(BTreeMap<String, f64>);
 
 impl Metrics {
     fn set(&mut self, name: &str, value: f64) {
-        // JSON has no infinity, and nothing is compared with what is not a number.
+        // JSON has no infinity, and NaN cannot be compared.
         if value.is_finite() {
             self.0.insert(name.to_owned(), value);
         }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out() {
+    fn unmeasured_figures_are_left_out() {
         let mut run = RunResult::default();
         run.fill_metrics();
         for name in ["delivered", "broker.rss", "e2e.p99", "generator.cores"] {

@@ -138,7 +138,7 @@ pub struct Clients {
     pub ready: u64,
     /// Did not get that far.
     pub failed: u64,
-    /// Connections lost afterwards, those that the scenario cut on purpose left out.
+    /// Connections lost afterwards, without those that the scenario cut.
     pub lost: u64,
     /// Connections that the scenario cut on purpose.
     pub cut: u64,

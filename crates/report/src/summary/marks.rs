@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_until_all_are_back_is_told() {
+    fn the_time_until_all_reconnected_is_shown() {
         assert_eq!(lines(&run(&[(5, 2_000)])), ["5s  cut 10 connections"]);
         assert_eq!(
             lines(&run(&[(5, 1_990), (6, 1_999)])),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_stay_away_are_told() {
+    fn clients_that_do_not_reconnect_are_shown() {
         let up: Vec<(usize, u64)> = (6..12).map(|second| (second, 1_999)).collect();
         assert_eq!(
             recovery(&run(&up), 0).as_deref(),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_after_the_next_mark_is_not_of_this_one() {
+    fn events_after_the_next_mark_do_not_belong_to_this_one() {
         let mut run = run(&[(5, 2_000), (8, 1_000)]);
         run.marks.push(Mark {
             at: 8.0,

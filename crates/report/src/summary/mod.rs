@@ -80,7 +80,7 @@ pub fn summary_line(run: &RunResult) -> String {
     parts.join(" · ")
 }
 
-/// `PASS`, `FAIL`, or `INTERRUPTED` of a run that broke no promise up to where somebody ended it.
+/// `PASS`, `FAIL`, or `INTERRUPTED` for a run that met its thresholds until it was ended.
 pub(crate) fn verdict_word(run: &RunResult) -> &'static str {
     if !run.verdict.faults.is_empty() {
         "FAIL"
@@ -93,7 +93,7 @@ pub(crate) fn verdict_word(run: &RunResult) -> &'static str {
     }
 }
 
-/// Somebody ended the run before its hold: there are no figures that could be valid.
+/// The run was ended before its hold and has no figures.
 pub(crate) fn is_without_figures(run: &RunResult) -> bool {
     run.interrupted && run.scenario.stages.hold <= 0.0
 }
@@ -191,7 +191,7 @@ pub(crate) fn conditions(run: &RunResult) -> Vec<String> {
     conditions
 }
 
-/// The text of the delivered share also tells the counts, as a share alone hides a few lost ones.
+/// The delivered share with its counts, because a share alone hides a few losses.
 pub(crate) fn threshold_value(run: &RunResult, threshold: &ThresholdResult) -> String {
     let text = threshold.measured_text();
     if threshold.metric != "delivered" || threshold.measured.is_none() {

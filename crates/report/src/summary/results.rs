@@ -60,7 +60,7 @@ fn latency_text(quantiles: &Quantiles) -> String {
     text
 }
 
-/// The delay until connections were back, and how many came back of those that were gone.
+/// The delay until clients reconnected, and how many of the lost ones did.
 fn reconnect_text(run: &RunResult) -> Option<String> {
     let quantiles = run.latency_ns.reconnect.as_ref()?.quantiles;
     let gone = run.clients.cut + run.clients.lost;
@@ -79,7 +79,7 @@ fn reconnect_text(run: &RunResult) -> Option<String> {
 
 /// Seconds as a span: `5m00s`.
 pub(super) fn seconds(seconds: f64) -> String {
-    // Milliseconds tell more than a person reads.
+    // Milliseconds are more detail than a person reads.
     let rounded = (seconds.clamp(0.0, 1e9) * 1e3).round() / 1e3;
     span(Duration::try_from_secs_f64(rounded).unwrap_or_default())
 }
@@ -166,7 +166,7 @@ fn broker_text(broker: &Broker, is_named: bool) -> String {
         parts.push(format!("{}/connection", bytes(each)));
     }
     if usage.network_out_bytes > 0.0 {
-        // The kernel counts for interfaces: whoever else sends over them is in it.
+        // The kernel counts per interface, so traffic of other processes is included.
         let out = bytes(usage.network_out_bytes);
         parts.push(format!("machine's net out {out}/s, all processes"));
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::sample;
 
 #[test]
-fn the_summary_says_it_all_in_a_screenful() {
+fn the_summary_fits_a_screen() {
     let expected = "  \
   p2p-1K   2 000 clients · 10s hold · QoS1 · 16 B · MQTT 3.1.1   VALID  (generator lag p99 200µs)
   █ VERDICT      PASS   all 15 000 deliveries arrived in order, each once
@@ -28,7 +28,7 @@ fn the_summary_says_it_all_in_a_screenful() {
 }
 
 #[test]
-fn a_failed_and_invalid_run_says_why_and_what_to_do() {
+fn a_failed_and_invalid_run_shows_reason_and_remedy() {
     let text = summary(&sample::bad_run());
     let lines: Vec<&str> = text.lines().take(4).collect();
     assert!(
@@ -63,7 +63,7 @@ fn a_run_of_connections_has_no_lines_of_messages() {
 }
 
 #[test]
-fn a_run_that_somebody_ended_says_so_in_place_of_a_verdict() {
+fn an_interrupted_run_shows_that_instead_of_a_verdict() {
     let mut run = sample::run();
     run.interrupted = true;
     run.verdict.pass = false;
@@ -121,7 +121,7 @@ fn a_baseline_adds_a_line_and_its_warnings() {
 }
 
 #[test]
-fn several_brokers_and_agents_are_told_apart() {
+fn several_brokers_and_agents_are_distinguished() {
     let mut run = sample::run();
     run.brokers.push(run.brokers[0].clone());
     run.brokers[1].target = "second".to_owned();

@@ -26,7 +26,7 @@ const DETAIL_SIZE: f64 = 105.0;
 /// A bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// Whose it is.
+    /// Its owner.
     pub name: String,
     /// What stands below the name, as a version; may be empty.
     pub detail: String,

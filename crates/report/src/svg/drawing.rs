@@ -123,7 +123,7 @@ impl Drawing {
         )
     }
 
-    /// A file of its own, with the palette's colours in it.
+    /// A standalone file, with the palette's colours in it.
     pub fn standalone(&self, palette: &Palette) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">\
@@ -194,7 +194,7 @@ fn step(text: &mut String, by: f64) {
     text.push_str(&digits);
 }
 
-/// A coordinate as a whole number; what is not finite is 0, as no browser draws it.
+/// A coordinate as a whole number; a value that is not finite is 0, as no browser draws it.
 pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_drawn_at_zero() {
+    fn not_a_number_is_drawn_at_zero() {
         assert_eq!(number(f64::NAN), "0");
         assert_eq!(number(f64::INFINITY), "0");
         assert_eq!(number(-0.2), "0");

@@ -7,7 +7,7 @@ use super::scale::Scale;
 use crate::metric::Unit;
 use crate::result::Stage;
 
-/// Most lines of one chart: so many patterns can be told apart.
+/// Most lines of one chart: more patterns cannot be distinguished.
 const SERIES_MAX: usize = 6;
 /// Most limits drawn.
 const LIMITS_MAX: usize = 6;
@@ -174,7 +174,7 @@ pub(super) struct EndLabel<'series> {
     pub(super) y: f64,
     /// The name.
     pub(super) text: &'series str,
-    /// Number of the line's style, from 1, to draw a piece of it; none where shades tell.
+    /// Number of the line's style, from 1, for the legend; none where shades distinguish lines.
     pub(super) style: Option<usize>,
 }
 
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_starts_the_line_anew() {
+    fn a_gap_starts_a_new_line() {
         let svg = chart(&[Some(1.0), Some(2.0), None, Some(2.0)])
             .draw()
             .unwrap()

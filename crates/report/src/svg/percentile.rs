@@ -124,7 +124,7 @@ fn nines_at(fraction: f64) -> f64 {
     -(1.0 - fraction.clamp(0.0, 0.999_999_9)).log10()
 }
 
-/// Decades that so many values can show.
+/// Decades that this many values can show.
 fn nines_of(count: u64) -> f64 {
     units::fraction(count.max(10)).log10().min(7.0)
 }

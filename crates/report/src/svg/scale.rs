@@ -124,7 +124,7 @@ pub fn value_text(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A share with enough digits to tell 99.99 % from all.
+/// A share with enough digits to distinguish 99.99 % from 100 %.
 fn percent(share: f64) -> String {
     let rounded = units::percent(share);
     let missing = 1.0 - share;

@@ -52,7 +52,7 @@ fn limits_are_read_in_the_unit_of_their_figure() {
 }
 
 #[test]
-fn what_is_no_limit_is_refused_with_an_example() {
+fn an_invalid_limit_is_refused_with_an_example() {
     for (metric, condition) in [
         ("e2e.p99", "50ms"),
         ("e2e.p99", "< 50"),

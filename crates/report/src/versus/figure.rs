@@ -46,7 +46,7 @@ impl Spread {
         cell_text(self.median, unit)
     }
 
-    /// `[1.1ms..1.4ms]`; empty if there was one round or all say the same.
+    /// `[1.1ms..1.4ms]`; empty if there was one round or all agree.
     pub fn range_text(&self, unit: Unit) -> String {
         if self.rounds < 2 {
             return String::new();
@@ -59,7 +59,7 @@ impl Spread {
     }
 }
 
-/// The rounds whose figures count: those that the generator did not limit. If it limited every
+/// The rounds that count: the generator did not limit them. If it limited every
 /// round, all of them are shown as what they are, see [`void_note`](super::void_note).
 pub fn counted<R>(rounds: &[R], is_valid: impl Fn(&R) -> bool) -> Vec<&R> {
     let valid: Vec<&R> = rounds.iter().filter(|round| is_valid(round)).collect();

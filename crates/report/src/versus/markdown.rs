@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{VersusBroker, VersusReport, VersusScenario, columns, void_note};
 use crate::units::{self, fraction};
 
-/// Tables of all scenarios, then what somebody needs to repeat them.
+/// Tables of all scenarios, then everything that a reader needs to repeat them.
 pub fn markdown(report: &VersusReport) -> String {
     let mut text = format!("# {}\n", line(&report.title));
     write!(text, "\n{}\n", explanation(report)).ok();

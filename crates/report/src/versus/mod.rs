@@ -102,7 +102,7 @@ impl VersusBroker {
     }
 }
 
-/// What is said of a broker whose every round was INVALID.
+/// The note about a broker whose rounds were all INVALID.
 pub fn void_note(broker: &str, scenario: &str) -> String {
     format!(
         "{broker}, {scenario}: every round was INVALID: the generator was the limit, so these figures are not the broker's"

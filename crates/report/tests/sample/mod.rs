@@ -15,7 +15,7 @@ use thrum_report::versus::{VersusBroker, VersusReport, VersusScenario};
 
 const MIB: u64 = 1024 * 1024;
 
-/// A run of so many seconds of hold.
+/// A run with this many seconds of hold.
 pub(crate) fn run(hold_seconds: u32) -> RunResult {
     let total = 20 + hold_seconds;
     RunResult {

@@ -67,7 +67,7 @@ fn refused_publish(topic: &str, error: PublishError) -> Stop {
     Stop::failed(format!("cannot publish to {topic:?}: {error}{fix}"))
 }
 
-/// A command: told what happens, asked what to do next.
+/// A command: takes events and returns the next action.
 pub(crate) trait Application {
     /// The broker accepted the connection, the first one or a later one.
     fn handle_connected(&mut self, outbox: &mut Outbox<'_>) -> Result<(), Stop>;

@@ -9,7 +9,7 @@ use thrum_codec::{QoS, Version};
 
 use crate::tls_args::TlsArgs;
 
-/// Where to connect and as whom.
+/// Target and credentials.
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// What the user wants to be told.
+/// How much the user wants to see.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Console {
     /// No warnings.
@@ -12,10 +12,10 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Something is not as it should be, but goes on.
+    /// A problem that does not end the program.
     pub(crate) fn warn(self, message: &str) {
         if !self.quiet {
-            // Without a standard error there is nobody left to tell.
+            // Without standard error the text has no receiver.
             writeln!(std::io::stderr(), "warning: {message}").ok();
         }
     }

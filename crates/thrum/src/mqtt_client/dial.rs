@@ -122,7 +122,8 @@ fn explain_unix(error: &std::io::Error) -> String {
                 .to_owned()
         }
         ErrorKind::ConnectionRefused => {
-            "nobody listens there any more, or it is no socket; is the broker running?".to_owned()
+            "no process listens there any more, or it is not a socket; is the broker running?"
+                .to_owned()
         }
         ErrorKind::PermissionDenied => {
             "permission denied; the user needs to write to the socket and to enter its folders"

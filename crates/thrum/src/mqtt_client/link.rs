@@ -81,7 +81,7 @@ impl Link {
         self.layers.as_ref().is_none_or(Layers::is_open)
     }
 
-    /// What the handshakes have agreed on, for `-d`; none without TLS of its own.
+    /// TLS version and cipher of the connection, for `-d`; none without own TLS.
     pub(super) fn security(&self) -> Option<String> {
         let tls = self.layers.as_ref()?.tls()?;
         let resumed = if tls.resumed { ", resumed" } else { "" };
@@ -110,7 +110,7 @@ impl Link {
         self.write().map_err(|error| self.lost(&error))
     }
 
-    /// Takes what is to be sent through the layers.
+    /// Passes output through the layers.
     fn wrap(&mut self) -> Result<(), LayerError> {
         if let Some(layers) = &mut self.layers
             && !self.output.is_empty()
@@ -183,7 +183,7 @@ impl Link {
         let received = self.unwrap(length);
         self.check_opening()?;
         if let Err(error) = received {
-            // An alert that tells the server why; it may have gone.
+            // An alert with the reason; the server may be gone.
             self.write().ok();
             return Err(self.refused(&error));
         }
@@ -204,7 +204,7 @@ impl Link {
         Ok(())
     }
 
-    /// The first bytes show whether the server speaks MQTT at all.
+    /// The first bytes show whether the server uses MQTT at all.
     fn check_opening(&mut self) -> Result<(), Stop> {
         if self.heard || self.input.is_empty() {
             return Ok(());
@@ -253,7 +253,7 @@ impl Link {
         Stop::unreachable(format!("connection to {} lost: {error}", self.place))
     }
 
-    /// A server that has hung up may have said why in TLS, and that is still to be read.
+    /// A server that closed the connection may have sent a TLS alert that is still unread.
     fn last_words(&mut self) -> Option<LayerError> {
         self.layers.as_ref()?;
         while let Ok(length @ 1..) = self.stream.read(&mut self.chunk) {
@@ -264,7 +264,7 @@ impl Link {
         None
     }
 
-    /// What the layers say, and whose fault it is.
+    /// The error of the layers, and its cause.
     fn refused(&self, error: &LayerError) -> Stop {
         let message = format!("no connection to {}: {error}", self.place);
         match error {
@@ -312,7 +312,7 @@ const fn spoken(scheme: Scheme) -> &'static str {
     }
 }
 
-/// Waits for nothing but time; a signal ends it.
+/// Sleeps; a signal ends it.
 pub(super) fn pause(duration: Duration) -> Result<(), Stop> {
     poll_for(&mut [], Some(duration))
 }

@@ -107,7 +107,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads a descriptor of its own, so that nothing hides in the buffer of the standard library.
+    /// Reads its own descriptor, because the standard library's buffer could hold bytes back.
     pub(crate) fn of_stdin() -> Result<Self, Stop> {
         let descriptor = std::io::stdin().as_fd().try_clone_to_owned()?;
         let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();

@@ -92,7 +92,7 @@ impl Printer {
 }
 
 impl Style {
-    /// False if nothing is to be printed, not even a line feed.
+    /// False if nothing is printed, not even a line feed.
     fn write(&self, received: Received<'_>, console: Console, line: &mut Vec<u8>) -> bool {
         let payload = received.publish.payload;
         match self {

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_property_is_refused_and_says_what_is_known() {
+    fn a_wrong_property_is_refused_with_the_known_ones() {
         for (text, words) in [
             ("publish", "a value is missing"),
             ("publish user-property a", "a value is missing"),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_half_a_minute_and_start_anew_after_success() {
+    fn waits_double_up_to_half_a_minute_and_reset_after_success() {
         let mut retry = Retry::new();
         let waits: Vec<u64> = (0..7).map(|_| retry.wait().as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);

@@ -137,7 +137,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// CONNECT, with the first step of a login if there is to be one.
+    /// CONNECT, with the first step of an enhanced login, if set.
     fn begin(&mut self, link: &mut Link) -> Result<(), Stop> {
         let credentials = self.plan.scram.as_ref();
         let login = credentials.map(scram::Credentials::login).transpose();
@@ -259,7 +259,7 @@ impl Runner<'_> {
             progress = self.handle_event(&event, &mut link.output, application)?;
             self.trace(link, before);
         }
-        // A long packet comes in many pieces: what is kept of it is not copied.
+        // A long packet arrives in many parts: the kept start is not copied.
         let handled = input.len() - rest.len();
         input.drain(..handled);
         link.input = input;
@@ -328,7 +328,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The broker broke the protocol: tells it so.
+    /// The broker violated the protocol: sends the reason.
     fn break_off(&mut self, violation: Violation, link: &mut Link) -> End {
         self.client
             .disconnect(violation.reason, None, &mut link.output);

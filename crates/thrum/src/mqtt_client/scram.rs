@@ -1,5 +1,5 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both ends prove that they know the
-//! password, and nobody sends it.
+//! password, and neither side sends it.
 //!
 //! ```text
 //!   CONNECT  n,,n=user,r=nonce           ->
@@ -32,7 +32,7 @@ const HEADER_BASE64: &str = "biws";
 
 type Hash = [u8; 32];
 
-/// Why a login cannot go on.
+/// Why a login failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ScramError {
     #[error("the {0} is empty or has characters that SCRAM forbids")]
@@ -73,7 +73,7 @@ enum State {
     Begun,
     /// The proof is; the server has to answer with this signature.
     Answered(Hash),
-    /// The server is who it says.
+    /// The server has proved its identity.
     Verified,
 }
 
@@ -86,7 +86,7 @@ struct Challenge<'a> {
 }
 
 impl Credentials {
-    /// Prepares a user name and a password as RFC 4013 (`SASLprep`) says.
+    /// Prepares a user name and a password by RFC 4013 (`SASLprep`).
     pub(super) fn new(username: &str, password: &[u8]) -> Result<Self, ScramError> {
         let name = prepared(Some(username), "user name")?;
         let password = prepared(str::from_utf8(password).ok(), "password")?;
@@ -96,7 +96,7 @@ impl Credentials {
         })
     }
 
-    /// A login with a nonce of its own.
+    /// A login with a new nonce.
     pub(super) fn login(&self) -> Result<Login, ScramError> {
         let mut random = [0; NONCE_BYTES];
         rand::fill(&mut random).map_err(|_| ScramError::NoRandom)?;
@@ -134,7 +134,7 @@ impl Login {
         }
     }
 
-    /// Takes what came with CONNACK: whoever has not proved itself before has to do so now.
+    /// Takes the data of CONNACK: a server that has not proved its identity must do so now.
     pub(super) fn finish(&mut self, message: &[u8]) -> Result<(), ScramError> {
         match self.state {
             State::Verified => Ok(()),
@@ -150,7 +150,7 @@ impl Login {
     fn prove(&mut self, message: &[u8]) -> Result<Vec<u8>, ScramError> {
         let text = text(message)?;
         let challenge = Challenge::read(text)?;
-        // Without a part of its own the server could play back what it heard.
+        // Without a part by the server, its answer could be a replay.
         let is_ours = challenge.nonce.starts_with(&self.nonce);
         if !is_ours || challenge.nonce.len() == self.nonce.len() {
             return Err(ScramError::Malformed("another nonce than the client's"));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_brokers_own_words_are_told() {
+    fn the_brokers_error_text_is_shown() {
         let refused = Err(ScramError::Refused("unknown-user".to_owned()));
         assert_eq!(login().answer(b"e=unknown-user"), refused);
         assert!(answered().finish(b"e=other-error").is_err());

@@ -52,7 +52,7 @@ impl Stop {
         Self::new(INTERRUPTED, "")
     }
 
-    /// The broker said no.
+    /// The broker refused.
     pub(crate) fn refused(what: &str, reason: ReasonCode, reason_string: Option<&str>) -> Self {
         let fix = match reason {
             ReasonCode::BadUserNameOrPassword => "; check -u and --password-file",
@@ -101,13 +101,13 @@ impl From<std::io::Error> for Stop {
     }
 }
 
-/// Tells how a command ended, on standard error; `quiet` silences what is not wrong usage.
+/// Prints how a command ended on standard error; `quiet` silences all but wrong usage.
 pub(crate) fn finish(outcome: Result<(), Stop>, quiet: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => {
             if !stop.message.is_empty() && (!quiet || stop.code == USAGE) {
-                // Without a standard error there is nobody left to tell.
+                // Without standard error the text has no receiver.
                 writeln!(std::io::stderr(), "error: {}", stop.message).ok();
             }
             ExitCode::from(stop.code)
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_why_and_how_to_mend_it() {
+    fn a_refusal_shows_reason_and_remedy() {
         let reason = ReasonCode::BadUserNameOrPassword;
         let stop = Stop::refused("connection refused by the broker", reason, Some("locked"));
         assert_eq!(stop.code, 4);

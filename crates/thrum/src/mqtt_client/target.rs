@@ -98,7 +98,7 @@ fn host(args: &ConnectionArgs) -> Result<Endpoint, Stop> {
     endpoint.map_err(|error| Stop::usage(format!("-h: {error}; -L takes a whole URL")))
 }
 
-/// What is spoken, where no URL says it.
+/// Protocol without a URL.
 fn scheme(args: &ConnectionArgs) -> Scheme {
     match (args.ws, wants_tls(args) || args.port == Some(TLS_PORT)) {
         (false, false) => Scheme::Mqtt,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_url_the_flags_say_what_is_spoken() {
+    fn without_a_url_the_flags_select_the_protocol() {
         check("", "mqtt://localhost:1883");
         check("-h ::1 -p 1884", "mqtt://[::1]:1884");
         check("-h h --cafile ca.pem", "mqtts://h:8883");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_what_is_spoken() {
+    fn a_url_selects_the_protocol() {
         check("-L mqtt://h:8883", "mqtt://h:8883");
         check("-L wss://h/a --cafile ca.pem", "wss://h:443/a");
         let trusting = target("-L quic://h/t --cafile ca.pem --server-name n --alpn x").unwrap();

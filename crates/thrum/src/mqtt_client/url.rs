@@ -6,7 +6,7 @@ use thrum_transport::{Endpoint, Scheme};
 
 use super::Stop;
 
-/// What a URL says.
+/// The parts of a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
     /// With user name and password, if they are there.

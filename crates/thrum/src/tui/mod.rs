@@ -1,7 +1,7 @@
 //! The terminal view of a running benchmark: the run leaves figures, a thread of its own draws
 //! them.
 //!
-//! Invariant: whatever the view does, the run never waits for it.
+//! Invariant: the run never waits for the view.
 
 mod draw;
 mod history;
@@ -14,6 +14,6 @@ mod thread;
 mod view;
 
 pub(crate) use surroundings::is_wanted;
-/// For whoever ends the process without dropping the view.
+/// For code that ends the process without dropping the view.
 pub(crate) use terminal::give_back as restore_terminal;
 pub(crate) use thread::BenchView;

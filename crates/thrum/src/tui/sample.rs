@@ -14,7 +14,7 @@ use super::snapshot::{Figures, Now, Snapshot};
 /// Clients of the run.
 const CLIENTS: u64 = 50_500;
 
-/// A frame's figures after so many seconds of the hold, which is planned to take 5 minutes.
+/// A frame's figures after this many seconds of the hold, which is planned to take 5 minutes.
 pub(super) fn snapshot(seconds: u32) -> Snapshot {
     Snapshot {
         title: "fan-in-50k → mqtt://10.0.0.5:1883".into(),

@@ -25,7 +25,7 @@ const THRESHOLDS_MAX: usize = 50;
 /// Everything that a frame shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    /// What runs, before the run says so itself.
+    /// Name of the run, before the run reports it.
     pub(crate) title: Arc<str>,
     /// Where the run is; none before its first connection.
     pub(crate) now: Option<Now>,
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct Now {
     pub(crate) stage: Stage,
     pub(crate) elapsed: Duration,
-    /// How long the stage takes as planned; 0 if nobody knows.
+    /// Planned length of the stage; 0 if unknown.
     pub(crate) planned: Duration,
     pub(crate) clients: u64,
     pub(crate) ready: u64,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_is_told_in_one_line() {
+    fn the_load_is_described_in_one_line() {
         let result = sample::result(3);
         assert_eq!(load_text(&result.scenario), "v5 QoS 1 16 B");
         assert_eq!(load_text(&ScenarioDescription::default()), "");

@@ -19,7 +19,7 @@ struct Surroundings<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Whether a run is to be shown full screen: there is somebody to look, and they did not say no.
+/// Whether a run is shown full screen: on a terminal, unless turned off.
 pub(crate) fn is_wanted(no_tui: bool) -> bool {
     let around = Surroundings {
         stderr_is_terminal: std::io::stderr().is_terminal(),
@@ -29,7 +29,7 @@ pub(crate) fn is_wanted(no_tui: bool) -> bool {
     !no_tui && around.has_viewer()
 }
 
-/// What the terminal can show, as the environment tells.
+/// What the terminal can show, by its environment.
 pub(super) fn look() -> Look {
     look_of(&variable)
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_is_wanted_where_somebody_looks() {
+    fn the_view_is_shown_on_a_terminal() {
         let xterm = ("TERM", "xterm-256color");
         assert!(has_viewer(true, false, &[xterm]));
         assert!(has_viewer(true, false, &[xterm, ("CI", "false")]));

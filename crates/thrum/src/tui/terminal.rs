@@ -1,4 +1,4 @@
-//! Takes the terminal for full-screen drawing and gives it back as it was, whatever happens.
+//! Takes the terminal for full-screen drawing and always restores it.
 
 use std::io::{self, BufWriter, Stderr};
 use std::panic;

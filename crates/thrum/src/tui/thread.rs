@@ -38,7 +38,7 @@ pub(crate) struct BenchView {
 /// What the run and the drawing thread have in common.
 #[derive(Debug)]
 struct Shared {
-    /// Guards what is to be shown; held only to copy a few words in or out, never while drawing.
+    /// Guards the shown figures; held only to copy a few words in or out, never while drawing.
     snapshot: Mutex<Snapshot>,
     /// A stop was asked for; apart from the queue, because it must never find it full.
     is_stopped: AtomicBool,
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::tui::sample;
 
-    /// A view that nobody draws, and the drawing thread's end of its queue.
+    /// A view without a drawing thread, and that thread's end of its queue.
     fn undrawn() -> (BenchView, SyncSender<Command>) {
         let (sender, commands) = sync_channel(COMMANDS_MAX);
         let view = BenchView {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_arrive_in_order_and_what_has_no_room_is_refused() {
+    fn commands_arrive_in_order_and_surplus_ones_are_refused() {
         let (mut view, sender) = undrawn();
         let mut state = ViewState::default();
         for number in 0..=COMMANDS_MAX {

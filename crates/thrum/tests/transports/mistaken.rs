@@ -110,7 +110,7 @@ fn the_time_limit_holds_while_a_server_keeps_silent() {
 fn sockets_of_this_machine_that_lead_nowhere_are_explained() {
     let room = Room::new("nowhere");
     room.write("file.sock", b"");
-    // It stays behind, and nobody listens.
+    // It stays behind, and no process listens.
     drop(UnixListener::bind(room.path("left.sock")).unwrap());
     let long = format!("{}.sock", "x".repeat(120));
     for (path, words) in [
@@ -120,9 +120,9 @@ fn sockets_of_this_machine_that_lead_nowhere_are_explained() {
         ),
         (
             "file.sock",
-            "nobody listens there any more, or it is no socket",
+            "no process listens there any more, or it is not a socket",
         ),
-        ("left.sock", "nobody listens there any more"),
+        ("left.sock", "no process listens there any more"),
         (&long, "107 bytes are the most"),
     ] {
         room.fails(&format!("pub --unix {path} {MESSAGE}"), 5, words);

@@ -71,7 +71,7 @@ pub fn closed_windows(site: &Site) -> Outcome {
         .unwrap_or_default();
     let refused = waits.iter().filter(|(_, is_in)| !is_in).count();
     let told = format!(
-        "{} newcomers, {refused} not let in, longest wait {} ms",
+        "{} newcomers, {refused} not admitted, longest wait {} ms",
         waits.len(),
         longest.as_millis()
     );

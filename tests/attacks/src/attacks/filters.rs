@@ -141,7 +141,7 @@ pub fn routes(site: &Site) -> Outcome {
     victim.end(Some(LIMIT), granted)
 }
 
-/// Topics of 4,000 bytes that nobody wants.
+/// Topics of 4,000 bytes without subscribers.
 pub fn long_topics(site: &Site) -> Outcome {
     const GROWTH: u64 = 8 * MIB;
     let mut victim = Victim::start(site, &Ground::default());
@@ -179,7 +179,7 @@ pub fn plain_filters(site: &Site) -> Outcome {
     look_among(site, (5, 10_000), 20_000, |number| format!("n{number}"))
 }
 
-/// So many clients with so many filters each, and messages to new topics.
+/// This many clients with this many filters each, and messages to new topics.
 fn look_among(
     site: &Site,
     (count, filters): (u32, u32),

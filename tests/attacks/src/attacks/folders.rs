@@ -67,7 +67,7 @@ pub fn links(site: &Site) -> Outcome {
 }
 
 /// A header with a secret is printed; files of a broker with an open umask; a store of users that
-/// everybody may write.
+/// every user may write.
 pub fn secrets(site: &Site) -> Outcome {
     let folder = Folder::new("secrets");
     let text = format!(

@@ -1,4 +1,4 @@
-//! Who somebody is, and what somebody may not have any more.
+//! Attacks on client identities, and on revoked rights.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 /// Longest wait for a CONNACK.
 const CONNACK_MAX: Duration = Duration::from_secs(10);
 const USERS: [(&str, &str); 2] = [("alice", "a-1234567"), ("bob", "b-1234567")];
-/// What users may do, where the store says nothing.
+/// Rules for users without rules in the store.
 const RULES: &str =
     "allow all pubsub open/#\nallow all pubsub for-alice\nallow all pubsub canary/#\n";
 
@@ -79,13 +79,13 @@ pub fn flapping(site: &Site) -> Outcome {
     let victim = Victim::start(site, &ground);
     let connect = |(user, password)| connect_as(&victim, "device-7", (user, password));
     let (_device, code) = connect(USERS[0]);
-    assert_eq!(code, 0, "Alice comes in before the attack");
+    assert_eq!(code, 0, "Alice is admitted before the attack");
     for _ in 0..20 {
         connect(USERS[1]);
     }
     let (_, code) = connect(USERS[0]);
     let wrong = (code != 0).then(|| format!("the owner of the identifier gets {code:#04x}"));
-    victim.end_with(wrong, "the owner of the identifier comes in".to_owned())
+    victim.end_with(wrong, "the owner of the identifier is admitted".to_owned())
 }
 
 /// Bob connects with the client identifier of Alice's device, where a message waits.
@@ -133,7 +133,7 @@ pub(super) fn connack(wire: &mut Wire) -> Option<u8> {
     }
 }
 
-/// A proxy on this machine does not say for whom it connects.
+/// A proxy on this machine does not name its client.
 pub fn nameless_proxy(site: &Site) -> Outcome {
     let ground = Ground {
         settings: &[
@@ -161,6 +161,6 @@ pub fn nameless_proxy(site: &Site) -> Outcome {
         .collect();
     let let_in: Vec<_> = let_in.iter().map(|(name, _)| *name).collect();
     let wrong = (!let_in.is_empty())
-        .then(|| format!("{} without credentials comes in", let_in.join(" and ")));
+        .then(|| format!("{} without credentials is admitted", let_in.join(" and ")));
     victim.end_with(wrong, "UNKNOWN and LOCAL need credentials".to_owned())
 }

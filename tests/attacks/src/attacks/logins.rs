@@ -25,7 +25,7 @@ const ATTACKERS: u16 = 2;
 const LOGIN_MAX: Duration = Duration::from_secs(1);
 const ALICE: (&str, &str) = ("alice", "a-1234567");
 
-/// Who has been in before logs in again and again, while everybody guesses.
+/// A known user logs in repeatedly while other clients guess passwords.
 pub fn flood_of_passwords(site: &Site) -> Outcome {
     let ground = Ground {
         settings: &[
@@ -50,7 +50,7 @@ pub fn flood_of_passwords(site: &Site) -> Outcome {
         let mut wire = log_in(proxy, home, ALICE);
         (connack(&mut wire), start.elapsed())
     };
-    assert_eq!(login().0, Some(0), "the user comes in before the attack");
+    assert_eq!(login().0, Some(0), "the user is admitted before the attack");
     victim.begin();
     let is_over = AtomicBool::new(false);
     let (logins, guesses) = thread::scope(|scope| {

@@ -14,11 +14,11 @@ const SETTINGS: [(&str, &str); 2] = [
     ("THRUM_LIMITS__MEMORY", "128MiB"),
     ("THRUM_SYS__INTERVAL", "0"),
 ];
-/// Each of them is slowed down by itself while memory is low.
+/// The broker slows each of them down while memory is low.
 const PUBLISHERS: u32 = 8;
 /// Refusals after which it is plain that the limit holds.
 const REFUSALS: usize = 200;
-/// Clients not served after which it is plain that nobody is: each waits for a while.
+/// Unserved clients after which the test gives up: each waits for a while.
 const TURNED_AWAY_MAX: usize = 3;
 
 fn ground() -> Ground<'static> {
@@ -38,7 +38,7 @@ pub fn many_absent_sessions(site: &Site) -> Outcome {
     fill_queues(site, 1200, 4700)
 }
 
-/// So many messages for so many clients that are away: until the limit the broker takes them, and
+/// This many messages for this many absent clients: until the limit the broker takes them, and
 /// gives each client what it took.
 fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     const PAYLOAD: &[u8] = b"fourteen bytes";
@@ -63,7 +63,7 @@ fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     let sent: usize = counts.iter().map(|(sent, _)| sent).sum();
     let refused: usize = counts.iter().map(|(_, refused)| refused).sum();
     let mut wrong = (refused == 0).then(|| format!("none of {sent} messages was refused"));
-    // Nobody who has nothing to do with it is turned away, and who has a queue gets it.
+    // Uninvolved clients are not refused, and the owners of queues get them.
     let mut turned_away = usize::from(victim.try_connect(&Connect::new(Version::V5)).is_none());
     for number in 0..sessions {
         let gets_it =
@@ -78,7 +78,7 @@ fn fill_queues(site: &Site, sessions: u32, messages: u32) -> Outcome {
     }
     if turned_away > 0 {
         wrong = Some(format!(
-            "{sent} messages, {refused} refused; owners of queues are not let in"
+            "{sent} messages, {refused} refused; owners of queues are not admitted"
         ));
     }
     let seen = format!("{sent} messages, {refused} refused, all owners served");
@@ -92,7 +92,7 @@ pub fn identifiers(site: &Site) -> Outcome {
     fill_with_identifiers(site, (13, "64MiB"), 4000)
 }
 
-/// The same with two to the power of so many filters and queues of this size, and so many messages.
+/// The same with two to this power filters, queues of this size, and this many messages.
 pub fn fill_with_identifiers(
     site: &Site,
     (levels, queue_bytes): (u32, &str),

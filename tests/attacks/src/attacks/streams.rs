@@ -12,7 +12,7 @@ use crate::victim::{Ground, Site, Victim};
 /// How long it lasts.
 pub(super) const FLOOD: Duration = Duration::from_secs(3);
 
-/// The smallest messages there are, to a topic that nobody wants.
+/// The smallest messages, to a topic without subscribers.
 pub fn small_messages(site: &Site) -> Outcome {
     stream(site, &Publish::new(Version::V5, "t", 0, b"").bytes())
 }

@@ -1,15 +1,15 @@
 //! MariaDB.
 
-use crate::death::{Freezable, Mortal};
 use crate::process::{Process, free_port, program, run};
+use crate::restart::{Freezable, Restartable};
 use crate::server::PASSWORD;
 use thrum_conformance::folder::Folder;
 
-/// The process is killed, never the machine: what was written is there, and no disk is waited for.
+/// Only the process is killed, never the machine: written data survives without a sync.
 const NO_SYNC: &str = "--innodb-flush-method=nosync";
 
-/// A server that starts takes the temporary tables of others in the same folder for leftovers and
-/// removes them.
+/// A folder of its own: a starting server removes the temporary tables of others in the same
+/// folder.
 fn temporary(folder: &Folder) -> String {
     format!("--tmpdir={}", folder.path().display())
 }
@@ -46,7 +46,7 @@ impl MariaDb {
             port: free_port(),
             folder,
         };
-        server.revive();
+        server.restart();
         let file = server.folder.write(
             "first.sql",
             &format!(
@@ -88,14 +88,14 @@ impl MariaDb {
     }
 }
 
-impl Mortal for MariaDb {
+impl Restartable for MariaDb {
     fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    fn revive(&mut self) {
+    fn restart(&mut self) {
         let server = [
             program(&["/usr/sbin/mariadbd"]),
             "--no-defaults".to_owned(),

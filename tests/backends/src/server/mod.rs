@@ -10,7 +10,7 @@ pub use openldap::{OpenLdap, PASSWORD as READER_PASSWORD, READER};
 pub use postgres::Postgres;
 pub use redis::Redis;
 
-/// The password that every server asks for: one that a URL would have to escape.
+/// The password of every server: a URL has to escape it.
 pub const PASSWORD: &str = "p:@ss/word";
 
 /// A certificate for `localhost`, which is its own authority, and its key, as PEM.

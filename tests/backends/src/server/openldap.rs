@@ -1,7 +1,7 @@
 //! OpenLDAP's slapd.
 
-use crate::death::{Freezable, Mortal};
 use crate::process::{Process, free_port, program, run};
+use crate::restart::{Freezable, Restartable};
 use crate::server::Tls;
 use thrum_conformance::folder::Folder;
 
@@ -10,7 +10,7 @@ pub const READER: &str = "cn=reader,dc=example,dc=org";
 /// Its password.
 pub const PASSWORD: &str = "reader's p:@ss";
 
-/// A server with the directory `dc=example,dc=org`. Nobody but the reader may read anything.
+/// A server with the directory `dc=example,dc=org`. Only the reader may read it.
 #[derive(Debug)]
 pub struct OpenLdap {
     process: Option<Process>,
@@ -61,7 +61,7 @@ impl OpenLdap {
             tls_port: free_port(),
             folder,
         };
-        server.revive();
+        server.restart();
         server
     }
 
@@ -81,14 +81,14 @@ impl OpenLdap {
     }
 }
 
-impl Mortal for OpenLdap {
+impl Restartable for OpenLdap {
     fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    fn revive(&mut self) {
+    fn restart(&mut self) {
         let urls = format!("{} ldaps://127.0.0.1:{}", self.url(), self.tls_port);
         let settings = self.folder.file("slapd.conf");
         let server = ["/usr/sbin/slapd", "-d", "0", "-h", &urls, "-f", &settings];

@@ -1,7 +1,7 @@
 //! PostgreSQL.
 
-use crate::death::{Freezable, Mortal};
 use crate::process::{Process, START_MAX, free_port, give_to_user, run};
+use crate::restart::{Freezable, Restartable};
 use crate::server::PASSWORD;
 use thrum_conformance::clock;
 use thrum_conformance::folder::Folder;
@@ -44,7 +44,7 @@ impl Postgres {
             port: free_port(),
             folder,
         };
-        server.revive();
+        server.restart();
         server
     }
 
@@ -101,7 +101,7 @@ impl Postgres {
         give_to_user(&data);
         self.execute("ALTER SYSTEM SET ssl = on;");
         self.kill();
-        self.revive();
+        self.restart();
     }
 
     fn is_ready(&self) -> bool {
@@ -132,26 +132,26 @@ impl Postgres {
             "-c",
             "max_connections=40",
             "-c",
-            // In its folder: what a killed server leaves elsewhere stays there.
+            // In its folder: a killed server leaves files elsewhere.
             "dynamic_shared_memory_type=mmap",
         ];
         Process::start(&program, &self.folder.path().join("log"))
     }
 }
 
-impl Mortal for Postgres {
+impl Restartable for Postgres {
     fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    fn revive(&mut self) {
+    fn restart(&mut self) {
         let deadline = clock::now() + START_MAX;
         loop {
             let process = self.spawn();
-            // Helpers of a server that was killed hold its memory for a moment, and a new one ends
-            // because of them.
+            // Helper processes of a killed server hold its memory for a moment, and a new server
+            // fails meanwhile.
             while process.is_alive() && !self.is_ready() {
                 assert!(clock::now() < deadline, "PostgreSQL does not start");
                 clock::sleep(POLL_EVERY);

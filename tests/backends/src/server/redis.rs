@@ -4,14 +4,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::death::{Freezable, Mortal};
 use crate::process::{Process, free_port, loopback, program};
+use crate::restart::{Freezable, Restartable};
 use crate::server::PASSWORD;
 use thrum_conformance::folder::Folder;
 
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// A server that finds what it held in a file, before it answers anybody, when it is started again.
+/// A server that loads its data from a file before it answers after a restart.
 #[derive(Debug)]
 pub struct Redis {
     process: Option<Process>,
@@ -68,7 +68,7 @@ impl Redis {
             tls,
             folder: Folder::new("redis"),
         };
-        server.revive();
+        server.restart();
         server
     }
 
@@ -98,7 +98,7 @@ impl Redis {
         let mut stream = BufReader::new(stream);
         for _ in 0..2 {
             let count = stream.read_line(&mut answer).expect("an answer");
-            assert!(count > 0, "the server hung up");
+            assert!(count > 0, "the server closed the connection");
         }
         assert!(
             answer.starts_with("+OK\r\n") && !answer.contains('-'),
@@ -107,14 +107,14 @@ impl Redis {
     }
 }
 
-impl Mortal for Redis {
+impl Restartable for Redis {
     fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    fn revive(&mut self) {
+    fn restart(&mut self) {
         let port = self.port.to_string();
         let folder = self.folder.file("");
         let mut server: Vec<&str> = vec![

@@ -5,29 +5,29 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use thrum_backends::brief_clients::Accounts;
 use thrum_backends::client::secret_file;
-use thrum_backends::crowd::Cast;
-use thrum_backends::death::{Freezable, Mortal};
 use thrum_backends::node::Node;
+use thrum_backends::outage::{TIMEOUT, run_outage};
+use thrum_backends::restart::{Freezable, Restartable};
 use thrum_backends::server::{MariaDb, PASSWORD, Postgres, Redis};
-use thrum_backends::siege::{TIMEOUT, lay};
 use thrum_backends::sql;
 use thrum_conformance::folder::Folder;
 
 #[test]
-fn postgresql_dies_hangs_and_comes_back() {
+fn postgresql_is_killed_suspended_and_restored() {
     let (mut server, folder) = (Postgres::start(), Folder::new("mqtt-postgres"));
     server.execute(&sql::tables());
     let node = start(&server.url(), &secret_file(&folder, "password", PASSWORD));
-    dies_and_hangs(&node, &cast(), &mut server);
+    kill_and_suspend(&node, &accounts(), &mut server);
 }
 
 #[test]
-fn mariadb_dies_hangs_and_comes_back() {
+fn mariadb_is_killed_suspended_and_restored() {
     let (mut server, folder) = (MariaDb::start(), Folder::new("mqtt-mariadb"));
     server.execute(&sql::tables());
     let node = start(&server.url(), &secret_file(&folder, "password", PASSWORD));
-    dies_and_hangs(&node, &cast(), &mut server);
+    kill_and_suspend(&node, &accounts(), &mut server);
 }
 
 #[test]
@@ -35,15 +35,15 @@ fn sqlite_is_locked_and_unlocked() {
     let folder = Folder::new("mqtt-sqlite");
     let file = sql::sqlite_file(&folder);
     let node = start(&format!("sqlite://{file}"), Path::new(""));
-    lay(&node, &cast(), "db", |siege| {
+    run_outage(&node, &accounts(), "db", |outage| {
         let mut lock = None;
-        siege.shuts(|| lock = Some(Lock::take(&file)));
-        siege.opens(|| drop(lock.take()));
+        outage.begin(|| lock = Some(Lock::take(&file)));
+        outage.end(|| drop(lock.take()));
     });
 }
 
 #[test]
-fn redis_dies_hangs_and_comes_back() {
+fn redis_is_killed_suspended_and_restored() {
     let (mut server, folder) = (Redis::start(), Folder::new("mqtt-redis"));
     for (name, is_superuser) in [("ann", "0"), ("root", "1")] {
         let key = format!("mqtt_user:{name}");
@@ -58,23 +58,23 @@ fn redis_dies_hangs_and_comes_back() {
         "rules": "HGETALL mqtt_acl:${username}",
         "timeout": TIMEOUT,
     }}}}));
-    dies_and_hangs(&node, &Cast::with_passwords(), &mut server);
+    kill_and_suspend(&node, &Accounts::with_passwords(), &mut server);
 }
 
-fn dies_and_hangs(node: &Node, cast: &Cast, server: &mut (impl Mortal + Freezable)) {
-    lay(node, cast, "db", |siege| {
-        siege.shuts(|| server.kill());
-        siege.opens(|| server.revive());
-        siege.shuts(|| server.freeze());
-        siege.opens(|| server.thaw());
+fn kill_and_suspend(node: &Node, accounts: &Accounts, server: &mut (impl Restartable + Freezable)) {
+    run_outage(node, accounts, "db", |outage| {
+        outage.begin(|| server.kill());
+        outage.end(|| server.restart());
+        outage.begin(|| server.freeze());
+        outage.end(|| server.thaw());
     });
 }
 
-/// Users who may publish everything of theirs but one branch.
-fn cast() -> Cast {
-    let mut cast = Cast::with_passwords();
-    cast.forbidden.push("up/ann/secret/x");
-    cast
+/// Users that may publish below their own topic except for one branch.
+fn accounts() -> Accounts {
+    let mut accounts = Accounts::with_passwords();
+    accounts.forbidden.push("up/ann/secret/x");
+    accounts
 }
 
 fn start(url: &str, password_file: &Path) -> Node {
@@ -83,7 +83,7 @@ fn start(url: &str, password_file: &Path) -> Node {
     Node::start(&json!({ "auth": settings }))
 }
 
-/// Somebody who writes to a file of SQLite and takes their time.
+/// A process that holds the write lock of an SQLite file.
 struct Lock(Child);
 
 impl Lock {

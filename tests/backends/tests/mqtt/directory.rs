@@ -1,12 +1,12 @@
 //! A directory.
 
 use serde_json::json;
+use thrum_backends::brief_clients::Accounts;
 use thrum_backends::client::secret_file;
-use thrum_backends::crowd::Cast;
-use thrum_backends::death::{Freezable as _, Mortal as _};
 use thrum_backends::node::Node;
+use thrum_backends::outage::{TIMEOUT, run_outage};
+use thrum_backends::restart::{Freezable as _, Restartable as _};
 use thrum_backends::server::{OpenLdap, READER, READER_PASSWORD, Tls};
-use thrum_backends::siege::{TIMEOUT, lay};
 
 fn person(name: &str, more: &str) -> String {
     format!(
@@ -16,7 +16,7 @@ fn person(name: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_directory_dies_hangs_and_comes_back() {
+fn a_directory_is_killed_suspended_and_restored() {
     let rights = "mqttPublishTopic: up/%u/#\nmqttSubscriptionTopic: down/${client_id}/+\n";
     let entries = person("ann", rights) + &person("root", "isSuperuser: TRUE\n");
     let tls = Tls::new();
@@ -32,10 +32,10 @@ fn a_directory_dies_hangs_and_comes_back() {
         "subscribe_attribute": "mqttSubscriptionTopic",
         "timeout": TIMEOUT,
     }}}}));
-    lay(&node, &Cast::with_passwords(), "dir", |siege| {
-        siege.shuts(|| server.kill());
-        siege.opens(|| server.revive());
-        siege.shuts(|| server.freeze());
-        siege.opens(|| server.thaw());
+    run_outage(&node, &Accounts::with_passwords(), "dir", |outage| {
+        outage.begin(|| server.kill());
+        outage.end(|| server.restart());
+        outage.begin(|| server.freeze());
+        outage.end(|| server.thaw());
     });
 }

@@ -1,4 +1,5 @@
-//! The broker asks real systems who its clients are, and these die, hang and come back under load.
+//! The broker authenticates clients with real systems, which are killed, suspended and restored
+//! under load.
 
 mod databases;
 mod directory;

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use thrum_backends::crowd::{Cast, packet};
-use thrum_backends::death::{Freezable as _, Mortal as _};
+use thrum_backends::brief_clients::{Accounts, packet};
 use thrum_backends::http::{HttpService, Request, Response};
 use thrum_backends::node::Node;
+use thrum_backends::outage::{TIMEOUT, run_outage};
+use thrum_backends::restart::{Freezable as _, Restartable as _};
 use thrum_backends::server::Tls;
-use thrum_backends::siege::{TIMEOUT, lay};
 use thrum_conformance::clock;
 use thrum_conformance::packets::{Connect, Publish, Version, subscribe};
 use thrum_conformance::wire::{Event, Wire};
 
 const NOT_AUTHORIZED: u8 = 0x87;
-/// Longest time until a service that is back is asked again: its pauses have up to 2 s.
+/// Longest time until a restored service is asked again: pauses have up to 2 s.
 const RETURN_MAX: Duration = Duration::from_secs(30);
-/// Longest time that a decision takes which nobody makes: its limit, and some for a busy machine.
+/// Longest time of a decision without an answer: the time limit, and a margin for a busy machine.
 const DECISION_MAX: Duration = Duration::from_secs(6);
 
 /// Knows `ann`, `root` and what may be published below `ask`.
@@ -42,7 +42,7 @@ fn judge(request: &Request) -> Response {
 }
 
 #[test]
-fn a_service_dies_hangs_and_comes_back() {
+fn a_service_is_killed_suspended_and_restored() {
     let tls = Tls::new();
     let mut service = HttpService::start_tls(&tls, judge);
     let files = thrum_conformance::folder::Folder::new("mqtt-https");
@@ -51,20 +51,20 @@ fn a_service_dies_hangs_and_comes_back() {
         "ca": files.write("ca.pem", &tls.certificate),
         "timeout": TIMEOUT,
     }}}}));
-    lay(&node, &Cast::with_passwords(), "web", |siege| {
-        siege.shuts(|| service.kill());
-        siege.opens(|| service.revive());
-        siege.shuts(|| service.freeze());
-        siege.opens(|| service.thaw());
+    run_outage(&node, &Accounts::with_passwords(), "web", |outage| {
+        outage.begin(|| service.kill());
+        outage.end(|| service.restart());
+        outage.begin(|| service.freeze());
+        outage.end(|| service.thaw());
     });
 }
 
-/// One who asks for something new each time, and one who hears what the broker let through.
+/// A publisher to a new topic each time, and a subscriber of all messages.
 struct Asker {
     ann: Wire,
     root: Wire,
     number: u32,
-    /// Topics of messages that the broker took.
+    /// Topics of accepted messages.
     taken: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Asker {
         }
     }
 
-    /// Publishes to a topic that nobody has asked about; what the broker says to that.
+    /// Publishes to a new topic; returns the reason code.
     fn publish(&mut self, branch: &str) -> u8 {
         self.number += 1;
         let topic = format!("ask/{branch}/{}", self.number);
@@ -109,7 +109,7 @@ impl Asker {
         }
     }
 
-    /// What was delivered in the end.
+    /// Delivered and accepted topics.
     fn delivered(mut self) -> (Vec<String>, Vec<String>) {
         self.root
             .send(&Publish::new(Version::V5, "end", 0, b"").bytes());
@@ -127,7 +127,7 @@ impl Asker {
 }
 
 #[test]
-fn what_a_service_cannot_decide_is_denied_and_not_delivered() {
+fn undecided_publishes_are_denied_and_not_delivered() {
     let mut service = HttpService::start(judge);
     let node = Node::start(&json!({ "auth": { "http": { "web": {
         "url": service.url("/auth"),
@@ -144,7 +144,7 @@ fn what_a_service_cannot_decide_is_denied_and_not_delivered() {
     assert_eq!(asker.publish("no"), NOT_AUTHORIZED);
     service.kill();
     denied(&mut asker);
-    service.revive();
+    service.restart();
     asker.publishes_again();
     service.freeze();
     denied(&mut asker);

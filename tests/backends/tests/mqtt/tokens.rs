@@ -1,25 +1,25 @@
-//! Tokens, whose keys a service publishes.
+//! Tokens with keys published by a service.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use thrum_backends::crowd::{Cast, packet};
-use thrum_backends::death::{Freezable as _, Mortal as _};
+use thrum_backends::brief_clients::{Accounts, packet};
 use thrum_backends::http::HttpService;
 use thrum_backends::node::Node;
+use thrum_backends::outage::{TIMEOUT, run_outage};
+use thrum_backends::restart::{Freezable as _, Restartable as _};
 use thrum_backends::server::Tls;
-use thrum_backends::siege::{TIMEOUT, lay};
 use thrum_backends::token::Issuer;
 use thrum_conformance::clock;
 use thrum_conformance::folder::Folder;
 use thrum_conformance::packets::{Connect, Version};
 use thrum_conformance::wire::Wire;
 
-/// Long ago, and long from now, in seconds of the Unix epoch.
+/// A past and a future time, in seconds of the Unix epoch.
 const PAST: u64 = 1_000_000_000;
 const FUTURE: u64 = 4_000_000_000;
-/// Longest time until keys are looked for again: there are 10 s between two looks.
+/// Longest time until keys are fetched again: the interval is 10 s.
 const RETURN_MAX: Duration = Duration::from_secs(40);
 
 /// Publishes the key of an issuer over HTTPS.
@@ -57,7 +57,7 @@ impl Keys {
         self.issuer.sign(&claims)
     }
 
-    fn cast(&self) -> Cast {
+    fn accounts(&self) -> Accounts {
         let named = |name: &str, token: String| (name.to_owned(), token);
         let everything = json!({ "all": ["#", "$SYS/#"] });
         let root = json!({ "sub": "root", "exp": FUTURE, "acl": everything });
@@ -65,7 +65,7 @@ impl Keys {
         let mut altered = self.token();
         altered.truncate(altered.len() - 8);
         altered.push_str("AAAAAAAA");
-        Cast {
+        Accounts {
             ann: named("ann", self.token()),
             root: named("root", self.issuer.sign(&root)),
             wrong: vec![
@@ -76,7 +76,7 @@ impl Keys {
                 named("root", Issuer::new("unknown").sign(&root)),
             ],
             outlives_backend: true,
-            ..Cast::with_passwords()
+            ..Accounts::with_passwords()
         }
     }
 }
@@ -85,39 +85,39 @@ impl Keys {
 fn keys_that_are_known_outlive_the_service_that_publishes_them() {
     let mut keys = Keys::start();
     let node = keys.node(&keys.tls);
-    lay(&node, &keys.cast(), "idp", |siege| {
-        siege.shuts_unnoticed(|| keys.service.kill());
-        siege.opens(|| keys.service.revive());
-        siege.shuts_unnoticed(|| keys.service.freeze());
-        siege.opens(|| keys.service.thaw());
+    run_outage(&node, &keys.accounts(), "idp", |outage| {
+        outage.begin_unnoticed(|| keys.service.kill());
+        outage.end(|| keys.service.restart());
+        outage.begin_unnoticed(|| keys.service.freeze());
+        outage.end(|| keys.service.thaw());
     });
 }
 
 #[test]
-fn without_keys_nobody_comes_in_until_there_are_some() {
+fn without_keys_every_login_is_refused() {
     let mut keys = Keys::start();
     keys.service.kill();
     let node = keys.node(&keys.tls);
-    assert_eq!(told(&node, Version::V5, &keys.token()), 0x88);
-    assert_eq!(told(&node, Version::V311, &keys.token()), 3);
-    keys.service.revive();
+    assert_eq!(connack_code(&node, Version::V5, &keys.token()), 0x88);
+    assert_eq!(connack_code(&node, Version::V311, &keys.token()), 3);
+    keys.service.restart();
     let deadline = clock::now() + RETURN_MAX;
-    while told(&node, Version::V5, &keys.token()) != 0 {
-        assert!(clock::now() < deadline, "the keys are not looked for again");
+    while connack_code(&node, Version::V5, &keys.token()) != 0 {
+        assert!(clock::now() < deadline, "the keys are not fetched again");
         clock::sleep(Duration::from_millis(100));
     }
     node.assert_sound();
 }
 
 #[test]
-fn keys_of_another_authority_let_nobody_in() {
+fn keys_of_another_authority_admit_no_client() {
     let keys = Keys::start();
     let node = keys.node(&Tls::new());
-    assert_eq!(told(&node, Version::V5, &keys.token()), 0x88);
+    assert_eq!(connack_code(&node, Version::V5, &keys.token()), 0x88);
     node.assert_sound();
 }
 
-fn told(node: &Node, version: Version, token: &str) -> u8 {
+fn connack_code(node: &Node, version: Version, token: &str) -> u8 {
     let mut wire = Wire::open(node.address(), version);
     wire.send(&Connect::new(version).credentials("ann", token).bytes());
     packet(&mut wire, "CONNACK").connack(version).code

@@ -62,7 +62,7 @@ pub fn trailing_bytes() -> Vec<Case> {
             let expect = match (sample.version, sample.first) {
                 (_, first::CONNECT) => sample.refusal(sample.body.len()),
                 (Version::V31 | Version::V311, first::DISCONNECT) => Expect::ClosedSomehow,
-                // The text of 3.1 says nothing about bytes too many.
+                // 3.1 does not specify surplus bytes.
                 (Version::V31, _) => Expect::Anything,
                 _ => sample.refusal(sample.body.len()),
             };

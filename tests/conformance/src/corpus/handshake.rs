@@ -241,7 +241,7 @@ fn second_connect(version: Version) -> Vec<Case> {
     cases
 }
 
-/// [MQTT-3.1.0-1] [MQTT3-3.1.0-1] the first packet is a CONNECT; nothing is said to others.
+/// [MQTT-3.1.0-1] [MQTT3-3.1.0-1] the first packet is a CONNECT; others get no answer.
 fn other_first_packets() -> Vec<Case> {
     let mut cases = Vec::new();
     for version in Version::STANDARD {

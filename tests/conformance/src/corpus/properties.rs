@@ -233,7 +233,7 @@ fn encoded(property: &Property) -> Vec<u8> {
 
 fn accepted(place: Place, property: &Property) -> Expect {
     match (place, property.name) {
-        // Nobody configured a method.
+        // No method is configured.
         (Connect, "authentication method") => Expect::Refused(&[0x8C, 0x87]),
         (Connect, "authentication data") => Expect::Refused(PROTOCOL),
         (Auth, _) => Expect::Refused(MALFORMED_OR_PROTOCOL),
@@ -334,7 +334,7 @@ fn of_blocks(place: Place) -> Vec<Case> {
     cases
 }
 
-/// The property length of a correct packet without properties, said in two bytes.
+/// The property length of a correct packet without properties, encoded in two bytes.
 fn overlong_length(place: Place) -> Case {
     let right = packet(place, &user_property("", ""));
     let block = block(&user_property("", ""));

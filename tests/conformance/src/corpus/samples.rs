@@ -18,7 +18,7 @@ pub(crate) struct Sample {
     pub(crate) whole_at: Vec<usize>,
     /// Shorter bodies that are well formed but forbidden, so that the reason is another one.
     pub(crate) forbidden_at: Vec<usize>,
-    /// What comes of it.
+    /// The expected result.
     pub(crate) expect: Expect,
 }
 
@@ -28,7 +28,7 @@ impl Sample {
         if self.first == first::CONNECT && self.version != Version::V5 {
             return Expect::Closed;
         }
-        // Before the level is known, nobody can tell in which form to answer.
+        // Before the level is known, the form of the answer is undefined.
         if self.first == first::CONNECT && read < self.version.protocol().len() {
             return Expect::ClosedSomehow;
         }

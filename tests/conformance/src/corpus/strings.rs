@@ -231,7 +231,7 @@ fn expected(field: &Field, version: Version) -> Expect {
         // 3.1 has the modified UTF-8 of Java, and no word about what is not UTF-8.
         (Version::V31, _) => Expect::Anything,
         (Version::V5, _) | (_, true) => Expect::Refused(field.reasons),
-        // 3.x may say that the identifier is refused before it closes.
+        // 3.x may refuse the identifier before it closes.
         _ => Expect::ClosedSomehow,
     }
 }

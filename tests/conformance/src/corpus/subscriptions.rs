@@ -94,7 +94,7 @@ fn shares() -> Vec<Case> {
             Expect::Answer(0x90, vec![0, 7, 0, 2]),
         ));
     }
-    // [MQTT-3.8.3-4] nobody can want no message of his own and share
+    // [MQTT-3.8.3-4] no local is not allowed for a shared subscription
     cases.push(Case::connected(
         "no local on a shared subscription",
         v5,
@@ -115,7 +115,7 @@ fn options(version: Version) -> Vec<Case> {
             }
             Version::V5 => Expect::Answer(0x90, vec![0, 7, 0, options & 3]),
             Version::V311 if options > 2 => Expect::Refused(MALFORMED),
-            // 3.1 says nothing about the upper bits.
+            // 3.1 does not specify the upper bits.
             Version::V31 if options > 2 => Expect::Anything,
             _ => Expect::Answer(0x90, vec![0, 7, options]),
         };

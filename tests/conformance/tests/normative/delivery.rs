@@ -55,7 +55,7 @@ fn acknowledgements_repeat_the_identifier() {
 
 // [MQTT-3.5.2-1] [MQTT-3.4.2-1]
 #[test]
-fn nobody_subscribed_is_told_or_success() {
+fn no_matching_subscribers_is_reported_or_success() {
     let mut wire = client(Version::V5);
     for (qos, kind) in [(1, 4), (2, 5)] {
         wire.send(&message(Version::V5, &unique("t/"), qos, "x").bytes());
@@ -88,9 +88,9 @@ fn messages_of_one_client_arrive_in_order() {
     }
 }
 
-// [MQTT-4.6.0-5] Acknowledgements too come in the order of their messages.
+// [MQTT-4.6.0-5] Acknowledgements are sent in the order of their messages.
 #[test]
-fn acknowledgements_come_in_the_order_of_the_messages() {
+fn acknowledgements_are_in_the_order_of_the_messages() {
     for version in Version::STANDARD {
         let topic = unique("t/");
         let mut publisher = client(version);

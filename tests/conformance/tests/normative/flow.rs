@@ -169,7 +169,7 @@ fn client_that_exceeds_the_receive_maximum_is_disconnected() {
 
 // 3.3.4: the window is free again after PUBCOMP.
 #[test]
-fn receive_maximum_counts_only_what_is_open() {
+fn receive_maximum_counts_only_unacknowledged_messages() {
     let (mut wire, connack) = Wire::connect(broker(), &Connect::new(Version::V5));
     let maximum = u16::try_from(connack.properties.number(0x21).unwrap_or(65_535)).unwrap();
     let topic = unique("f/");
@@ -179,7 +179,7 @@ fn receive_maximum_counts_only_what_is_open() {
     }
 }
 
-// 3.2.2.3.6: 0x95 as soon as the remaining length tells it.
+// 3.2.2.3.6: 0x95 as soon as the remaining length is known.
 #[test]
 fn packet_over_the_servers_maximum_is_refused_by_its_announcement() {
     let (mut wire, connack) = Wire::connect(broker(), &Connect::new(Version::V5));
@@ -207,7 +207,7 @@ fn packet_over_the_servers_maximum_is_refused_by_its_announcement() {
     assert_eq!(wire.packet("PUBACK").kind(), 4);
 }
 
-// [MQTT-3.14.2-3] [MQTT-3.14.2-4] What the server says at the end is no larger than the client
+// [MQTT-3.14.2-3] [MQTT-3.14.2-4] The server's DISCONNECT is no larger than the client
 // takes.
 #[test]
 fn disconnect_stays_within_the_clients_maximum() {
@@ -258,7 +258,7 @@ fn older_publisher_may_have_many_messages_open() {
     }
 }
 
-// [MQTT-3.1.2-24] A client that has no room for the CONNACK is told so by the end, not by silence.
+// [MQTT-3.1.2-24] The server closes the connection if the CONNACK exceeds the client's limit.
 #[test]
 fn client_with_too_little_room_for_connack_is_not_left_waiting() {
     for maximum in [1, 4, 5, 8] {

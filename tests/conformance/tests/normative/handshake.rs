@@ -37,13 +37,13 @@ fn connack_comes_once() {
 
 // [MQTT-3.2.2-8] [MQTT-3.2.2-22] [MQTT-4.12.0-6]
 #[test]
-fn connack_of_5_0_says_only_what_differs_from_the_defaults() {
+fn connack_of_5_0_contains_only_non_default_values() {
     let (_, connack) = Wire::connect(broker(), &Connect::new(Version::V5).keep_alive(60));
     let properties = connack.properties;
     assert_eq!(
         properties.number(0x24),
         None,
-        "maximum QoS 2 is said by leaving it out"
+        "an absent maximum QoS means 2"
     );
     assert_ne!(properties.number(0x21), Some(0), "receive maximum");
     assert_ne!(properties.number(0x27), Some(0), "maximum packet size");
@@ -62,13 +62,13 @@ fn connack_of_5_0_says_only_what_differs_from_the_defaults() {
     assert_eq!(
         properties.bytes(0x12),
         None,
-        "no identifier is assigned to who has one"
+        "no identifier is assigned to a client that has one"
     );
     assert_eq!(properties.bytes(0x15), None, "no method without a method");
     assert_eq!(
         properties.bytes(0x1A),
         None,
-        "nobody asked for response information"
+        "response information was not requested"
     );
     let mut identifiers: Vec<_> = properties
         .0
@@ -131,8 +131,8 @@ fn session_present_tells_whether_there_is_a_session() {
     }
 }
 
-// [MQTT-3.1.2-5] [MQTT3-3.1.2-4] A session has no version: who comes back with another one keeps
-// it.
+// [MQTT-3.1.2-5] [MQTT3-3.1.2-4] A session has no version: a client that returns with another one
+// keeps it.
 #[test]
 fn session_is_resumed_by_another_version() {
     let id = unique("s");
@@ -275,7 +275,7 @@ fn silence_of_one_and_a_half_keep_alives_ends_the_connection() {
     }
 }
 
-// [MQTT-3.1.2-22] Any packet counts as a sign of life, and 0 turns the timer off.
+// [MQTT-3.1.2-22] Any packet restarts the keep alive timer, and 0 turns it off.
 #[test]
 fn any_packet_is_a_sign_of_life() {
     for version in Version::STANDARD {
@@ -304,7 +304,7 @@ fn every_pingreq_is_answered() {
 
 // [MQTT-3.1.2-28]
 #[test]
-fn response_information_is_only_for_who_asks() {
+fn response_information_is_sent_only_on_request() {
     for wanted in [0, 1] {
         let connect = Connect::new(Version::V5).properties(&[0x19, wanted]);
         let (_, connack) = Wire::connect(broker(), &connect);
@@ -351,7 +351,7 @@ fn unknown_authentication_method_is_refused() {
 // [MQTT-3.1.0-2] [MQTT3-3.1.0-2] The connection that broke the rule ends like any other: with its
 // will.
 #[test]
-fn second_connect_is_a_protocol_error_and_lets_the_will_go() {
+fn second_connect_is_a_protocol_error_and_publishes_the_will() {
     for version in Version::STANDARD {
         let topic = unique("t/");
         let mut watcher = client(version);
@@ -366,7 +366,7 @@ fn second_connect_is_a_protocol_error_and_lets_the_will_go() {
 
 /// The connection may be accepted only with its first bytes, but not lost for their lateness.
 #[test]
-fn client_that_says_nothing_at_first_is_served_afterwards() {
+fn client_that_is_silent_at_first_is_served_afterwards() {
     for version in Version::ALL {
         let mut wire = Wire::open(broker(), version);
         clock::sleep(Duration::from_millis(2500));

@@ -38,7 +38,7 @@ fn message(version: Version, topic: &str, qos: u8, payload: &str) -> Publish {
     Publish::new(version, topic, qos, payload.as_bytes())
 }
 
-/// Connects with the session of the client identifier; tells whether there was one.
+/// Connects with the session of the client identifier; returns whether it existed.
 fn resume(version: Version, client_id: &str) -> (Wire, bool) {
     let connect = Connect::new(version).client_id(client_id).persistent();
     let (wire, connack) = Wire::connect(broker(), &connect);

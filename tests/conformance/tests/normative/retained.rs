@@ -201,7 +201,7 @@ fn a_broker_without_retained_messages_announces_it_and_refuses_them() {
         assert_eq!(connack.properties.number(RETAIN_AVAILABLE), Some(0));
         wire.send(&message(Version::V5, "t", 1, "x").retain().bytes());
         wire.expect_end(0x9A);
-        // 3.x cannot be told: the message is one like others.
+        // 3.x has no such option: the message is delivered like others.
         for version in [Version::V31, Version::V311] {
             let mut live = Wire::fresh(broker.address(), version);
             live.subscribe("t", 0);

@@ -218,7 +218,7 @@ fn clean_start_forgets_queued_messages_and_subscriptions() {
     }
 }
 
-// [MQTT3-3.1.2-7] Retained messages belong to nobody's session.
+// [MQTT3-3.1.2-7] Retained messages are not part of a session.
 #[test]
 fn retained_messages_outlive_the_session_of_their_publisher() {
     for version in Version::STANDARD {

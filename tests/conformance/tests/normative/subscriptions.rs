@@ -234,13 +234,13 @@ fn qos_2_share_that_broke_off_is_completed_to_the_same_member() {
 
 // [MQTT-4.8.2-6]
 #[test]
-fn share_that_a_member_refuses_goes_to_nobody_else() {
+fn message_refused_by_a_member_goes_to_no_other_member() {
     let topic = unique("t/");
     let mut members = [client(Version::V5), client(Version::V5)];
     for member in &mut members {
         member.subscribe(&format!("$share/g/{topic}"), 1);
     }
-    // One publisher: each worker of the broker takes turns by itself.
+    // One publisher: each worker of the broker takes turns independently.
     let mut publisher = client(Version::V5);
     for _ in 0..2 {
         publisher.deliver(&message(Version::V5, &topic, 1, "x"));

@@ -1,4 +1,4 @@
-//! Does what its arguments say to files of the current directory, one after the other, and prints
+//! Applies its arguments to files of the current directory, one after the other, and prints
 //! how each went; the test of the lossy disk runs it.
 //!
 //! Arguments: `create FILE`, `open FILE`, `write FILE OFFSET BYTES LETTER`,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Checker;
-use super::life::Life;
 use super::presence::Presence;
+use super::session_record::SessionRecord;
 use super::wills::Wills;
 use crate::event::{ClientIndex, Connect, Disconnect, Millis};
 
@@ -21,7 +21,7 @@ pub(super) struct Client {
     /// How each connection ended.
     pub(super) ends: BTreeMap<u32, End>,
     pub(super) presence: Presence,
-    pub(super) life: Life,
+    pub(super) session: SessionRecord,
     pub(super) wills: Wills,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum End {
     Crash,
     /// The client closed it without a word.
     Vanished,
-    /// The client connected anew.
+    /// The client connected again.
     Taken,
     /// DISCONNECT, and the broker closed.
     Disconnected,
@@ -75,7 +75,7 @@ impl Client {
 
     fn ended(&mut self, end: End) {
         self.ends.insert(self.connections, end);
-        self.life.connection_ended();
+        self.session.connection_ended();
     }
 }
 
@@ -123,7 +123,7 @@ impl Checker {
         if !present {
             self.disown(index);
             let client = &mut self.clients[index];
-            client.life = Life::new(client.connections);
+            client.session = SessionRecord::new(client.connections);
         } else if !was_certain {
             self.disown(index);
         }
@@ -178,7 +178,7 @@ impl Checker {
 
     /// The session may be gone: its groups may have lost what was on its way to it.
     fn disown(&mut self, client: ClientIndex) {
-        for group in self.clients[client].life.disown() {
+        for group in self.clients[client].session.disown() {
             self.groups.member_leaves(&group, self.clock.event);
         }
     }

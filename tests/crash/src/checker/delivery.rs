@@ -15,11 +15,11 @@ impl Checker {
             .and_then(|number| self.messages.find(number))
             .cloned();
         let is_its_own = message.as_ref().is_some_and(|message| {
-            let life = &self.clients[client].life;
-            let permission = life.permission(message, delivery.qos);
+            let session = &self.clients[client].session;
+            let permission = session.permission(message, delivery.qos);
             message.sends <= 1 && permission.is_some_and(|by| by.group().is_none())
         });
-        let identifiers = &mut self.clients[client].life.identifiers;
+        let identifiers = &mut self.clients[client].session.identifiers;
         match identifiers.arrives(delivery, place, is_its_own) {
             Err(text) => return self.blame(Some(client), delivery.number, text),
             Ok(Arrival::KnownAlready) => {
@@ -28,8 +28,8 @@ impl Checker {
             }
             Ok(Arrival::Handed) => {}
         }
-        let life = &self.clients[client].life;
-        if delivery.dup && place.connection == life.first_connection {
+        let session = &self.clients[client].session;
+        if delivery.dup && place.connection == session.first_connection {
             let text = "DUP on the first connection of a session".to_owned();
             return self.blame(Some(client), delivery.number, text);
         }
@@ -53,25 +53,25 @@ impl Checker {
     }
 
     pub(super) fn acknowledged(&mut self, client: ClientIndex, id: u16) {
-        let life = &mut self.clients[client].life;
-        let Some(number) = life.identifiers.acknowledge(id) else {
+        let session = &mut self.clients[client].session;
+        let Some(number) = session.identifiers.acknowledge(id) else {
             return;
         };
-        if let Some(copies) = life.seen.get_mut(&number) {
+        if let Some(copies) = session.seen.get_mut(&number) {
             copies.acknowledge();
-            // A fence that was sent before says nothing about this acknowledgement.
-            life.fence.remove(&number);
-            life.unsettled.insert(number);
+            // An earlier fence does not cover this acknowledgement.
+            session.fence.remove(&number);
+            session.unsettled.insert(number);
         }
     }
 
     pub(super) fn recorded(&mut self, client: ClientIndex, id: u16) {
-        self.clients[client].life.identifiers.record(id);
+        self.clients[client].session.identifiers.record(id);
     }
 
     pub(super) fn released(&mut self, client: ClientIndex, id: u16) {
         let place = self.clients[client].place(self.clock.run);
-        match self.clients[client].life.identifiers.release(id, place) {
+        match self.clients[client].session.identifiers.release(id, place) {
             Ok(again) => self.counts.released_again += u64::from(again),
             Err(text) => self.blame(Some(client), None, text),
         }
@@ -84,9 +84,9 @@ impl Checker {
         number: MessageNumber,
         delivery: &Delivery,
     ) -> Result<(), String> {
-        let life = &mut self.clients[client].life;
-        let allowed = life.replays_of(&delivery.topic);
-        let count = life.replays.entry(number).or_default();
+        let session = &mut self.clients[client].session;
+        let allowed = session.replays_of(&delivery.topic);
+        let count = session.replays.entry(number).or_default();
         *count += 1;
         if delivery.qos == 2 && *count > allowed {
             return Err(format!(
@@ -108,8 +108,8 @@ impl Checker {
         if *topic != delivery.topic {
             return Err(format!("came with topic {}", delivery.topic));
         }
-        let life = &self.clients[client].life;
-        let Some(subscription) = life.permission(message, delivery.qos) else {
+        let session = &self.clients[client].session;
+        let Some(subscription) = session.permission(message, delivery.qos) else {
             return Err(format!(
                 "no subscription brings it with QoS {}",
                 delivery.qos
@@ -144,17 +144,17 @@ impl Checker {
         place: Place,
     ) -> Result<(), String> {
         let client = &mut self.clients[client];
-        self.counts.paid += u64::from(client.life.owed.remove(&message.number));
+        self.counts.paid += u64::from(client.session.owed.remove(&message.number));
         // Each PUBLISH of QoS 1 may be a message of its own, also when it carries DUP.
         let sends = if message.publish.qos == 1 {
             message.sends
         } else {
             1
         };
-        match client.life.seen.get_mut(&message.number) {
+        match client.session.seen.get_mut(&message.number) {
             None => {
                 let copies = Copies::first(qos, place);
-                client.life.seen.insert(message.number, copies);
+                client.session.seen.insert(message.number, copies);
                 Ok(())
             }
             Some(copies) => {
@@ -165,15 +165,19 @@ impl Checker {
         }
     }
 
-    /// First deliveries come in the order of their publisher.
+    /// First deliveries keep the order of their publisher.
     fn in_order(&mut self, client: ClientIndex, message: &Message, qos: u8) -> Result<(), String> {
         let key = (message.publisher, message.publish.topic.clone(), qos);
-        let life = &mut self.clients[client].life;
+        let session = &mut self.clients[client].session;
         // Of a message that was sent again after the subscription, the first copy may have passed
         // before it.
-        let is_whole = message.sends <= 1 || life.owes(message);
-        let is_first = is_whole && life.seen.get(&message.number).is_some_and(Copies::is_first);
-        let last = life.order.entry(key).or_insert(message.number);
+        let is_whole = message.sends <= 1 || session.owes(message);
+        let is_first = is_whole
+            && session
+                .seen
+                .get(&message.number)
+                .is_some_and(Copies::is_first);
+        let last = session.order.entry(key).or_insert(message.number);
         if is_first && message.number < *last {
             return Err(format!(
                 "came first after message {last} of the same publisher and topic"

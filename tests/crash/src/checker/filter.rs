@@ -1,4 +1,5 @@
-//! Topic filters, written anew: an error of the broker's own matching must not hide itself.
+//! An independent matcher of topic filters, so that an error of the broker's matcher cannot hide
+//! itself.
 
 /// Whether a topic name matches a filter without `$share`.
 pub fn matches(filter: &str, topic: &str) -> bool {

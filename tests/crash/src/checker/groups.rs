@@ -66,7 +66,7 @@ impl Groups {
         self.0.values().map(|group| group.owed.len()).sum()
     }
 
-    /// What nobody got.
+    /// Messages that no member got.
     pub(super) fn close_epoch(&mut self) -> Vec<(String, MessageNumber)> {
         let mut lost = Vec::new();
         for (name, group) in &mut self.0 {

@@ -41,7 +41,7 @@ pub(super) enum Arrival {
 }
 
 impl Identifiers {
-    /// A PUBLISH came; `is_its_own` if nobody else may get it, and its publisher sent it only once.
+    /// Notes a PUBLISH; `is_its_own` if no other client may get it and its publisher sent it once.
     ///
     /// # Errors
     /// Why its identifier is wrong.
@@ -95,7 +95,7 @@ impl Identifiers {
         })
     }
 
-    /// Nobody knows whether the session is still the one that used them.
+    /// It is unknown whether the session is still the one that used them.
     pub(super) fn doubt(&mut self) {
         self.in_use
             .values_mut()
@@ -141,7 +141,7 @@ impl Identifiers {
         place: Place,
         is_its_own: bool,
     ) -> Result<(), String> {
-        // Each SUBSCRIBE brings retained messages anew.
+        // Each SUBSCRIBE brings the retained messages again.
         if delivery.retain {
             return Ok(());
         }

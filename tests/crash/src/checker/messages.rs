@@ -28,7 +28,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The broker may publish a will from now on, and not before: who is subscribed by now gets it.
+    /// The broker may publish a will from now on, and not before: current subscribers get it.
     pub(super) fn leaves(&mut self, event: u64) {
         if !std::mem::replace(&mut self.has_left, true) {
             self.first_sent = event;

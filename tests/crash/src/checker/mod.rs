@@ -2,12 +2,12 @@
 //! allow.
 //!
 //! ```text
-//!   Observed --> presence (session present)   life (one session: subscriptions, deliveries, packet identifiers)
+//!   Observed --> presence (session present)   session_record (subscriptions, deliveries)
 //!                wills    retained            groups (shared subscriptions)          --> Violation
 //! ```
 //!
-//! Invariant: whatever a correct broker may do after a crash is allowed, so each violation is an
-//! error of the broker.
+//! Invariant: the checker allows everything that a correct broker may do after a crash, so each
+//! violation is an error of the broker.
 
 mod client;
 mod copies;
@@ -15,10 +15,10 @@ mod delivery;
 mod filter;
 mod groups;
 mod identifiers;
-mod life;
 mod messages;
 mod presence;
 mod retained;
+mod session_record;
 mod wills;
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use messages::Messages;
 use retained::Retained;
 
 pub use filter::matches;
-pub use life::FENCE;
+pub use session_record::FENCE;
 
 /// What no correct broker does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Counts {
     pub refused: u64,
 }
 
-/// The checker; it is told everything that clients do and see, in order.
+/// The checker; it takes every event of the clients in order.
 #[derive(Clone, Debug)]
 pub struct Checker {
     clock: Clock,
@@ -103,7 +103,7 @@ pub struct Checker {
     /// The disk failed at some time: wills of sessions without expiry were perhaps kept in memory
     /// only.
     has_faulted: bool,
-    /// The broker was told to stop.
+    /// The broker was asked to stop.
     is_stopping: bool,
     counts: Counts,
     /// Times and events of the last [`PASSING_MILLIS`], oldest first, one for each time.
@@ -130,7 +130,7 @@ struct Clock {
 }
 
 impl Checker {
-    /// A checker for so many clients, none of which was ever connected.
+    /// A checker for this many clients, none of which was ever connected.
     pub fn new(clients: usize) -> Self {
         Self {
             clock: Clock::default(),
@@ -205,22 +205,22 @@ impl Checker {
         let owed: usize = self
             .clients
             .iter()
-            .map(|client| client.life.owed.len())
+            .map(|client| client.session.owed.len())
             .sum();
         owed + self.groups.outstanding()
     }
 
     /// Whether all acknowledgements that a client sent are certain.
     pub fn is_fenced(&self, client: ClientIndex) -> bool {
-        let life = &self.clients[client].life;
-        life.unsettled.is_empty() && life.fence.is_empty()
+        let session = &self.clients[client].session;
+        session.unsettled.is_empty() && session.fence.is_empty()
     }
 
-    /// A quiet moment: every delivery that is still owed is lost, and what was delivered does not
-    /// come again.
+    /// Ends a quiet moment: every delivery that is still owed is lost, and what was delivered does
+    /// not come again.
     pub fn close_epoch(&mut self) {
         for client in 0..self.clients.len() {
-            for number in std::mem::take(&mut self.clients[client].life.owed) {
+            for number in std::mem::take(&mut self.clients[client].session.owed) {
                 let text = format!("lost: {}", self.messages.describe(number));
                 self.blame(Some(client), Some(number), text);
             }
@@ -240,7 +240,7 @@ impl Checker {
         for client in &mut self.clients {
             let messages = &self.messages;
             client
-                .life
+                .session
                 .seen
                 .retain(|number, _| messages.is_open(*number));
         }
@@ -279,24 +279,28 @@ impl Checker {
             }
             ClientEvent::Subscribing(filter, qos) => {
                 let passing = self.recent.front().map_or(0, |(_, event)| *event);
-                self.clients[client].life.subscribing(filter, *qos, passing);
+                self.clients[client]
+                    .session
+                    .subscribing(filter, *qos, passing);
             }
             ClientEvent::Subscribed(filter) => {
-                let life = &mut self.clients[client].life;
-                self.counts.fenced += life.subscribed(filter, self.clock.event);
+                let session = &mut self.clients[client].session;
+                self.counts.fenced += session.subscribed(filter, self.clock.event);
             }
             ClientEvent::Unsubscribing(filter) => {
-                let life = &mut self.clients[client].life;
-                let group = life.unsubscribing(filter);
+                let session = &mut self.clients[client].session;
+                let group = session.unsubscribing(filter);
                 if let Some(group) = group {
                     self.groups.member_leaves(&group, self.clock.event);
                 }
                 let messages = &self.messages;
-                life.owed.retain(|number| !messages.is_for(*number, filter));
+                session
+                    .owed
+                    .retain(|number| !messages.is_for(*number, filter));
             }
             ClientEvent::Unsubscribed(filter) => {
                 self.clients[client]
-                    .life
+                    .session
                     .unsubscribed(filter, self.clock.event);
             }
             ClientEvent::Publishing(number, publish) => {
@@ -322,8 +326,8 @@ impl Checker {
         }
     }
 
-    /// From here on the message has to reach everyone whose subscription was acknowledged before it
-    /// was sent.
+    /// From here on the message must reach every client whose subscription was acknowledged before
+    /// it was sent.
     fn accepted(&mut self, number: MessageNumber) {
         let clock = self.clock;
         let Some(message) = self.messages.accept(number, clock.event, clock.run) else {
@@ -335,10 +339,10 @@ impl Checker {
             self.retained.accepted(number, &message.publish);
         }
         for client in &mut self.clients {
-            if client.life.owes(message) && !client.life.seen.contains_key(&number) {
-                client.life.owed.insert(number);
+            if client.session.owes(message) && !client.session.seen.contains_key(&number) {
+                client.session.owed.insert(number);
             }
-            for group in client.life.groups_for(message) {
+            for group in client.session.groups_for(message) {
                 self.groups.owe(group, message);
             }
         }

@@ -1,4 +1,4 @@
-//! Whether the broker has a session of a client: what session present has to say.
+//! Whether the broker has a session of a client: the expected value of session present.
 
 use super::client::End;
 use crate::event::{Connect, Millis, NEVER};
@@ -29,7 +29,7 @@ enum Exists {
     Yes,
     /// A kill came between a request and its answer.
     Maybe,
-    /// The broker ended it and may forget that when it is killed, for nobody was told.
+    /// The broker ended it and may forget that when it is killed, because no client knows.
     EndedInMemory,
 }
 
@@ -147,7 +147,7 @@ mod tests {
         will: None,
     };
 
-    /// What is known after a CONNECT without an answer, whose connection ended so long after the
+    /// What is known after a CONNECT without an answer, whose connection ended this long after the
     /// one before.
     fn after_unanswered(later: Millis) -> Presence {
         let mut presence = Presence::default();

@@ -62,7 +62,7 @@ impl Checker {
         }
     }
 
-    /// The broker is told to stop: it publishes the will of everyone who is connected.
+    /// The broker is asked to stop: it publishes the will of every connected client.
     pub fn stops(&mut self) {
         self.is_stopping = true;
     }
@@ -114,7 +114,7 @@ impl Checker {
                 self.not_before(waiting.number, 0);
             }
         }
-        // While the disk fails, a client without a lasting session is let in though what it
+        // While the disk fails, a client without a lasting session is admitted though what it
         // discarded cannot be written down.
         let is_written = self.clock.faulty_since.is_none();
         for number in discarded.into_iter().filter(|_| is_written) {
@@ -182,7 +182,7 @@ impl Checker {
         self.not_before(will.number, due_min);
     }
 
-    /// A will was delivered: everyone else has to get it too.
+    /// A will was delivered: all other subscribers must get it too.
     pub(super) fn will_seen(&mut self, client: ClientIndex, number: MessageNumber) {
         let wills = &mut self.clients[client].wills;
         if wills
@@ -194,7 +194,7 @@ impl Checker {
         }
     }
 
-    /// The broker may publish it from now on, and not before: who is subscribed by now gets it.
+    /// The broker may publish it from now on, and not before: current subscribers get it.
     fn published_from_here(&mut self, number: Option<MessageNumber>) {
         let event = self.clock.event;
         if let Some(message) = number.and_then(|number| self.messages.find(number)) {

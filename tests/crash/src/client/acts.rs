@@ -1,4 +1,4 @@
-//! What a client does by itself: connect, take its session up, publish, subscribe, leave.
+//! The actions of a client: connect, resume its session, publish, subscribe, leave.
 
 use thrum_conformance::Version;
 use thrum_conformance::packets::{self, DISCONNECT, ack, first, subscribe, unsubscribe};
@@ -90,7 +90,7 @@ impl Client {
         })
     }
 
-    /// CONNACK came: what is under way goes on.
+    /// Handles CONNACK: resumes unfinished exchanges.
     pub(super) fn take_up(&mut self, around: &mut Surroundings<'_>) {
         for sent in self.session.outgoing.clone() {
             if sent.is_released {
@@ -144,7 +144,7 @@ impl Client {
         self.send(&unsubscribe(self.role.version, id, &[name]));
     }
 
-    /// Subscribes to something that nobody publishes: its SUBACK makes all before certain.
+    /// Subscribes to an unused topic: its SUBACK makes all earlier actions certain.
     pub(super) fn fence(&mut self, around: &mut Surroundings<'_>) {
         let name = format!("{FENCE}{}", self.role.name);
         let is_asked = self
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Wants its fickle filter, or wants it no more.
+    /// Subscribes to its fickle filter, or unsubscribes.
     pub(super) fn change_mind(&mut self, around: &mut Surroundings<'_>) {
         let Some((name, qos)) = self.role.fickle.clone() else {
             return;

@@ -27,7 +27,7 @@ impl Client {
 
     fn perhaps_return(&mut self, around: &mut Surroundings<'_>) {
         let waits_for_will = around.journal.checker().has_waiting_will(self.index)
-            && (around.phase == Phase::Settle || self.is_mourned());
+            && (around.phase == Phase::Settle || self.awaits_own_will());
         let is_time = around.now >= self.returns || around.phase == Phase::Settle;
         if is_time && !waits_for_will {
             let begins_anew = self.role.ends_sessions && around.random.permille(100);
@@ -37,7 +37,7 @@ impl Client {
     }
 
     /// Half of the time such a client stays away until its will was seen.
-    fn is_mourned(&self) -> bool {
+    fn awaits_own_will(&self) -> bool {
         matches!(self.role.habit, Habit::Mourned(_)) && self.returns.is_multiple_of(2)
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects; none if nobody listens.
+    /// Connects; none if the broker does not listen.
     pub(crate) fn open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;

@@ -1,4 +1,4 @@
-//! A correct client: it keeps its session over the broker's death and takes it up as the
+//! A correct client: it keeps its session when the broker is killed and resumes it as the
 //! specification asks.
 
 mod acts;
@@ -25,7 +25,7 @@ use session::Session;
 pub struct Surroundings<'a> {
     /// Where the broker listens.
     pub address: SocketAddr,
-    /// Whom it reports to.
+    /// The journal for its events.
     pub journal: &'a mut Journal,
     /// Its choices.
     pub random: &'a mut Random,
@@ -38,9 +38,9 @@ pub struct Surroundings<'a> {
 /// What clients are after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Everyone does as it likes.
+    /// Every client acts by its role.
     Load,
-    /// Everyone connects, and nothing new is published.
+    /// All clients connect, and nothing new is published.
     Settle,
 }
 
@@ -64,7 +64,7 @@ pub struct Client {
     returns: Millis,
 }
 
-/// Where a client is in the life of a connection.
+/// State of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Away,
@@ -84,7 +84,7 @@ enum Answer {
     Pubcomp(u16),
 }
 
-/// A closed connection is the broker's fault if it lives so long after.
+/// A closed connection is the broker's fault if the broker still runs this long after.
 const BROKEN_MAX: Millis = 1_000;
 
 impl Client {
@@ -170,7 +170,7 @@ impl Client {
         )
     }
 
-    /// Its place in the cast.
+    /// Its index among all.
     pub fn index(&self) -> ClientIndex {
         self.index
     }

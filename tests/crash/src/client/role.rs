@@ -5,7 +5,7 @@ use thrum_conformance::Version;
 use crate::event::{Millis, NEVER};
 use crate::random::Random;
 
-/// One part in the cast.
+/// The role of one client.
 #[derive(Clone, Debug)]
 pub struct Role {
     /// Client identifier.
@@ -20,11 +20,11 @@ pub struct Role {
     pub answer_max: Millis,
     /// What it publishes.
     pub publishes: Option<Publishes>,
-    /// Filters it always wants, with their `QoS`.
+    /// Filters it always subscribes to, with their `QoS`.
     pub filters: Vec<(String, u8)>,
-    /// A filter it wants now and then.
+    /// A filter it subscribes to now and then.
     pub fickle: Option<(String, u8)>,
-    /// When it is there.
+    /// When it is connected.
     pub habit: Habit,
     /// Its will.
     pub will: Option<WillRole>,
@@ -52,11 +52,11 @@ pub struct Publishes {
 pub enum Habit {
     /// Always; it is back at once after a crash.
     Present,
-    /// In one of so many rounds, and in quiet moments.
+    /// Present in one round of this many, and in quiet moments.
     Absent(u64),
-    /// It leaves in all ways and comes back, with so many milliseconds in between at most.
+    /// Leaves in all ways and returns, after at most this many milliseconds.
     Restless(Millis),
-    /// Like restless, but with a will it often stays away until somebody saw it.
+    /// Like restless, but with a will it often stays away until a client saw it.
     Mourned(Millis),
 }
 

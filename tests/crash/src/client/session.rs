@@ -14,7 +14,7 @@ pub(super) struct Session {
     pub(super) requests: BTreeMap<u16, Request>,
     /// Filters and what the broker knows of them.
     pub(super) filters: BTreeMap<String, Filter>,
-    /// A CONNECT with clean start has no answer yet: until then nobody knows what the broker has.
+    /// A CONNECT with clean start has no answer yet: the broker's state is unknown until then.
     pub(super) must_be_clean: bool,
 }
 
@@ -71,7 +71,7 @@ impl Session {
         self.filters.retain(|_, filter| filter.is_wanted);
     }
 
-    /// Nobody knows which filters the broker has.
+    /// The broker's filters are unknown.
     pub(super) fn doubt(&mut self) {
         self.requests.clear();
         self.filters

@@ -1,4 +1,4 @@
-//! Builds the library that follows a broker's disk operations, and tells it what to do.
+//! Builds the library that follows a broker's disk operations, and controls it.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ pub struct Control {
     pub kill: Option<(u64, KillWhen)>,
     /// Syncs fail with this error number; 0 is no fault.
     pub sync_errno: u64,
-    /// Writes fail with this error number and after so many bytes of this process; 0 is no fault.
+    /// Writes fail with this error number and after this many bytes of this process; 0 is no fault.
     pub write_errno: (u64, u64),
     /// Microseconds that a sync takes.
     pub sync_micros: u64,

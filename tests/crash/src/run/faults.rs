@@ -58,7 +58,7 @@ impl Run {
     fn start(&mut self) -> (Broker, SocketAddr) {
         let broker = self.spawn(true);
         let address = self.wait_until_ready(&broker, false);
-        (broker, address.expect("nobody kills it"))
+        (broker, address.expect("a running broker"))
     }
 
     fn restart(&mut self, broker: &Broker, address: SocketAddr) -> (Broker, SocketAddr) {
@@ -131,7 +131,7 @@ impl Run {
     fn assert_alive(&mut self, broker: &Broker) {
         if !broker.process().is_alive() {
             self.fail(&format!(
-                "the broker died of a failing disk:\n{}",
+                "the broker ended because of a failing disk:\n{}",
                 broker.log_tail()
             ));
         }

@@ -23,7 +23,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` says another; its seed is
+    /// A plan with this number of kills, unless `THRUM_CRASH_KILLS` gives another; its seed is
     /// fixed, unless `THRUM_CRASH_SEED` is another or `random`, and `THRUM_CRASH_WORKERS` fixes the
     /// number of workers.
     ///

@@ -1,4 +1,4 @@
-//! What is said when a run fails.
+//! The report of a failed run.
 
 use std::fs;
 

@@ -35,7 +35,7 @@ enum Moment {
 /// Runs the plan.
 ///
 /// # Panics
-/// A client saw what no correct broker does; the message says what, and how to run it again.
+/// A client saw a violation; the message describes it and how to repeat the run.
 pub fn run(plan: Plan) -> Outcome {
     let mut run = Run::new(plan);
     while run.kills < run.plan.kills {
@@ -58,7 +58,7 @@ pub fn run_without_kills(plan: Plan, loads: u32) -> Outcome {
     let broker = run.spawn(false);
     let address = run
         .wait_until_ready(&broker, false)
-        .expect("nobody kills it");
+        .expect("a running broker");
     for _ in 0..loads {
         run.load(ROUND_MAX, address);
         run.quiet(address);
@@ -67,7 +67,7 @@ pub fn run_without_kills(plan: Plan, loads: u32) -> Outcome {
 }
 
 impl Run {
-    /// Load for so long.
+    /// Runs the load for this time.
     pub(super) fn load(&mut self, length: Duration, address: SocketAddr) {
         self.begin_load(address);
         let began = clock::now();
@@ -110,7 +110,7 @@ impl Run {
                 }
                 self.load_until_dead(&broker, address)
             }
-            // It said that it was ready, and was killed.
+            // It was killed after it reported to be ready.
             (Some(_), Moment::InStart(_)) | (None, _) => began,
         };
         self.broker_died(&broker, killed_at, address);
@@ -182,7 +182,7 @@ impl Run {
         let broker = self.spawn(true);
         let address = self
             .wait_until_ready(&broker, false)
-            .expect("nobody kills it");
+            .expect("a running broker");
         self.quiet(address);
         let killed_at = clock::now();
         broker.process().kill();
@@ -191,7 +191,7 @@ impl Run {
     }
 }
 
-/// Whether the process lives; if so, now is a time at which it did.
+/// Whether the process runs; if so, the current time.
 fn is_alive(process: Process, last: &mut Instant) -> bool {
     let now = clock::now();
     let is_alive = process.is_alive();

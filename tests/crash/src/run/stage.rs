@@ -9,17 +9,16 @@ use thrum_conformance::clock;
 
 use super::{Outcome, Plan};
 use crate::broker::{Broker, Launch};
-use crate::cast::cast;
 use crate::client::Phase;
 use crate::disk::{Control, LossyDisk, Lost, Memory};
 use crate::event::Event;
 use crate::random::Random;
+use crate::roles::all_roles;
 use crate::world::World;
 
-/// A quiet moment in which nothing comes any more for so long is over; longer than any delay of a
-/// will.
+/// A quiet moment ends after this time without a packet; it is longer than any will delay.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// And so many turns: the machine may have stood still meanwhile.
+/// And after this many turns: the machine may have been suspended.
 const PATIENCE_TURNS: u32 = 2_000;
 /// Its eighth is the size of a segment: with the default none is ever reclaimed in a short run.
 const MAX_DISK: [&str; 3] = ["128MiB", "256MiB", "16GiB"];
@@ -49,7 +48,7 @@ impl Run {
         let mut random = Random::new(plan.seed);
         let max_disk = random.pick(&MAX_DISK);
         Self {
-            world: World::new(cast(), Random::new(random.number())),
+            world: World::new(all_roles(), Random::new(random.number())),
             disk: plan
                 .loses_power
                 .then(|| LossyDisk::new(&scratch.join("data"), &scratch.join("side"))),
@@ -187,7 +186,7 @@ impl Run {
         }
     }
 
-    /// Everyone connects, everything that is owed comes, and nothing is left.
+    /// All clients connect, all owed messages arrive, and nothing is left.
     pub(super) fn quiet(&mut self, address: SocketAddr) {
         self.settle(address);
         self.world.inspect(address);

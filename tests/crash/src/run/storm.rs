@@ -13,21 +13,21 @@ use crate::broker::Broker;
 use crate::client::Phase;
 use crate::shifted_clock::ShiftedClock;
 
-/// A broker lives so long.
+/// Time that a broker runs.
 const LIFE: Duration = Duration::from_secs(2);
 /// Reloads are so far apart.
 const RELOAD_PAUSE: Duration = Duration::from_millis(50);
 /// Settings of the clock are so far apart.
 const CLOCK_PAUSE: Duration = Duration::from_millis(150);
-/// The clock is not set in the last part of a life: a broker that is killed before it has looked at
-/// its clock takes what that was set by for time that has passed.
+/// The clock is not set in the last part of a round: a broker that is killed before it has looked
+/// at its clock takes what that was set by for time that has passed.
 const CLOCK_QUIET: Duration = Duration::from_millis(1300);
 /// Seconds by which the wall clock may be ahead: right, hours and days off, never set.
 const AHEAD: [i64; 6] = [0, 3600, -3600, 8 * 86_400, -8 * 86_400, -1_700_000_000];
 /// Lives between two quiet moments.
 const LIVES_PER_EPOCH: u64 = 5;
 
-/// What goes on beside the load and the ends.
+/// Events besides the load and the kills.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Storm {
     /// The wall clock is set back and forward.
@@ -46,7 +46,7 @@ pub fn run_in_storm(plan: Plan, storm: Storm) -> Outcome {
     let clock = storm.sets_clock.then(|| ShiftedClock::new(&run.scratch));
     if let Some(clock) = &clock {
         run.environment = clock.environment();
-        // Or no session would ever expire, whatever the clock says.
+        // Otherwise no session would ever expire.
         let expiry = ("THRUM_LIMITS__SESSION_EXPIRY", "1d");
         run.environment
             .push((expiry.0.to_owned(), expiry.1.to_owned()));
@@ -59,7 +59,7 @@ pub fn run_in_storm(plan: Plan, storm: Storm) -> Outcome {
         let broker = run.spawn(true);
         let address = run
             .wait_until_ready(&broker, false)
-            .expect("nobody kills it");
+            .expect("a running broker");
         run.live(&broker, address, clock.as_ref());
         if run.kills % LIVES_PER_EPOCH == LIVES_PER_EPOCH - 1 {
             run.quiet(address);
@@ -69,14 +69,14 @@ pub fn run_in_storm(plan: Plan, storm: Storm) -> Outcome {
     let broker = run.spawn(true);
     let address = run
         .wait_until_ready(&broker, false)
-        .expect("nobody kills it");
+        .expect("a running broker");
     run.quiet(address);
     run.finish(&broker, address);
     run.end()
 }
 
 impl Run {
-    /// Load for the length of a life, in the storm.
+    /// Runs the load and the storm for the time of a round.
     fn live(&mut self, broker: &Broker, address: SocketAddr, clock: Option<&ShiftedClock>) {
         self.begin_load(address);
         let began = clock::now();
@@ -95,7 +95,7 @@ impl Run {
         }
         if !broker.process().is_alive() {
             let tail = broker.log_tail();
-            self.fail(&format!("the broker ended by itself:\n{tail}"));
+            self.fail(&format!("the broker ended unexpectedly:\n{tail}"));
         }
     }
 
@@ -106,7 +106,7 @@ impl Run {
         }
     }
 
-    /// Half are killed, half are told to stop.
+    /// Half are killed, half are asked to stop.
     fn finish(&mut self, broker: &Broker, address: SocketAddr) {
         let ended_at = clock::now();
         if self.random.permille(500) {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use thrum_crash::event::{ClientEvent, Delivery, Event};
 
-use crate::story::{ANNA, BEN, PUBLISHER, Story, again, delivery, publish};
+use crate::history::{ANNA, BEN, History, PUBLISHER, again, delivery, publish};
 
-fn subscribed(filter: &str, qos: u8) -> Story {
-    let mut story = Story::new();
-    story.meet(ANNA, false).subscribe(ANNA, filter, qos);
-    story
+fn subscribed(filter: &str, qos: u8) -> History {
+    let mut history = History::new();
+    history.meet(ANNA, false).subscribe(ANNA, filter, qos);
+    history
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn message_to_an_absent_subscriber_must_come_when_it_is_back() {
 
 #[test]
 fn nothing_is_owed_before_suback_and_after_unsubscribe() {
-    let mut story = Story::new();
-    story
+    let mut history = History::new();
+    history
         .meet(ANNA, false)
         .does(ANNA, ClientEvent::Subscribing("t/#".to_owned(), 1))
         .publish(5, "t/a", 1)
@@ -72,10 +72,10 @@ fn nothing_is_owed_before_suback_and_after_unsubscribe() {
 #[test]
 fn message_from_before_the_subscription_comes_at_once_or_never() {
     let after = |millis| {
-        let mut story = Story::new();
-        story.meet(ANNA, false).publish(5, "t/a", 2).wait(millis);
-        story.subscribe(ANNA, "t/#", 2);
-        story
+        let mut history = History::new();
+        history.meet(ANNA, false).publish(5, "t/a", 2).wait(millis);
+        history.subscribe(ANNA, "t/#", 2);
+        history
     };
     after(100).complete(ANNA, &delivery(5, "t/a", 2)).check(&[]);
     after(2_000)
@@ -129,34 +129,37 @@ fn qos2_must_not_come_twice() {
 #[test]
 fn unfinished_qos2_comes_again_with_dup_and_its_identifier() {
     let five = delivery(5, "t/a", 2);
-    let mut story = subscribed("t/#", 2);
-    story
+    let mut history = subscribed("t/#", 2);
+    history
         .publish(5, "t/a", 2)
         .get(ANNA, &five)
         .crash()
         .meet(ANNA, true);
-    story.clone().complete(ANNA, &again(&five)).check(&[]);
-    story.clone().complete(ANNA, &five).check(&["without DUP"]);
+    history.clone().complete(ANNA, &again(&five)).check(&[]);
+    history
+        .clone()
+        .complete(ANNA, &five)
+        .check(&["without DUP"]);
     let as_six = Delivery {
         packet_id: 6,
         ..again(&five)
     };
-    story
+    history
         .clone()
         .get(ANNA, &as_six)
         .check(&["as packet identifier 6, before as 5"]);
-    story.publish(7, "t/a", 2);
+    history.publish(7, "t/a", 2);
     let another = Delivery {
         packet_id: 5,
         ..delivery(7, "t/a", 2)
     };
-    story
+    history
         .get(ANNA, &another)
         .check(&["still belongs to", "message 7: lost"]);
 }
 
 #[test]
-fn pubrel_comes_only_for_what_was_recorded() {
+fn pubrel_is_sent_only_for_recorded_messages() {
     let five = delivery(5, "t/a", 2);
     subscribed("t/#", 2)
         .publish(5, "t/a", 2)
@@ -178,22 +181,22 @@ fn pubrel_comes_only_for_what_was_recorded() {
 #[test]
 fn qos1_comes_again_only_if_its_puback_may_be_lost() {
     let five = delivery(5, "t/a", 1);
-    let mut story = subscribed("t/#", 1);
-    story.publish(5, "t/a", 1).take(ANNA, &five);
-    story.clone().take(ANNA, &five).check(&["came again"]);
-    story
+    let mut history = subscribed("t/#", 1);
+    history.publish(5, "t/a", 1).take(ANNA, &five);
+    history.clone().take(ANNA, &five).check(&["came again"]);
+    history
         .clone()
         .leave(ANNA, false)
         .meet(ANNA, true)
         .take(ANNA, &again(&five))
         .check(&["came again"]);
-    story
+    history
         .clone()
         .crash()
         .meet(ANNA, true)
         .take(ANNA, &again(&five))
         .check(&[]);
-    let mut fenced = story.clone();
+    let mut fenced = history.clone();
     fenced
         .subscribe(ANNA, "fence/a", 0)
         .crash()
@@ -223,19 +226,19 @@ fn publisher_that_sends_qos1_again_may_double_it() {
 #[test]
 fn first_deliveries_keep_their_order() {
     let (five, six) = (delivery(5, "t/a", 1), delivery(6, "t/a", 1));
-    let mut story = subscribed("t/#", 1);
-    story.publish(5, "t/a", 1).publish(6, "t/a", 1);
-    story
+    let mut history = subscribed("t/#", 1);
+    history.publish(5, "t/a", 1).publish(6, "t/a", 1);
+    history
         .clone()
         .take(ANNA, &six)
         .take(ANNA, &five)
         .check(&["came first after message 6"]);
-    story
+    history
         .take(ANNA, &five)
         .take(ANNA, &six)
         .crash()
         .meet(ANNA, true);
-    story
+    history
         .take(ANNA, &again(&five))
         .take(ANNA, &again(&six))
         .check(&[]);
@@ -250,16 +253,16 @@ fn first_deliveries_keep_their_order() {
 #[test]
 fn group_owes_each_message_once() {
     let filter = "$share/g/t/#";
-    let mut story = subscribed(filter, 2);
-    story
+    let mut history = subscribed(filter, 2);
+    history
         .meet(BEN, false)
         .subscribe(BEN, filter, 2)
         .publish(5, "t/a", 2);
     let five = delivery(5, "t/a", 2);
-    story.clone().check(&["lost by group"]);
-    story.clone().complete(ANNA, &five).check(&[]);
-    story.clone().complete(BEN, &five).check(&[]);
-    story
+    history.clone().check(&["lost by group"]);
+    history.clone().complete(ANNA, &five).check(&[]);
+    history.clone().complete(BEN, &five).check(&[]);
+    history
         .complete(ANNA, &five)
         .complete(BEN, &five)
         .check(&["had it before"]);
@@ -269,15 +272,18 @@ fn group_owes_each_message_once() {
 fn retained_is_the_last_acknowledged_or_a_later_one() {
     let retained = publish("ret/a", 1, true);
     let value = |number: u64| Event::Inspected(BTreeMap::from([("ret/a".to_owned(), number)]));
-    let mut story = Story::new();
+    let mut history = History::new();
     for number in [5, 6, 7] {
-        story.does(PUBLISHER, ClientEvent::Publishing(number, retained.clone()));
+        history.does(PUBLISHER, ClientEvent::Publishing(number, retained.clone()));
     }
-    story.accept(5).accept(6).crash().event(Event::Inspecting);
-    story.clone().event(value(6)).check(&[]);
-    story.clone().event(value(7)).check(&[]);
-    story.clone().event(value(5)).check(&["retained on ret/a"]);
-    story
+    history.accept(5).accept(6).crash().event(Event::Inspecting);
+    history.clone().event(value(6)).check(&[]);
+    history.clone().event(value(7)).check(&[]);
+    history
+        .clone()
+        .event(value(5))
+        .check(&["retained on ret/a"]);
+    history
         .clone()
         .event(Event::Inspected(BTreeMap::new()))
         .check(&["retained on ret/a"]);
@@ -285,14 +291,14 @@ fn retained_is_the_last_acknowledged_or_a_later_one() {
         is_empty: true,
         ..retained
     };
-    story
+    history
         .does(PUBLISHER, ClientEvent::Publishing(8, removal))
         .accept(8)
         .event(Event::NotInspected);
-    story.event(Event::Inspecting);
-    story
+    history.event(Event::Inspecting);
+    history
         .clone()
         .event(Event::Inspected(BTreeMap::new()))
         .check(&[]);
-    story.event(value(7)).check(&["retained on ret/a"]);
+    history.event(value(7)).check(&["retained on ret/a"]);
 }

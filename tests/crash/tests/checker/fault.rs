@@ -2,51 +2,51 @@
 
 use thrum_crash::event::{ClientEvent, Event};
 
-use crate::story::{ANNA, PUBLISHER, Story, delivery, lasting};
+use crate::history::{ANNA, History, PUBLISHER, delivery, lasting};
 
-fn broken() -> Story {
-    let mut story = Story::new();
-    story.meet(ANNA, false).subscribe(ANNA, "t/#", 1);
-    story.send(5, "t/a", 1).event(Event::Faulty);
-    story
+fn broken() -> History {
+    let mut history = History::new();
+    history.meet(ANNA, false).subscribe(ANNA, "t/#", 1);
+    history.send(5, "t/a", 1).event(Event::Faulty);
+    history
 }
 
 #[test]
-fn only_what_was_sent_before_the_fault_may_still_be_acknowledged() {
-    let mut story = broken();
-    story.accept(5).take(ANNA, &delivery(5, "t/a", 1));
-    story.clone().check(&[]);
-    story.send(6, "t/a", 1).take(ANNA, &delivery(6, "t/a", 1));
-    story
+fn only_messages_sent_before_the_fault_may_be_acknowledged() {
+    let mut history = broken();
+    history.accept(5).take(ANNA, &delivery(5, "t/a", 1));
+    history.clone().check(&[]);
+    history.send(6, "t/a", 1).take(ANNA, &delivery(6, "t/a", 1));
+    history
         .clone()
         .accept(6)
         .check(&["acknowledged while the disk fails"]);
-    story.event(Event::Healed).accept(6).check(&[]);
+    history.event(Event::Healed).accept(6).check(&[]);
 }
 
 #[test]
 fn lasting_session_must_not_be_promised_while_the_disk_fails() {
-    let mut story = broken();
-    story
+    let mut history = broken();
+    history
         .does(ANNA, ClientEvent::Vanished)
         .connect(ANNA, lasting());
-    story
+    history
         .clone()
         .does(ANNA, ClientEvent::Connected(true))
         .check(&["acknowledged while the disk fails"]);
-    story.does(ANNA, ClientEvent::Rejected(0x88)).check(&[]);
+    history.does(ANNA, ClientEvent::Rejected(0x88)).check(&[]);
 }
 
 #[test]
 fn refusals_are_for_faults_only() {
-    let refuse = |story: &mut Story| {
-        story.does(PUBLISHER, ClientEvent::Refused(5, 0x97));
-        story.does(ANNA, ClientEvent::NotSubscribed("u/#".to_owned(), 0x97));
-        story.does(ANNA, ClientEvent::Dropped).clone()
+    let refuse = |history: &mut History| {
+        history.does(PUBLISHER, ClientEvent::Refused(5, 0x97));
+        history.does(ANNA, ClientEvent::NotSubscribed("u/#".to_owned(), 0x97));
+        history.does(ANNA, ClientEvent::Dropped).clone()
     };
     refuse(&mut broken()).check(&[]);
     refuse(broken().event(Event::Healed)).check(&[]);
-    let mut healthy = Story::new();
+    let mut healthy = History::new();
     healthy.meet(ANNA, false).send(5, "t/a", 1);
     refuse(&mut healthy).check(&["refused with 0x97", "u/# refused", "closed by the broker"]);
 }

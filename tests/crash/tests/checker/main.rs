@@ -2,7 +2,7 @@
 
 mod delivery;
 mod fault;
+mod history;
 mod mutation;
 mod session;
-mod story;
 mod will;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use thrum_crash::cast::cast;
 use thrum_crash::checker::{Checker, Violation};
 use thrum_crash::event::{ClientEvent, ClientIndex, Delivery, Event, Observed};
 use thrum_crash::random::Random;
+use thrum_crash::roles::all_roles;
 use thrum_crash::run::{Plan, run_without_kills};
 
 /// Mutations of each kind.
@@ -35,7 +35,7 @@ fn check(history: &[Observed], mutant: &[Observed], at: usize, what: &str) {
 }
 
 fn violations(history: &[Observed]) -> Vec<Violation> {
-    let mut checker = Checker::new(cast().len());
+    let mut checker = Checker::new(all_roles().len());
     for observed in history {
         checker.observe(observed);
     }
@@ -46,7 +46,7 @@ fn violations(history: &[Observed]) -> Vec<Violation> {
 /// Places of deliveries with `QoS` 2 to clients that stay, of messages that they are owed: those
 /// sent after the subscription was acknowledged.
 fn steady_deliveries(history: &[Observed]) -> Vec<usize> {
-    let roles = cast();
+    let roles = all_roles();
     let mut subscribed_at = vec![None; roles.len()];
     let mut sent_at = BTreeMap::new();
     let mut steady = Vec::new();

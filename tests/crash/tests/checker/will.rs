@@ -2,16 +2,16 @@
 
 use thrum_crash::event::{ClientEvent, Delivery};
 
-use crate::story::{ANNA, BEN, Story, delivery, lasting, with_will};
+use crate::history::{ANNA, BEN, History, delivery, lasting, with_will};
 
 /// Anna watches, and Ben has a will.
-fn watched(delay: u64) -> Story {
-    let mut story = Story::new();
-    story.meet(ANNA, false).subscribe(ANNA, "will/#", 2);
-    story
+fn watched(delay: u64) -> History {
+    let mut history = History::new();
+    history.meet(ANNA, false).subscribe(ANNA, "will/#", 2);
+    history
         .connect(BEN, with_will(5, delay))
         .does(BEN, ClientEvent::Connected(false));
-    story
+    history
 }
 
 fn will() -> Delivery {
@@ -20,53 +20,56 @@ fn will() -> Delivery {
 
 #[test]
 fn will_of_a_session_that_lasts_comes_after_a_kill_once() {
-    let mut story = watched(0);
-    story.crash().meet(ANNA, true);
-    story.clone().check(&["message 5: lost"]);
-    story.complete(ANNA, &will());
-    story.clone().check(&[]);
+    let mut history = watched(0);
+    history.crash().meet(ANNA, true);
+    history.clone().check(&["message 5: lost"]);
+    history.complete(ANNA, &will());
+    history.clone().check(&[]);
     let twice = Delivery {
         packet_id: 6,
         ..will()
     };
-    story.complete(ANNA, &twice).check(&["came again"]);
+    history.complete(ANNA, &twice).check(&["came again"]);
 }
 
 #[test]
 fn will_of_a_client_that_is_coming_back_need_not_come() {
-    let mut story = watched(1_000);
-    story.does(BEN, ClientEvent::Vanished);
-    story.clone().check(&["message 5: lost"]);
-    story.connect(BEN, with_will(6, 1_000)).check(&[]);
+    let mut history = watched(1_000);
+    history.does(BEN, ClientEvent::Vanished);
+    history.clone().check(&["message 5: lost"]);
+    history.connect(BEN, with_will(6, 1_000)).check(&[]);
 }
 
 #[test]
 fn will_without_connack_may_come() {
-    let mut story = Story::new();
-    story.meet(ANNA, false).subscribe(ANNA, "will/#", 2);
-    story.connect(BEN, with_will(5, 0)).crash().meet(ANNA, true);
-    story.clone().check(&[]);
-    story.complete(ANNA, &will()).check(&[]);
+    let mut history = History::new();
+    history.meet(ANNA, false).subscribe(ANNA, "will/#", 2);
+    history
+        .connect(BEN, with_will(5, 0))
+        .crash()
+        .meet(ANNA, true);
+    history.clone().check(&[]);
+    history.complete(ANNA, &will()).check(&[]);
 }
 
 #[test]
 fn will_waits_for_its_delay() {
-    let mut story = watched(1_000);
-    story.crash().meet(ANNA, true);
-    story.clone().check(&["message 5: lost"]);
-    story
+    let mut history = watched(1_000);
+    history.crash().meet(ANNA, true);
+    history.clone().check(&["message 5: lost"]);
+    history
         .clone()
         .complete(ANNA, &will())
         .check(&["before it was due", "message 5: lost"]);
-    story.wait(1_000).complete(ANNA, &will()).check(&[]);
+    history.wait(1_000).complete(ANNA, &will()).check(&[]);
 }
 
 #[test]
 fn client_that_is_back_in_time_takes_its_will_back() {
-    let mut story = watched(1_000);
-    story.crash().meet(ANNA, true).meet(BEN, true);
-    story.clone().check(&[]);
-    story
+    let mut history = watched(1_000);
+    history.crash().meet(ANNA, true).meet(BEN, true);
+    history.clone().check(&[]);
+    history
         .wait(1_000)
         .complete(ANNA, &will())
         .check(&["must not come: the client was back"]);
@@ -74,23 +77,23 @@ fn client_that_is_back_in_time_takes_its_will_back() {
 
 #[test]
 fn client_that_is_late_may_have_left_its_will() {
-    let mut story = watched(1_000);
-    story.crash().meet(ANNA, true).wait(1_001).meet(BEN, true);
-    story.clone().check(&[]);
-    story.complete(ANNA, &will()).check(&[]);
+    let mut history = watched(1_000);
+    history.crash().meet(ANNA, true).wait(1_001).meet(BEN, true);
+    history.clone().check(&[]);
+    history.complete(ANNA, &will()).check(&[]);
 }
 
 #[test]
 fn disconnect_discards_the_will_but_a_kill_may_undo_that() {
-    let mut story = watched(0);
-    story.leave(BEN, false);
-    story.clone().check(&[]);
-    story
+    let mut history = watched(0);
+    history.leave(BEN, false);
+    history.clone().check(&[]);
+    history
         .clone()
         .meet(BEN, true)
         .complete(ANNA, &will())
         .check(&["must not come: the client had disconnected"]);
-    story
+    history
         .crash()
         .meet(ANNA, true)
         .complete(ANNA, &will())
@@ -99,12 +102,12 @@ fn disconnect_discards_the_will_but_a_kill_may_undo_that() {
 
 #[test]
 fn new_connection_ends_the_old_one_with_its_will() {
-    let mut story = watched(0);
-    story
+    let mut history = watched(0);
+    history
         .connect(BEN, lasting())
         .does(BEN, ClientEvent::Connected(true));
-    story.clone().check(&["message 5: lost"]);
-    story.complete(ANNA, &will()).check(&[]);
+    history.clone().check(&["message 5: lost"]);
+    history.complete(ANNA, &will()).check(&[]);
     let mut delayed = watched(1_000);
     delayed
         .connect(BEN, lasting())

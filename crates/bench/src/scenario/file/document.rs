@@ -48,7 +48,7 @@ pub(super) const KEYS: [&str; 15] = [
     "steps",
 ];
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug)]
 pub(super) struct Content {
     /// The file without its steps; `name` is empty if it has none, `toml` always.

@@ -11,7 +11,7 @@ use super::values;
 /// Most groups.
 const GROUPS_MAX: usize = 64;
 
-/// Longest wait between two attempts to come back, if the file does not say.
+/// Default of the longest wait between two reconnect attempts.
 const RECONNECT_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(super) const GROUP_KEYS: [&str; 16] = [

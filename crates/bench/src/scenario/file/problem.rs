@@ -17,7 +17,7 @@ pub struct ScenarioError {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file or whatever else the text comes from.
+    /// The file or other source of the text.
     pub origin: String,
     /// Its place in the text, if it has one.
     pub place: Option<Place>,

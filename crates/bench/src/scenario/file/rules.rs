@@ -16,7 +16,7 @@ pub(super) fn check(scenario: &Scenario, reader: &mut Reader<'_>) {
     if scenario.groups.is_empty() {
         reader.blame(
             "groups",
-            "nobody takes part: add [groups.NAME] with clients",
+            "there are no clients: add [groups.NAME] with clients",
         );
     }
     let clients: u64 = scenario
@@ -135,8 +135,7 @@ fn check_subscribe(
         && version_of(scenario, group) != Version::V5
         && !scenario.groups.iter().any(asks)
     {
-        let message =
-            "nobody asks: set version = 5, or 'response' where the requests are published";
+        let message = "no group sends requests: set version = 5, or 'response' where the requests are published";
         reader.blame(&path("respond"), message);
     }
 }
@@ -184,7 +183,7 @@ fn check_places(pattern: &str, known: &[&str], path: &str, reader: &mut Reader<'
     }
 }
 
-/// The version that the clients of a group speak.
+/// The protocol version of a group's clients.
 fn version_of(scenario: &Scenario, group: &Group) -> Version {
     group.client.version.unwrap_or(scenario.version)
 }

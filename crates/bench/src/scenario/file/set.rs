@@ -21,7 +21,7 @@ pub(super) fn set(document: &mut dyn TableLike, key: &str, mut value: Value) -> 
     set_at(document, &path, value).map_err(|name| format!("{key}: '{name}' has no keys below it"))
 }
 
-/// As [`set`]; the error is the name of what is no table.
+/// As [`set`]; the error is the name of the value that is not a table.
 fn set_at(table: &mut dyn TableLike, path: &[&str], value: Value) -> Result<(), String> {
     match path {
         [] => Ok(()),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_or_no_table_is_named() {
+    fn unknown_keys_and_tables_are_named() {
         assert_eq!(
             check("version.x", "1").unwrap_err(),
             "version.x: 'version' has no keys below it"

@@ -40,7 +40,7 @@ fn check_part(part: &str, replacement: &str, expected: &str) {
 }
 
 #[test]
-fn a_file_that_says_little_gets_the_defaults() {
+fn a_short_file_gets_the_defaults() {
     let scenario = one(SMALL);
     assert_eq!(scenario.name, "my-test");
     assert_eq!(scenario.alias, "my-test");
@@ -228,7 +228,7 @@ fn an_unknown_key_shows_its_place_and_the_nearest_name() {
 }
 
 #[test]
-fn a_wrong_value_shows_its_place_and_what_is_expected() {
+fn a_wrong_value_shows_its_place_and_the_expected_form() {
     check(
         "[groups.a]\nclients = 0\n",
         "my.toml:2:11: groups.a.clients: expected a whole number from 1 to 10000000, found 0\n  2 | clients = 0\n    |           ^",
@@ -255,7 +255,7 @@ fn a_wrong_value_shows_its_place_and_what_is_expected() {
     );
     check(
         "",
-        "my.toml: groups: nobody takes part: add [groups.NAME] with clients",
+        "my.toml: groups: there are no clients: add [groups.NAME] with clients",
     );
 }
 
@@ -295,7 +295,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "\"t/#\"",
         "\"t/#\", respond = true",
-        "groups.a.subscribe.respond: nobody asks: set version = 5, or 'response' where the requests are published",
+        "groups.a.subscribe.respond: no group sends requests: set version = 5, or 'response' where the requests are published",
     ),
     (
         "topic = \"t/{i}\"",
@@ -438,7 +438,7 @@ fn each_step_is_a_complete_scenario() {
 }
 
 #[test]
-fn a_step_that_makes_no_sense_says_which_it_is() {
+fn an_invalid_step_is_named() {
     check(
         &SWEEP.replace("\"2/s\"", "\"fast\""),
         "my.toml, step slow:7:33: groups.a.publish.rate: expected a rate such as 10, \"10/s\", \"6/m\", \"1/h\", found \"fast\"\n  7 | publish = { topic = \"t\", rate = \"fast\" }\n    |                                 ^^^^^^",

@@ -1,4 +1,4 @@
-//! The kinds of values in a scenario file: each reads one value or says what it expects.
+//! The kinds of values in a scenario file: each reads one value or reports what it expects.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Delivers messages later, at the time that the law says.
+//! Delivers messages later, at the time that the law defines.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     Double,
     /// Deliver it after the next one of the same publisher.
     Delay,
-    /// Deliver it this much later than it came; other messages go on.
+    /// Deliver it this much later than it arrived; other messages are not delayed.
     After(Duration),
     /// Neither deliver nor acknowledge it, and end the publisher's connection.
     Disconnect,

@@ -93,7 +93,7 @@ impl Router {
             .retain(|_, subscription| !subscription.members.is_empty());
     }
 
-    /// Does with a message what the law says.
+    /// Applies the law to a message.
     pub(super) fn publish(&mut self, publish: &Publish<'_>) -> Fate {
         let now_ns = clock::monotonic_ns();
         self.first_publish_ns.get_or_insert(now_ns);

@@ -28,7 +28,7 @@ pub(super) fn serve(connection: u64, stream: &TcpStream, router: &Mutex<Router>)
         router,
         version: Version::V5,
     };
-    // None is the end, whoever wanted it.
+    // None is the end, by either side.
     session.run();
     router.lock().unwrap().remove(connection);
     drop(stream.shutdown(Shutdown::Both));

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use thrum_bench::agents::{self, AgentError, AgentOptions, LinkError, Watch};
+use thrum_bench::agents::{self, AgentError, AgentOptions, ControlError, Watch};
 use thrum_transport::Endpoint;
 
 use super::adapt;
@@ -53,12 +53,12 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<u8> {
         interrupt: adapt::interrupt_flag(true)?,
     };
     let mut log = |text: &str| {
-        // Nobody may be reading; the agent goes on.
+        // Standard error may be closed; the agent continues.
         writeln!(std::io::stderr(), "{text}").ok();
     };
     agents::serve(&options, &mut log).map_err(|error| {
         let code = match error {
-            AgentError::Control(LinkError::Unreachable { .. }) => UNREACHABLE,
+            AgentError::Control(ControlError::Unreachable { .. }) => UNREACHABLE,
             AgentError::Control(_) | AgentError::Run(_) => FAILED,
             _ => USAGE,
         };

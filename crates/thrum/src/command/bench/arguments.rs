@@ -12,7 +12,7 @@ use super::adapt::Changes;
 use super::values;
 use crate::tls_args::TlsArgs;
 
-/// Where the broker is when nobody says.
+/// Default address of the broker.
 pub(super) const DEFAULT_TARGET: &str = "mqtt://127.0.0.1:1883";
 
 /// How to reach the broker.
@@ -45,7 +45,7 @@ pub(super) struct MeasureArgs {
     /// [default: half of the cores; one more for the publishers of a fan-out].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) threads: Option<u32>,
-    /// Let so many agents on other machines make the load (`thrum bench agent`).
+    /// Let this many agents on other machines generate the load (`thrum bench agent`).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) agents: Option<u32>,
     /// The MQTT 5.0 broker where they meet [default: one of our own for the time of the run].

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_is_marked() {
+    fn missing_resources_of_the_machine_are_marked() {
         let lacking = needs(u32::MAX, &[]);
         assert!(
             lacking

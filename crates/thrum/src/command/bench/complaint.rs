@@ -1,4 +1,4 @@
-//! What the user is told instead of figures, and the exit code that goes with it.
+//! The error that the user gets instead of figures, and its exit code.
 
 use std::fmt;
 

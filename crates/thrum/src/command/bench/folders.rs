@@ -10,7 +10,7 @@ use thrum_report::RunResult;
 use super::complaint::Complaint;
 use thrum_bench::scenario::nearest;
 
-/// Where runs go when nobody says.
+/// Default folder of runs.
 pub(super) const RUNS: &str = "./runs";
 
 /// Stands for the run that started last.

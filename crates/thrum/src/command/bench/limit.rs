@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use thrum_bench::limit::{Relay, THREADS_MAX};
 use thrum_bench::preflight;
+use thrum_bench::relay::{Relay, THREADS_MAX};
 
 use super::complaint::{Complaint, FAILED, USAGE};
 
@@ -19,14 +19,14 @@ Examples:
 
 const ABOUT: &str = "\
 Not a broker: it has no sessions, queues, windows, retained messages, wills or keep alive, and its route
-is the number at the end of a topic, whatever stands before it. A filter without such a number, or with a
-wildcard, gets everything. What a broker costs more than this is the price of being a broker.";
+is the number at the end of a topic, without the text before it. A filter without such a number, or with a
+wildcard, gets everything. The difference in CPU to a broker is the cost of the broker's features.";
 
 /// Arguments of `thrum bench limit`.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, after_help = ABOUT, help_template = super::TEMPLATE)]
 pub(super) struct LimitArgs {
-    /// Where it accepts MQTT over TCP; port 0 for a free one.
+    /// Address to accept MQTT over TCP; port 0 for a free one.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1883", value_parser = address)]
     listen: SocketAddr,
     /// Threads, each with its own event loop and a part of the connections.

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_whether_a_run_counts_and_how_fast_it_was() {
+    fn a_line_shows_whether_a_run_counts_and_its_rate() {
         let mut result = RunResult::default();
         result.verdict.pass = true;
         result.rates.received = 1_000.0;

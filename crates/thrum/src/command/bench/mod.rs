@@ -67,9 +67,9 @@ enum BenchCommand {
     Suite(Box<suite::SuiteArgs>),
     /// Only connections: how fast they are accepted, what they cost.
     Conn(Box<shortcut::ShortcutArgs>),
-    /// Only publishers; nobody subscribes.
+    /// Only publishers, without subscribers.
     Pub(Box<shortcut::ShortcutArgs>),
-    /// Only subscribers; nobody publishes.
+    /// Only subscribers, without publishers.
     Sub(Box<shortcut::ShortcutArgs>),
     /// Few publishers, each message to every subscriber.
     Fanout(Box<shortcut::ShortcutArgs>),
@@ -83,15 +83,15 @@ enum BenchCommand {
     Search(Box<search::SearchArgs>),
     /// Start the brokers of this machine in turns and compare them.
     Versus(Box<versus::VersusArgs>),
-    /// Serve as the least that a broker can cost: a bare relay to compare with, not a broker.
+    /// Start the reference relay: the socket work of a broker and nothing else, to compare with.
     Limit(limit::LimitArgs),
-    /// Make load, or measure a broker, for a run that is started on another machine.
+    /// Generate load, or measure a broker, for a run that is started on another machine.
     Agent(agent::AgentArgs),
     /// List the scenarios, or show one.
     Scenarios(scenarios::ScenariosArgs),
     /// Write a commented scenario to start from.
     New(new::NewArgs),
-    /// Check a scenario and say what it would do, without running it.
+    /// Check a scenario and show what it would do, without running it.
     Check(check::CheckArgs),
     /// List the runs that were kept.
     Ls(ls::LsArgs),

@@ -84,14 +84,14 @@ impl Observer for Lines {
         // What is known of the machine holds for all runs of a series.
         let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.insert(text.to_owned()) {
-            // Nobody may be reading; the run goes on.
+            // Standard error may be closed; the run continues.
             writeln!(std::io::stderr(), "{}note: {text}", self.prefix).ok();
         }
     }
 
     fn look(&mut self, status: &Status) {
         if let Some(line) = self.line(status) {
-            // Nobody may be reading; the run goes on.
+            // Standard error may be closed; the run continues.
             writeln!(std::io::stderr(), "{line}").ok();
         }
     }

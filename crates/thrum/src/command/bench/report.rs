@@ -23,7 +23,7 @@ pub(super) struct ReportArgs {
     /// The run: its folder, its name or `latest`.
     #[arg(value_name = "RUN")]
     run: String,
-    /// Write report.html, one file that needs nothing else [the default].
+    /// Write report.html, one self-contained file [the default].
     #[arg(long)]
     html: bool,
     /// Write report.md.

@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// Rest between two trials: the broker tidies up after the clients.
 const REST: Duration = Duration::from_secs(1);
 
-/// Without `--to` the search ends at so many times the first load.
+/// Without `--to` the search ends at this multiple of the first load.
 const RANGE: f64 = 10_000.0;
 
 /// Arguments of `thrum bench search`.
@@ -43,7 +43,7 @@ pub(super) struct SearchArgs {
     /// Name of the scenario, or a file.
     #[arg(value_name = "NAME|FILE")]
     scenario: String,
-    /// Highest 99th percentile of the response time; of connecting, where nobody publishes.
+    /// Highest 99th percentile of the response time; of connecting, without publishers.
     #[arg(long, value_name = "SPAN", value_parser = values::span)]
     p99: Duration,
     /// Highest part of the messages that may be lost.
@@ -100,8 +100,7 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
     let (scenario, vary) = (scenario(args)?, args.vary.vary());
     let base = load_of(&scenario, vary);
     if base <= 0.0 {
-        let message =
-            "nobody publishes in this scenario; search for its clients with --vary clients";
+        let message = "this scenario has no publishers; search for its clients with --vary clients";
         return Err(Complaint::usage(message).into());
     }
     let limits = limits(args, base);

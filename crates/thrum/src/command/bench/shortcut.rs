@@ -115,11 +115,11 @@ impl Form {
         }
     }
 
-    /// Makes the base into what the command says, before the flags scale it.
+    /// Changes the base as the command requires, before the flags scale it.
     fn shape(self, scenario: &mut Scenario) {
         self.name().clone_into(&mut scenario.name);
         self.name().clone_into(&mut scenario.alias);
-        // The file and the summary of the base say something else.
+        // The file and the summary of the base do not apply any more.
         scenario.toml.clear();
         scenario.summary.clear();
         if self == Self::FanIn {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_the_clients_that_its_name_says() {
+    fn each_form_has_the_clients_of_its_name() {
         for (form, publishers, subscribers) in [
             (Form::Connections, 0, 0),
             (Form::Publishers, 1_000, 0),

@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   thrum bench versus --scenario p2p-1K                       all brokers of this machine
   thrum bench versus --suite basic --brokers thrum,mosquitto --rounds 5 --duration 60s
-  thrum bench versus --brokers thrum,limit --scenario p2p-1K  a broker and the least that its work costs
+  thrum bench versus --brokers thrum,limit --scenario p2p-1K  a broker and the reference relay
   thrum bench versus --print-brokers > brokers.toml          how they are started, to be changed
   thrum bench versus brokers.toml --scenario fanout-1-1K";
 
@@ -36,10 +36,10 @@ const BUILT_IN_NAME: &str = "the built-in list";
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct VersusArgs {
-    /// File that says how each broker is started [default: the built-in one].
+    /// File that defines how each broker is started [default: the built-in one].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Print the built-in file and do nothing else.
+    /// Print the built-in file and exit.
     #[arg(long)]
     print_brokers: bool,
     /// Only these brokers, in this order [default: all but those that run only by name].
@@ -133,7 +133,7 @@ fn scenarios(args: &VersusArgs) -> anyhow::Result<Vec<Scenario>> {
         (names, _) => names.to_vec(),
     };
     let stages = StageArgs {
-        // A comparison takes long: each run is short unless told otherwise.
+        // A comparison takes long: each run is short by default.
         duration: args.stages.duration.or(Some(DURATION)),
         ..args.stages.clone()
     };

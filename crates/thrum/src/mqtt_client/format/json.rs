@@ -176,7 +176,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Begins a new line, so many levels deeper.
+    /// Begins a new line, this many levels deeper.
     fn indent(&mut self, deeper: isize) {
         self.depth = self.depth.saturating_add_signed(deeper);
         if self.pretty {

@@ -90,7 +90,7 @@ impl Format {
         })
     }
 
-    /// Appends the message as the format says.
+    /// Appends the message in the format.
     ///
     /// # Errors
     /// The format wants the payload as JSON, and it is none.

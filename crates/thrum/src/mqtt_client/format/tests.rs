@@ -133,7 +133,7 @@ fn pretty_json_is_indented() {
 }
 
 #[test]
-fn a_wrong_format_is_refused_with_what_is_known() {
+fn a_wrong_format_is_refused_with_the_known_ones() {
     for (format, words) in [
         ("%z", "known: %%"),
         ("%5", "in the middle"),

@@ -24,8 +24,8 @@ pub(super) fn name(snapshot: &Snapshot) -> String {
     }
 }
 
-/// The panel. The network is that of its host, both ways, whoever sends over it: the kernel does
-/// not tell the part of one process.
+/// The panel. The network is the sum of its host, both ways: the kernel does not report the part of
+/// one process.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
     let mut parts = parts(snapshot);
     let cores = broker(snapshot)

@@ -118,7 +118,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, view: &Vi
     }
 }
 
-/// All that fits where nothing else does.
+/// The smallest view.
 pub(super) fn draw_one_line(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState) {
     let area = Rect {
         height: frame.area().height.min(1),

@@ -1,4 +1,4 @@
-//! What runs against whom, where it is, and how far that is.
+//! The header: scenario, target, stage and progress.
 
 use ratatui::text::{Line, Span};
 use thrum_report::result::Stage;
@@ -11,7 +11,7 @@ use crate::tui::view::{Load, ViewState};
 /// Widest gauge in cells.
 const GAUGE_CELLS_MAX: u16 = 40;
 
-/// Narrowest gauge that says anything.
+/// Narrowest useful gauge.
 const GAUGE_CELLS_MIN: u16 = 4;
 
 const EIGHTHS: [char; 8] = ['·', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

@@ -35,7 +35,7 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// What the figures count, so that nobody takes one for another.
+/// What the figures count, so that they are not confused.
 const fn meaning(figures: &Figures) -> &'static str {
     match figures.history.timing {
         Timing::EndToEnd if figures.closed_loop => "closed loop: waiting is not counted",

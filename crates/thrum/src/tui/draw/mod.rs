@@ -32,7 +32,7 @@ const FULL: (u16, u16) = (80, 24);
 /// Below this size there is one line of text.
 const LEAST: (u16, u16) = (40, 10);
 
-/// Draws what the snapshot says the way the view wants it.
+/// Draws the snapshot with the settings of the view.
 pub(crate) fn render(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState) {
     let area = frame.area();
     if has_room(area, FULL) {

@@ -9,7 +9,7 @@ const GAP: &str = "  ";
 /// A label and its figure, or another piece that is shown whole or not at all.
 pub(super) type Part = Line<'static>;
 
-/// What a text says about itself, in addition to its words.
+/// Style of a text, in addition to its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Quiet,
@@ -67,7 +67,7 @@ pub(super) fn fit(parts: &[Part], width: u16) -> bool {
 }
 
 /// Parts side by side in as few lines as they need, at most `height`; the last line ends in `…` if
-/// some are left out and there is room to say so.
+/// some are left out and the mark for that fits.
 pub(super) fn flowed(
     parts: impl IntoIterator<Item = Part>,
     width: u16,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_says_so() {
+    fn a_cut_text_has_a_mark() {
         assert_eq!(shortened("connection refused", 18), "connection refused");
         assert_eq!(shortened("connection refused", 10), "connectio…");
         assert_eq!(shortened("温度温度", 5), "温度…");

@@ -271,7 +271,7 @@ impl Plot {
         }
     }
 
-    /// Names the lines at their ends; those that would cover each other move apart.
+    /// Names the lines at their ends; overlapping names move apart.
     fn draw_labels(&self, buffer: &mut Buffer, inside: Rect, values: Range) {
         let mut taken: Vec<u16> = Vec::new();
         for curve in &self.curves {

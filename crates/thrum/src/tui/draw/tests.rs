@@ -93,7 +93,7 @@ fn every_size_is_drawn() {
 }
 
 #[test]
-fn what_is_not_known_yet_is_not_zero() {
+fn unknown_figures_are_not_shown_as_zero() {
     let snapshot = Snapshot {
         title: "conn-10k → mqtt://10.0.0.5".into(),
         ..Snapshot::default()
@@ -134,7 +134,7 @@ fn a_ramp_counts_clients() {
 }
 
 #[test]
-fn an_invalid_run_says_why() {
+fn an_invalid_run_shows_the_reason() {
     let mut result = sample::result(10);
     result.validity.valid = false;
     result.validity.limits = vec!["sends were late: 12ms at p99".to_owned()];

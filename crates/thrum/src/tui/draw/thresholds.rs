@@ -16,7 +16,7 @@ pub(super) fn title(snapshot: &Snapshot) -> String {
     }
 }
 
-/// The panel: those that are missed come first.
+/// The panel: missed thresholds come first.
 pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'static>> {
     match thresholds(snapshot) {
         [] => vec![text("none set", Tone::Quiet)],
@@ -24,7 +24,7 @@ pub(super) fn lines(snapshot: &Snapshot, width: u16, height: u16) -> Vec<Line<'s
     }
 }
 
-/// How many are kept, then those that are missed, then the others.
+/// The number of met thresholds, then the missed ones, then the others.
 pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
     match thresholds(snapshot) {
         [] => vec![text("none set", Tone::Quiet)],

@@ -1,4 +1,4 @@
-//! Where coordinator and agents meet when nobody names a broker for it: one of our own, for the
+//! The default control broker of coordinator and agents: one of our own, for the
 //! time of the run.
 
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use thrum_transport::Endpoint;
 
 use super::super::complaint::{Complaint, FAILED};
 
-/// The port that agents are told; another one if it is taken.
+/// The default port for agents; another one if it is taken.
 const PORT: u16 = 18_830;
 
 /// The other machines of a run, and the broker that they meet at if it is ours.
@@ -44,7 +44,7 @@ impl Control {
         let line = format!(
             "start on each machine: thrum bench agent --control mqtt://THIS-MACHINE:{port}"
         );
-        // Nobody may be reading; the agents may be there already.
+        // Standard error may be closed; the agents may have started already.
         writeln!(std::io::stderr(), "{line}").ok();
         let control =
             Endpoint::parse(&format!("mqtt://127.0.0.1:{port}")).map_err(Complaint::usage)?;

@@ -1,4 +1,4 @@
-//! The engine: who is measured from where, and one run.
+//! The engine: the measured processes, and one run.
 
 use std::fs;
 use std::path::Path;
@@ -120,7 +120,7 @@ impl Engine {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Who looks on at a run: the live view, lines, or nobody; a note goes into the result. A ^C in
+    /// The observer of a run: the live view, lines, or none; a note goes into the result. A ^C in
     /// the live view is one to this engine.
     pub(in super::super) fn onlooker(
         &self,

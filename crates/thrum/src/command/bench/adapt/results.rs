@@ -27,7 +27,7 @@ fn compared(baseline: &Kept, run: &RunResult) -> Comparison {
     )
 }
 
-/// Colour only for a person who did not say no.
+/// Colour only on a terminal, and without `NO_COLOR`.
 fn style() -> Style {
     let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style {
@@ -49,7 +49,7 @@ pub(in super::super) fn summary_of(kept: &Kept) -> String {
     summary_styled(&kept.result, None, style())
 }
 
-/// Keeps a run in a folder of its own under `parent`; `template` is that of the page.
+/// Keeps a run in a new folder under `parent`; `template` is that of the page.
 pub(in super::super) fn keep(
     finished: &Finished,
     parent: &Path,

@@ -1,0 +1,202 @@
+//! The threads of this process.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use thrum_report::result::{Generator, ThreadLoad};
+
+use super::{GeneratorReport, LoadGenerator};
+use crate::clock;
+use crate::ledger::as_index;
+use crate::monitor::{Moment, ThreadTime, thread_time};
+use crate::pacing::Warp;
+use crate::plan::{Machines, Plan};
+use crate::record::Slice;
+use crate::run::RunError;
+use crate::swarm::{
+    Control, Progress, SliceSender, Swarm, TargetSetup, ThreadReport, ThreadSetup, Timeline,
+};
+use crate::units::ratio;
+
+/// Seconds of a thread that wait for the coordinator: it takes them fifty times a second.
+const SLICES_WAITING_MAX: usize = 4;
+
+/// Which of all threads run here, and what they connect to.
+#[derive(Clone)]
+pub(crate) struct GeneratorSetup {
+    /// Number of the first thread of this process among all.
+    pub(crate) first_thread: u32,
+    /// Threads of this process.
+    pub(crate) threads: u32,
+    /// Threads of all processes, by machine.
+    pub(crate) machines: Machines,
+    /// How to reach the brokers.
+    pub(crate) targets: Arc<[TargetSetup]>,
+    /// Which of them each group connects to.
+    pub(crate) target_of_group: Arc<[usize]>,
+    /// The coordinator's clock minus this machine's.
+    pub(crate) clock_offset_ns: i64,
+    /// When the first connection is opened.
+    pub(crate) ramp_start_ns: u64,
+}
+
+/// The threads of this process and their clients.
+pub(crate) struct LocalGenerator {
+    control: Arc<Control>,
+    threads: Vec<JoinHandle<io::Result<ThreadReport>>>,
+    targets: Arc<[TargetSetup]>,
+    slice_receivers: Vec<SliceReceiver>,
+    before: Vec<(u64, ThreadTime)>,
+    hold_began_ns: u64,
+    loads: Vec<ThreadLoad>,
+}
+
+/// The coordinator's end of a [`SliceSender`].
+struct SliceReceiver {
+    slices: Receiver<Box<Slice>>,
+    recycled: SyncSender<Box<Slice>>,
+}
+
+impl LocalGenerator {
+    /// Starts the threads; they open their connections at once.
+    ///
+    /// # Errors
+    /// The kernel gives no thread.
+    pub(crate) fn start(plan: &Arc<Plan>, setup: &GeneratorSetup) -> io::Result<Self> {
+        let control = Arc::new(Control::new(as_index(setup.threads), setup.ramp_start_ns));
+        let mut generator = Self {
+            control: Arc::clone(&control),
+            threads: Vec::new(),
+            targets: Arc::clone(&setup.targets),
+            slice_receivers: Vec::new(),
+            before: Vec::new(),
+            hold_began_ns: 0,
+            loads: Vec::new(),
+        };
+        for number in 0..setup.threads {
+            let (slices_in, slices) = sync_channel(SLICES_WAITING_MAX);
+            let (recycled, recycled_out) = sync_channel(SLICES_WAITING_MAX);
+            generator
+                .slice_receivers
+                .push(SliceReceiver { slices, recycled });
+            let thread_setup = ThreadSetup {
+                thread: setup.first_thread + number,
+                gauge: as_index(number),
+                machines: setup.machines.clone(),
+                targets: Arc::clone(&setup.targets),
+                target_of_group: Arc::clone(&setup.target_of_group),
+                clock_offset_ns: setup.clock_offset_ns,
+            };
+            let slice_sender = SliceSender {
+                slices: slices_in,
+                recycled: recycled_out,
+            };
+            let (plan, control) = (Arc::clone(plan), Arc::clone(&control));
+            let builder = thread::Builder::new().name(format!("bench-{number}"));
+            // Clients must not move between threads, so each thread creates its own.
+            generator.threads.push(
+                builder
+                    .spawn(move || Swarm::new(plan, control, thread_setup, slice_sender)?.run())?,
+            );
+        }
+        Ok(generator)
+    }
+
+    fn thread_times(&self) -> Vec<(u64, ThreadTime)> {
+        let carriers = self
+            .targets
+            .iter()
+            .filter_map(|target| target.quic.as_ref());
+        let carriers = carriers.flat_map(|quic| quic.dialer.thread_ids());
+        let threads = self.control.thread_ids().into_iter();
+        threads
+            // The threads of QUIC can be the limit as well.
+            .chain(carriers.map(u64::from))
+            .filter_map(|thread| Some((thread, thread_time(thread)?)))
+            .collect()
+    }
+
+    /// Measures how busy the threads were.
+    fn end_hold(&mut self, now_ns: u64) {
+        let span_ns = now_ns.saturating_sub(self.hold_began_ns);
+        let after = self.thread_times();
+        let pairs = after.iter().filter_map(|(thread, after)| {
+            let (_, before) = self.before.iter().find(|(before, _)| before == thread)?;
+            Some((before, after))
+        });
+        let loads = pairs.map(|(before, after)| ThreadLoad {
+            busy: ratio(after.run_ns.saturating_sub(before.run_ns), span_ns),
+            waited_for_core: ratio(after.wait_ns.saturating_sub(before.wait_ns), span_ns),
+        });
+        self.loads = loads.collect();
+    }
+}
+
+impl LoadGenerator for LocalGenerator {
+    fn progress(&self) -> Progress {
+        self.control.progress()
+    }
+
+    fn order(&mut self, timeline: Timeline, warp: &Warp) {
+        self.control.order(timeline, warp.clone());
+    }
+
+    fn mark(&mut self, moment: Moment) {
+        let now_ns = clock::monotonic_ns();
+        match moment {
+            Moment::HoldStart => {
+                self.before = self.thread_times();
+                self.hold_began_ns = now_ns;
+            }
+            Moment::HoldEnd => self.end_hold(now_ns),
+            Moment::Start | Moment::Connected | Moment::IdleEnd | Moment::Second | Moment::End => {}
+        }
+    }
+
+    fn take_slices(&mut self, take: &mut dyn FnMut(&Slice)) {
+        for receiver in &self.slice_receivers {
+            while let Ok(slice) = receiver.slices.try_recv() {
+                take(&slice);
+                // A surplus slice is freed.
+                receiver.recycled.try_send(slice).ok();
+            }
+        }
+    }
+    fn check(&mut self) -> Result<(), RunError> {
+        if !self.control.is_stopped() && self.threads.iter().any(JoinHandle::is_finished) {
+            return Err(RunError::ThreadDied);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        self.control.stop();
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        take: &mut dyn FnMut(&Slice),
+    ) -> Result<GeneratorReport, RunError> {
+        self.control.stop();
+        // A thread hands over its last second before it ends and waits for room.
+        while self.threads.iter().any(|thread| !thread.is_finished()) {
+            self.take_slices(take);
+            clock::rest(std::time::Duration::from_millis(1));
+        }
+        self.take_slices(take);
+        let mut threads = Vec::with_capacity(self.threads.len());
+        for thread in std::mem::take(&mut self.threads) {
+            threads.push(thread.join().map_err(|_| RunError::ThreadDied)??);
+        }
+        Ok(GeneratorReport {
+            threads,
+            generator: Generator {
+                threads: self.loads,
+                usage: None,
+            },
+            agent: None,
+        })
+    }
+}

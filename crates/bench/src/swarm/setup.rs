@@ -1,0 +1,97 @@
+//! The setup of a thread: the way to the brokers, and the settings of each group of clients.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use thrum_codec::QoS;
+use thrum_quic::{DialError, Dialing, QuicDialer};
+use thrum_transport::Connector;
+
+use crate::plan::{Machines, Plan};
+use crate::scenario::Reconnect;
+
+/// What a thread needs beyond the plan.
+#[derive(Clone)]
+pub(crate) struct ThreadSetup {
+    /// Number of this thread among all.
+    pub(crate) thread: u32,
+    /// Its number on this machine.
+    pub(crate) gauge: usize,
+    /// All threads, by machine.
+    pub(crate) machines: Machines,
+    /// The brokers, then the proxy of each group with a `network`.
+    pub(crate) targets: Arc<[TargetSetup]>,
+    /// Which of them each group connects to.
+    pub(crate) target_of_group: Arc<[usize]>,
+    /// The coordinator's clock minus this machine's.
+    pub(crate) clock_offset_ns: i64,
+}
+
+/// How to reach a broker.
+#[derive(Clone)]
+pub(crate) struct TargetSetup {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// What lies between MQTT and the socket.
+    pub(crate) connector: Arc<Connector>,
+    /// What carries the connections, if that is QUIC.
+    pub(crate) quic: Option<Arc<QuicSetup>>,
+    /// Source addresses to take turns with; empty leaves it to the kernel.
+    pub(crate) sources: Arc<[IpAddr]>,
+}
+
+/// How to reach a broker over QUIC.
+pub(crate) struct QuicSetup {
+    pub(crate) dialer: QuicDialer,
+    /// Name that its certificate must match.
+    pub(crate) server_name: String,
+}
+
+impl QuicSetup {
+    /// Begins a connection.
+    pub(super) fn dial(&self, address: SocketAddr) -> Result<(UnixStream, Dialing), DialError> {
+        self.dialer.dial(&[address], &self.server_name)
+    }
+}
+
+/// The settings of a group of clients that every message needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupSettings {
+    pub(super) target: usize,
+    pub(super) responds: bool,
+    pub(super) answer_qos: QoS,
+    pub(super) read_rate: Option<u64>,
+    pub(super) reconnect: Option<Reconnect>,
+    pub(super) window: Option<u16>,
+    /// Its network cuts connections.
+    pub(super) breaks: bool,
+}
+
+pub(super) fn group_settings(plan: &Plan, setup: &ThreadSetup) -> Vec<GroupSettings> {
+    let groups = plan
+        .scenario
+        .groups
+        .iter()
+        .zip(setup.target_of_group.iter());
+    groups
+        .map(|(group, target)| GroupSettings {
+            target: *target,
+            responds: group
+                .subscribe
+                .as_ref()
+                .is_some_and(|subscribe| subscribe.respond),
+            answer_qos: group
+                .subscribe
+                .as_ref()
+                .map_or(QoS::AtMostOnce, |subscribe| subscribe.qos),
+            read_rate: group.client.read_rate,
+            reconnect: group.client.reconnect,
+            breaks: group
+                .client
+                .network
+                .is_some_and(|network| network.cut_after.is_some()),
+            window: group.publish.as_ref().and_then(|publish| publish.window),
+        })
+        .collect()
+}
