@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use thrum_report::RunResult;
 
 use super::complaint::Complaint;
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 /// Where runs go when nobody says.
 pub(super) const RUNS: &str = "./runs";
