@@ -18,8 +18,8 @@ const COUNTED: &str = "*thrum_counts*counted*";
 const TIMES: u32 = 1_000;
 /// The C library chooses among its copies of `memcpy` by what the processor can. Without these
 /// features it takes the same one on every x86-64 machine: what else it looks at, the maker and the
-/// model, are valgrind's own, whatever the machine has. Names that a version of the library does not
-/// know are passed over.
+/// model, are valgrind's own, whatever the machine has. Names that a version of the library does
+/// not know are passed over.
 const C_LIBRARY: &str =
     "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM";
 
