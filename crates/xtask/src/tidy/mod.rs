@@ -3,6 +3,7 @@
 mod blobs;
 mod columns;
 mod crate_root;
+mod inner_layers;
 mod known;
 mod layers;
 mod length;
@@ -58,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     }
     found.extend(unnamed_files::check(&packages, &source));
     found.extend(layers::check(&packages, &source));
+    found.extend(inner_layers::check(&source));
     found.extend(blobs::check(workspace)?);
     let known = source.get(known::FILE).context(known::FILE)?;
     let known = Known::parse(known).context(known::FILE)?;
