@@ -2,7 +2,8 @@
 //! share.
 //!
 //! ```text
-//!   CONNECT --Login--> Gatekeeper --Answer--> Admission (identity, own rules, end) | Denial | Challenge
+//!   CONNECT --Login--> Gatekeeper --Answer--> Admission (identity, own rules, end)
+//!                                             | Denial | Challenge
 //! ```
 //!
 //! Invariant: no I/O, no clock and no thread in here; times are seconds of the Unix epoch that

@@ -283,7 +283,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn coverage_is_what_all_topics_say(rules in rules(), filter in filter(), default: Option<bool>) {
+    fn coverage_is_what_all_topics_say(
+        rules in rules(),
+        filter in filter(),
+        default: Option<bool>,
+    ) {
         thread_local!(static TOPICS: Vec<String> = topics());
         let expected = TOPICS.with(|topics| naive(&rules, &filter, default, topics));
         let found = resolved(&text(&rules), default).subscribe(&filter, QoS::AtMostOnce);
@@ -292,7 +296,10 @@ proptest! {
 
     #[test]
     fn what_is_granted_is_received(
-        rules in rules(), exact in prop::collection::vec(any::<bool>(), 7), filter in filter(), default: bool,
+        rules in rules(),
+        exact in prop::collection::vec(any::<bool>(), 7),
+        filter in filter(),
+        default: bool,
     ) {
         thread_local!(static TOPICS: Vec<String> = topics());
         let lines = text(&rules);

@@ -355,7 +355,9 @@ fn identity() -> impl Strategy<Value = Identity> {
 proptest! {
     #[test]
     fn the_index_finds_what_looking_through_all_rules_finds(
-        lines in prop::collection::vec(line(), 0..400), pushed in prop::collection::vec(line(), 0..200), identity in identity(),
+        lines in prop::collection::vec(line(), 0..400),
+        pushed in prop::collection::vec(line(), 0..200),
+        identity in identity(),
     ) {
         let mut indexed = Rules::parse(&lines.join("\n"), "test").expect("valid");
         for line in &pushed {
@@ -373,7 +375,8 @@ proptest! {
             let by_index = found.publish(topic, QoS::AtMostOnce, false);
             let by_looking = looked.publish(topic, QoS::AtMostOnce, false);
             prop_assert_eq!(by_index.allowed, by_looking.allowed);
-            prop_assert_eq!(by_index.rule.map(|id| id.rule), by_looking.rule.map(|id| u32::from(id.set)));
+            let looked_at = by_looking.rule.map(|id| u32::from(id.set));
+            prop_assert_eq!(by_index.rule.map(|id| id.rule), looked_at);
         }
     }
 }

@@ -337,7 +337,12 @@ fn filter() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_again(allow: bool, who in anybody(), actions in actions(), filter in filter()) {
+    fn what_is_printed_is_read_again(
+        allow: bool,
+        who in anybody(),
+        actions in actions(),
+        filter in filter(),
+    ) {
         let Ok(rule) = Rule::new(allow, who, actions, &filter, "test") else {
             return Ok(());
         };
@@ -347,7 +352,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "(allow|deny|x)? ?(all|user:|client:\"|ip:)?\\PC{0,12} ?(pub|sub)?[(]?\\PC{0,12}") {
+    fn any_text_is_read_or_refused(
+        text in "(allow|deny|x)? ?(all|user:|client:\"|ip:)?\\PC{0,12} ?(pub|sub)?[(]?\\PC{0,12}",
+    ) {
         if let Ok(rule) = Rule::parse(&text, "test") {
             prop_assert_eq!(Rule::parse(&rule.to_string(), "test"), Ok(rule));
         }

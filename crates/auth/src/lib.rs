@@ -2,7 +2,7 @@
 //! passwords, tokens and SCRAM.
 //!
 //! ```text
-//!   broker --Login--> AuthService --chain--> users | password file | JWT | HTTP | SQL | Redis | LDAP
+//!   broker --Login--> AuthService --chain--> users | password file | JWT | HTTP | SQL | …
 //!          <-Answer--              Verdict: allow, deny, ignore (the next one is asked)
 //! ```
 //!

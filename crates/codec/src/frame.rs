@@ -38,7 +38,7 @@ pub fn split(buffer: &[u8], packet_size_max: u32) -> Result<Option<Frame<'_>>, D
 }
 
 /// Bytes that the packet at the start of the buffer needs in all, once its fixed header is known.
-#[inline]
+#[cfg(feature = "testing")]
 pub fn announced_len(buffer: &[u8]) -> Option<usize> {
     let (_, rest) = buffer.split_first()?;
     read_variable(rest).ok().flatten().map(frame_len)

@@ -416,6 +416,5 @@ proptest! {
         world.settle();
         world.up.check("client to server");
         world.down.check("server to client");
-        assert_eq!(world.client.take_discarded(), 0);
     }
 }

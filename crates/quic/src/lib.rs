@@ -2,8 +2,8 @@
 //! QUIC and no async.
 //!
 //! ```text
-//!   client's UDP --> QuicListener (threads of its own) == bridge ==> UnixStream, to the caller's event loop
-//!   QuicDialer (threads of its own)                    == bridge ==> UnixStream, to the caller's event loop
+//!   client's UDP --> QuicListener (own threads) == bridge ==> UnixStream, in the caller's loop
+//!   QuicDialer (own threads)                    == bridge ==> UnixStream, in the caller's loop
 //! ```
 //!
 //! MQTT travels as it does at EMQX, `NanoMQ` and their clients: ALPN `mqtt`, one bidirectional

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use thrum_routing::shared::{Choice, Cursor, Group};
-use thrum_routing::{Destination, Index, Retained, Strategy};
+use thrum_routing::{Allowance, Destination, Index, Retained, Strategy};
 
 const FILTERS: u32 = 1_000_000;
 /// Filters of the timed build.
@@ -221,7 +221,12 @@ fn bench_retained(criterion: &mut Criterion) {
     group.bench_function("page of 100 of site/#", |bencher| {
         bencher.iter(|| {
             let mut sum = 0;
-            position = retained.next_page("site/#", position.as_ref(), 100, |message| {
+            let mut page = Allowance {
+                messages: 100,
+                visits: 1_600,
+            };
+            let after = position.as_ref();
+            position = retained.next_page_within("site/#", after, &mut page, |message| {
                 sum += *message;
             });
             black_box(sum)
@@ -230,10 +235,11 @@ fn bench_retained(criterion: &mut Criterion) {
     group.bench_function("200 matches of site/7/#", |bencher| {
         bencher.iter(|| {
             let mut sum = 0;
-            retained.for_each_match("site/7/#", |message| {
-                sum += *message;
-                std::ops::ControlFlow::Continue(())
-            });
+            let mut all = Allowance {
+                messages: usize::MAX,
+                visits: usize::MAX,
+            };
+            retained.next_page_within("site/7/#", None, &mut all, |message| sum += *message);
             black_box(sum)
         });
     });

@@ -9,10 +9,9 @@
 //! own share, `counted` what the structures say.
 
 use std::hint::black_box;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use thrum_routing::{Destination, Index, Position, Retained};
+use thrum_routing::{Allowance, Destination, Index, Position, Retained};
 
 const ROUNDS: usize = 5;
 /// Topics of a steady load: warm, but more than the first cache holds.
@@ -234,10 +233,11 @@ fn retained(count: u32) {
     }
     let time = best(topics.len(), || {
         let mut sum = 0;
-        retained.for_each_match("#", |message| {
-            sum += *message;
-            ControlFlow::Continue(())
-        });
+        let mut all = Allowance {
+            messages: usize::MAX,
+            visits: usize::MAX,
+        };
+        retained.next_page_within("#", None, &mut all, |message| sum += *message);
         black_box(sum);
     });
     report(&format!("all at once: {time:.0} ns each"));
@@ -249,7 +249,12 @@ fn pages(retained: &Retained<u64>, filter: &str) {
     let mut position: Option<Position> = None;
     let (time, ()) = timed(|| {
         loop {
-            position = retained.next_page(filter, position.as_ref(), 64, |_| found += 1);
+            let mut page = Allowance {
+                messages: 64,
+                visits: 1_024,
+            };
+            let after = position.as_ref();
+            position = retained.next_page_within(filter, after, &mut page, |_| found += 1);
             count += 1;
             if position.is_none() {
                 break;

@@ -29,6 +29,7 @@ impl Anchors {
     }
 
     /// Numbers that are the same in every process: for tests whose runs are repeated.
+    #[cfg(feature = "testing")]
     pub const fn repeatable(seed: u64) -> Self {
         Self(Hashing::with_seed(seed))
     }

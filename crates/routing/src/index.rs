@@ -266,20 +266,6 @@ impl<D: Destination> Index<D> {
         self.entry(filter)?.find(key, self.hashing)
     }
 
-    /// Changes a destination in place; its key must stay the same.
-    pub fn update_destination<R>(
-        &mut self,
-        filter: FilterId,
-        key: D::Key,
-        change: impl FnOnce(&mut D) -> R,
-    ) -> Option<R> {
-        let hashing = self.hashing;
-        let destination = self.entry_mut(filter)?.find_mut(key, hashing)?;
-        let result = change(destination);
-        debug_assert!(destination.key() == key, "a destination keeps its key");
-        Some(result)
-    }
-
     /// All destinations of a filter, in no lasting order; none for an id that is void.
     pub fn destinations(&self, filter: FilterId) -> &[D] {
         self.entry(filter).map_or(&[], Destinations::as_slice)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   PUBLISH topic --Index::matches--> filter ids --Index::destinations--> slices of destinations
-//!   SUBSCRIBE     --Index::insert---> + Retained::next_page, a replay in pages
+//!   SUBSCRIBE     --Index::insert---> + Retained::next_page_within, a replay in pages
 //!   $share group  --Group::pick-----> one member
 //! ```
 //!

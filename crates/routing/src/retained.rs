@@ -6,7 +6,6 @@
 
 use alloc::collections::BTreeMap;
 use core::cmp::Ordering;
-use core::ops::ControlFlow;
 
 use crate::hashing::{Hashing, stable_hash};
 use crate::levels::{LevelId, Levels};
@@ -18,10 +17,6 @@ use crate::slab::Slab;
 /// in the table of levels, with some of what their containers keep in reserve. Right after one has
 /// doubled that is up to 60 bytes more, not written to yet.
 const LEVEL_BYTES: usize = 144;
-
-/// A page ends after so many visited branches for each message it may hold, so that a filter that
-/// matches little does not hold up a turn.
-const VISITS_PER_MESSAGE: usize = 16;
 
 /// Levels of a filter that are looked up at the cost of a visit.
 const FILTER_LEVELS_PER_VISIT: usize = 4;
@@ -258,46 +253,16 @@ impl<M> Retained<M> {
         node.children == 0 && node.message.is_none()
     }
 
-    /// Hands over every message whose topic matches a filter, until told to stop.
-    ///
-    /// Only the branches that can match are walked. Filters that begin with a wildcard do not match
-    /// a topic that begins with `$` [MQTT-4.7.2-1].
-    pub fn for_each_match(&self, filter: &str, mut each: impl FnMut(&M) -> ControlFlow<()>) {
-        let Some(mut walk) = Walk::new(self, filter) else {
-            return;
-        };
-        while walk.advance() {
-            if walk
-                .message()
-                .is_some_and(|message| each(message).is_break())
-            {
-                return;
-            }
-        }
-    }
-
-    /// Hands over the next `messages_max` messages that match a filter and says where to go on.
+    /// Hands over the next messages that match a filter, as many as are allowed, takes what they
+    /// cost from the allowance, and says where to go on.
     ///
     /// Pages may be short or empty and still be followed by another; `None` is the end. Between
     /// pages messages may come and go: one that stays is handed over once, whatever the others do.
     /// Only who gives a level beside it the same hash, on purpose, can have it handed over twice or
     /// never.
-    pub fn next_page(
-        &self,
-        filter: &str,
-        after: Option<&Position>,
-        messages_max: usize,
-        each: impl FnMut(&M),
-    ) -> Option<Position> {
-        let messages = messages_max.max(1);
-        let mut allowance = Allowance {
-            messages,
-            visits: messages.saturating_mul(VISITS_PER_MESSAGE),
-        };
-        self.next_page_within(filter, after, &mut allowance, each)
-    }
-
-    /// As [`Self::next_page`], with the caller's bounds, of which comes back what is left.
+    ///
+    /// Only the branches that can match are walked. Filters that begin with a wildcard do not match
+    /// a topic that begins with `$` [MQTT-4.7.2-1].
     pub fn next_page_within(
         &self,
         filter: &str,
@@ -442,16 +407,21 @@ mod tests {
             second.insert(topic, topic.clone());
         }
         let mut expected = Vec::new();
-        first.for_each_match("a/+/b", |topic| {
+        let page = |messages| super::Allowance {
+            messages,
+            visits: usize::MAX,
+        };
+        first.next_page_within("a/+/b", None, &mut page(usize::MAX), |topic| {
             expected.push(topic.clone());
-            core::ops::ControlFlow::Continue(())
         });
         for taken in 1..topics.len() {
             let mut found = Vec::new();
-            let stopped = first.next_page("a/+/b", None, taken, |topic| found.push(topic.clone()));
+            let stopped = first.next_page_within("a/+/b", None, &mut page(taken), |topic| {
+                found.push(topic.clone());
+            });
             let stopped = stopped.unwrap();
             let position = super::Position::of("a/+/b", stopped.path().unwrap());
-            second.next_page("a/+/b", Some(&position), 1000, |topic| {
+            second.next_page_within("a/+/b", Some(&position), &mut page(1000), |topic| {
                 found.push(topic.clone());
             });
             assert_eq!(found, expected, "{taken} taken");

@@ -180,26 +180,6 @@ fn remove_reports_the_last_destination_and_voids_the_id() {
 }
 
 #[test]
-fn update_changes_a_destination_in_place() {
-    let mut index = index(&["a", "+"]);
-    for filter in ["a", "+"] {
-        let id = index.find(filter).expect("it was inserted");
-        assert_eq!(
-            index.update_destination(id, 1, |found| found.options = 7),
-            Some(())
-        );
-        assert_eq!(index.update_destination(id, 2, |_| ()), None);
-        assert_eq!(
-            index.destinations(id),
-            [Subscriber {
-                session: 1,
-                options: 7
-            }]
-        );
-    }
-}
-
-#[test]
 fn generation_changes_with_the_set_of_filters_only() {
     for filter in ["a/b", "a/+"] {
         let mut index = Index::new();

@@ -1,6 +1,8 @@
 //! How settings with units and words are written, the same everywhere in the configuration:
 //! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
+//! What is nearly a known word is answered with it: [`nearest()`].
+//!
 //! A type or a unit that more than one part of the configuration has is here; what only one part
 //! has is made there, with [`schema!`], [`scalar`] and [`found`].
 //!
@@ -11,6 +13,7 @@ pub mod anonymous;
 pub mod byte_size;
 pub mod client_ids;
 pub mod duration;
+mod nearest;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +24,7 @@ pub use anonymous::{Anonymous, AnonymousSchema};
 pub use byte_size::{ByteSizeSchema, format_size, parse_size};
 pub use client_ids::{ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use duration::{DurationSchema, format_duration, parse_duration};
+pub use nearest::{edit_distance, nearest};
 
 #[doc(hidden)]
 pub use schemars;

@@ -7,6 +7,7 @@
 
 mod check;
 mod counts;
+mod items;
 mod source;
 mod spec;
 mod suites;
@@ -24,7 +25,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check                       fmt, clippy, tidy, spec, and cargo-deny if it is installed: what CI runs
-  tidy                        file length, dependency direction, files that nothing compiles, names
+  tidy                        sizes of files and types, dependency direction, files and functions that nothing uses
   spec [--list [STATEMENT]]   every normative statement of docs/spec is enforced and tested, and where
   counts                      instructions per operation, against docs/performance (needs valgrind)
   test [--list] [NAME…]       builds all tests and runs them side by side, or those named so";

@@ -1,8 +1,11 @@
 //! Rust source seen from outside the compiler: what is code, what is comment or text, what is a
 //! test.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
+
+/// Folders that never ship.
+const TEST_FOLDERS: [&str; 3] = ["tests", "simulation", "benches"];
 
 /// Whether a path names Rust source.
 pub(crate) fn is_rust(path: &str) -> bool {
@@ -11,34 +14,57 @@ pub(crate) fn is_rust(path: &str) -> bool {
         .is_some_and(|extension| extension == "rs")
 }
 
+/// Whether all of a file is test, by its place or its name.
+pub(crate) fn is_test_file(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut folders = folders.split('/');
+    folders.clone().next() == Some("fuzz")
+        || folders.any(|folder| TEST_FOLDERS.contains(&folder))
+        || name == "tests.rs"
+        || name.ends_with("_tests.rs")
+        || !is_rust(path)
+}
+
 /// A copy of the source of the same length in which comments and the insides of literals are
 /// blanks, so that searching it finds code only.
 pub(crate) fn mask(text: &str) -> String {
-    let mut masker = Masker {
-        bytes: text.as_bytes(),
-        out: Vec::with_capacity(text.len()),
-        at: 0,
-    };
-    while let Some(byte) = masker.peek(0) {
-        match (byte, masker.peek(1)) {
-            (b'/', Some(b'/')) => masker.blank_line(),
-            (b'/', Some(b'*')) => masker.blank_block(),
-            (b'"', _) => masker.blank_string(),
-            (b'r', Some(b'"' | b'#')) => masker.raw_string(),
-            (b'\'', _) => masker.quote(),
-            _ => masker.keep(1),
-        }
-    }
+    let masker = Masker::run(text);
     String::from_utf8_lossy(&masker.out).into_owned()
+}
+
+/// Where the insides of string literals are, in order.
+pub(crate) fn string_literals(text: &str) -> Vec<Range<usize>> {
+    Masker::run(text).strings
 }
 
 struct Masker<'a> {
     bytes: &'a [u8],
     out: Vec<u8>,
     at: usize,
+    strings: Vec<Range<usize>>,
 }
 
-impl Masker<'_> {
+impl<'a> Masker<'a> {
+    fn run(text: &'a str) -> Self {
+        let mut masker = Self {
+            bytes: text.as_bytes(),
+            out: Vec::with_capacity(text.len()),
+            at: 0,
+            strings: Vec::new(),
+        };
+        while let Some(byte) = masker.peek(0) {
+            match (byte, masker.peek(1)) {
+                (b'/', Some(b'/')) => masker.blank_line(),
+                (b'/', Some(b'*')) => masker.blank_block(),
+                (b'"', _) => masker.blank_string(),
+                (b'r', Some(b'"' | b'#')) => masker.raw_string(),
+                (b'\'', _) => masker.quote(),
+                _ => masker.keep(1),
+            }
+        }
+        masker
+    }
+
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
     }
@@ -87,13 +113,16 @@ impl Masker<'_> {
 
     fn blank_string(&mut self) {
         self.keep(1);
+        let begin = self.at;
         loop {
             match self.peek(0) {
-                Some(b'"') | None => return self.keep(1),
+                Some(b'"') | None => break,
                 Some(b'\\') => self.blank(2),
                 Some(_) => self.blank(1),
             }
         }
+        self.strings.push(begin..self.at);
+        self.keep(1);
     }
 
     /// `r"…"` and `r#"…"#`; `r#name` is an identifier and stays.
@@ -107,9 +136,11 @@ impl Masker<'_> {
         }
         self.keep(2 + hashes);
         let end = [b"\"".as_slice(), "#".repeat(hashes).as_bytes()].concat();
+        let begin = self.at;
         while self.at < self.bytes.len() && !self.bytes[self.at..].starts_with(&end) {
             self.blank(1);
         }
+        self.strings.push(begin..self.at);
         self.keep(end.len());
     }
 
@@ -157,19 +188,22 @@ pub(crate) fn item_end(masked: &str, from: usize) -> usize {
     bytes.len()
 }
 
-/// The lines that belong to tests: `#[cfg(test)]` items and `#[test]` functions, with the comments
-/// and attributes directly above them.
+/// The lines that belong to tests: `#[cfg(test)]` items, those of the feature `testing`, and
+/// `#[test]` functions, with the comments and attributes directly above them.
 pub(crate) fn test_lines(text: &str, masked: &str) -> Vec<RangeInclusive<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut ranges = Vec::new();
     for marker in [
         "#[cfg(test",
         "#[cfg(all(test",
+        "#[cfg(feature = \"testing\")]",
         "#[test]",
         "::test]",
         "::test(",
     ] {
-        for (offset, _) in masked.match_indices(marker) {
+        let is_code = |offset: usize| masked.as_bytes()[offset] == text.as_bytes()[offset];
+        let places = text.match_indices(marker).map(|(offset, _)| offset);
+        for offset in places.filter(|offset| is_code(*offset)) {
             let first = first_line_above(&lines, line_at(text, offset));
             ranges
                 .push(first..=line_at(text, item_end(masked, attribute_start(masked, offset)) - 1));
@@ -233,6 +267,12 @@ mod tests {
     }
 
     #[test]
+    fn the_feature_for_tests_of_other_crates_is_test() {
+        let text = "#[cfg(feature = \"testing\")]\nmod a;\n#[cfg(feature = \"tls\")]\nmod b;\n";
+        assert_eq!(test_lines(text, &mask(text)), [1..=2]);
+    }
+
+    #[test]
     fn test_modules_are_tests_to_their_last_brace() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() { if x { y } }\n}\nfn c() {}\n";
         assert_eq!(test_lines(text, &mask(text)), [2..=5]);
@@ -242,5 +282,38 @@ mod tests {
     fn arguments_with_braces_do_not_end_a_function() {
         let text = "#[test]\nfn a(x in any().map(|x| { x })) {\n b();\n}\nfn c() {}\n";
         assert_eq!(test_lines(text, &mask(text)), [1..=4]);
+    }
+
+    #[test]
+    fn all_of_a_test_file_is_test() {
+        for path in [
+            "crates/a/tests/b.rs",
+            "crates/a/benches/b.rs",
+            "crates/a/src/server/tests.rs",
+            "crates/a/src/server/will_tests.rs",
+            "crates/a/src/server/tests/will.rs",
+            "crates/a/src/worker/simulation/world.rs",
+            "fuzz/src/decode.rs",
+            "tests/interop/run.mjs",
+        ] {
+            assert!(is_test_file(path), "{path}");
+        }
+        for path in [
+            "crates/a/src/b.rs",
+            "crates/a/src/latests.rs",
+            "crates/a/src/simulation.rs",
+        ] {
+            assert!(!is_test_file(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_insides_of_string_literals_are_found() {
+        let text = "a(\"b\", 'c', r#\"d\"#); // \"e\"";
+        let found: Vec<&str> = string_literals(text)
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
+        assert_eq!(found, ["b", "d"]);
     }
 }

@@ -10,15 +10,17 @@
 //!           | "anonymous"              clients without user name
 //!           | "authenticated"          clients with any user name
 //!           | "user:" NAME             the client with this user name
-//!           | "client:" NAME ["*"]     the client with this identifier; with a star, those that begin with it
+//!           | "client:" NAME ["*"]     the client with this identifier; with a star, those that
+//!                                      begin with it
 //!           | "role:" NAME | "group:" NAME
 //!           | "listener:" NAME         clients that came through this listener
 //!           | "cn:" NAME               common name of the verified certificate
 //!           | "ip:" ADDRESS ["/" PREFIX]
 //! ACTION    = "pub" | "sub" | "pubsub"
-//! QUALIFIERS= "(" ["qos=" N {"," N}] ["retain=" ("true" | "false")] ")"      without space before it
+//! QUALIFIERS= "(" ["qos=" N {"," N}] ["retain=" ("true" | "false")] ")"    no space before it
 //! FILTER    = topic filter with placeholders, without $share/GROUP/
-//! NAME, FILTER: bare, or in double quotes if there is white space in them; in quotes \" \\ and \u{HEX}
+//! NAME, FILTER: bare, or in double quotes if there is white space in them; in quotes \", \\ and
+//!             \u{HEX}
 //! ```
 //!
 //! | placeholder | value |

@@ -56,7 +56,8 @@ impl UserStore {
     }
 
     /// A user, to be changed.
-    pub fn user_mut(&mut self, name: &str) -> Option<&mut User> {
+    #[cfg(test)]
+    pub(crate) fn user_mut(&mut self, name: &str) -> Option<&mut User> {
         self.users.get_mut(name)
     }
 

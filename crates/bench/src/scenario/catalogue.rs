@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use thrum_settings::edit_distance;
+
 use super::grammar::{self, Named};
-use super::nearest::edit_distance;
 use super::{Document, Scenario, load};
 
 /// A name that no built-in scenario has.

@@ -7,7 +7,6 @@ mod changed;
 mod file;
 mod grammar;
 mod model;
-mod nearest;
 mod overrides;
 mod pattern;
 mod sets;
@@ -28,7 +27,6 @@ pub use model::{
     ClientSpec, Document, Fault, FaultKind, Group, Network, PayloadSpec, PublishSpec, Reconnect,
     Scenario, Shape, Stages, SubscribeSpec, TargetSpec, Victims, WillSpec,
 };
-pub use nearest::nearest;
 pub use overrides::{OverrideError, Overrides};
 pub use pattern::fill;
 pub use sets::{BASIC_SET, ScenarioSet, sets};

@@ -31,7 +31,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn decoding_an_encoded_packet_gives_it_back(choices in vec(any::<u8>(), 0..220), version in version()) {
+    fn decoding_an_encoded_packet_gives_it_back(
+        choices in vec(any::<u8>(), 0..220),
+        version in version(),
+    ) {
         with_packet(&choices, version, |packet| {
             let bytes = encoded(packet, version);
             prop_assert_eq!(&decoded(&bytes, version), packet);
@@ -43,7 +46,10 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_a_frame_is_no_frame_yet(choices in vec(any::<u8>(), 0..220), version in version()) {
+    fn a_part_of_a_frame_is_no_frame_yet(
+        choices in vec(any::<u8>(), 0..220),
+        version in version(),
+    ) {
         with_packet(&choices, version, |packet| {
             let bytes = encoded(packet, version);
             for end in 0..bytes.len().min(600) {
@@ -77,7 +83,10 @@ proptest! {
     }
 
     #[test]
-    fn a_publish_is_the_same_however_it_is_written(choices in vec(any::<u8>(), 0..220), version in version()) {
+    fn a_publish_is_the_same_however_it_is_written(
+        choices in vec(any::<u8>(), 0..220),
+        version in version(),
+    ) {
         // The first choice is the kind of packet; 0 is PUBLISH.
         let choices = [&[0][..], &choices].concat();
         with_packet(&choices, version, |packet| {
@@ -106,7 +115,8 @@ proptest! {
         if let Ok(Some(frame)) = frame::split(&bytes, u32::MAX) {
             drop(format!("{:?}", decode(frame, version)));
         }
-        let frame = frame::Frame { first: bytes.first().copied().unwrap_or(0), body: &bytes, len: 0 };
+        let first = bytes.first().copied().unwrap_or(0);
+        let frame = frame::Frame { first, body: &bytes, len: 0 };
         drop(format!("{:?}", decode(frame, version)));
     }
 
@@ -137,7 +147,8 @@ proptest! {
         let (filter, topic) = (choices.filter(), choices.topic());
         prop_assert!(TopicFilter::parse(&filter).is_ok(), "{}", filter);
         prop_assert!(is_valid_name(&topic), "{}", topic);
-        prop_assert_eq!(matches(&filter, &topic), naive_matches(&filter, &topic), "{} {}", filter, topic);
+        let expected = naive_matches(&filter, &topic);
+        prop_assert_eq!(matches(&filter, &topic), expected, "{} {}", filter, topic);
         prop_assert!(matches(&topic, &topic));
         prop_assert_eq!(level_count(&filter), levels(&filter).count());
     }

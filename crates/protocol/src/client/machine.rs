@@ -25,7 +25,6 @@ pub struct Client {
     pub(super) last_sent: Time,
     /// Since when a CONNACK or PINGRESP is awaited.
     pub(super) awaiting: Option<Time>,
-    discarded: u32,
     pub(super) packet_ids: PacketIds,
     pub(super) phase: Phase,
     pub(super) turn: Turn,
@@ -60,7 +59,6 @@ impl Client {
             exchanges: None,
             last_sent: Time::default(),
             awaiting: None,
-            discarded: 0,
             packet_ids: PacketIds::default(),
             phase: Phase::Disconnected,
             turn: Turn::Over,
@@ -234,12 +232,6 @@ impl Client {
         self.server.keep_alive
     }
 
-    /// Messages dropped unacknowledged since the last call, because the session that they belonged
-    /// to is gone or the server no longer takes them.
-    pub fn take_discarded(&mut self) -> u32 {
-        core::mem::take(&mut self.discarded)
-    }
-
     fn handle_disconnect<'p>(
         &mut self,
         disconnect: Disconnect<'p>,
@@ -252,22 +244,15 @@ impl Client {
         Ok(Event::Disconnected(disconnect))
     }
 
-    /// Drops the session state and counts the messages that are lost with it.
+    /// Drops the session state.
     pub(super) fn discard_session(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
-            let lost = exchanges.unacknowledged();
             exchanges.publishes.clear();
             exchanges.releases.clear();
             exchanges.received.clear();
             exchanges.unsent = 0;
-            self.count_discarded(lost);
         }
         self.release_exchanges();
-    }
-
-    pub(super) fn count_discarded(&mut self, messages: usize) {
-        let messages = u32::try_from(messages).unwrap_or(u32::MAX);
-        self.discarded = self.discarded.saturating_add(messages);
     }
 
     /// Gives the memory back once nothing is under way.

@@ -2,8 +2,8 @@
 //! when to ping.
 //!
 //! ```text
-//!   connect --CONNECT--> out          Packet -> handle_packet -> at most one Event for the application
-//!   publish, subscribe --> out                        |-> acknowledgements and redeliveries are in `out`
+//!   connect --CONNECT--> out     Packet -> handle_packet -> at most one Event for the application
+//!   publish, subscribe --> out                   |-> acknowledgements, redeliveries are in `out`
 //!   clock -> handle_timeout --PINGREQ--> out
 //! ```
 //!

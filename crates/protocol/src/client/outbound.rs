@@ -209,14 +209,11 @@ impl Client {
         let Some(exchanges) = &mut self.exchanges else {
             return Ok(());
         };
-        let before = exchanges.publishes.len();
         exchanges
             .publishes
             .retain(|flight| flight.is_allowed(&server));
         exchanges.unsent = exchanges.publishes.len();
-        let dropped = before - exchanges.unsent;
         let releases: Vec<PacketId> = exchanges.releases.iter().copied().collect();
-        self.count_discarded(dropped);
         // [MQTT-4.4.0-1] [MQTT-4.6.0-4] [MQTT3-4.4.0-1] [MQTT3-4.6.0-4]
         for packet_id in releases {
             self.reply(&Packet::PubRel(success(packet_id)), now, out)?;

@@ -317,14 +317,13 @@ impl Session {
         }
     }
 
-    /// Another connection with the same client identifier takes over, or the session is being
-    /// removed by an administrator: what remains of the will. Its expiry counts from the last time
-    /// the session was shown; [`Session::take_will_at`] knows better.
-    pub fn take_will(&mut self) -> Option<Message> {
+    #[cfg(test)]
+    pub(super) fn take_will(&mut self) -> Option<Message> {
         self.take_will_at(self.seen)
     }
 
-    /// What remains of the will, to be published now.
+    /// What remains of the will, to be published now: another connection with the same client
+    /// identifier takes over, or the session is being removed by an administrator.
     pub fn take_will_at(&mut self, now: Time) -> Option<Message> {
         let will = self.will.take()?;
         self.note(Step::WillRemoved);

@@ -1,13 +1,13 @@
 //! Moves bytes between one QUIC stream and one socket, and the ends of the one to the other.
 //!
-//! | it happens                           | then                                                          |
-//! |--------------------------------------|---------------------------------------------------------------|
-//! | the peer finishes its stream         | the socket's reader sees the end, and may still write         |
-//! | the peer resets its stream           | the socket is closed, and so is the connection                |
-//! | the peer wants no more               | the same, after its last words or [`GRACE`]                   |
-//! | the connection is closed or lost     | what had come is written to the socket, then it is closed     |
-//! | the socket's owner stops writing     | the stream is finished; all is acknowledged, then all closed  |
-//! | the socket's owner closes it         | the same, and the peer is told to send no more                |
+//! | it happens                       | then                                                      |
+//! |----------------------------------|-----------------------------------------------------------|
+//! | the peer finishes its stream     | the socket's reader sees the end, and may still write     |
+//! | the peer resets its stream       | the socket is closed, and so is the connection            |
+//! | the peer wants no more           | the same, after its last words or [`GRACE`]               |
+//! | the connection is closed or lost | what had come is written to the socket, then it is closed |
+//! | the socket's owner stops writing | the stream is finished; all is acknowledged, then closed  |
+//! | the socket's owner closes it     | the same, and the peer is told to send no more            |
 //!
 //! An idle connection owns no buffer: bytes pass through one buffer per thread, and only what the
 //! other side does not take at once is kept, up to [`SCRATCH_BYTES`] in each direction. While

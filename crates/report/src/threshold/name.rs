@@ -38,9 +38,6 @@ const FIGURE_ALIASES: [(&str, &str); 4] = [
     ("p9999", "p99.99"),
 ];
 
-/// Characters of a name that are looked at to find a similar one.
-const NAME_CHARS_MAX: usize = 64;
-
 /// The figure of a name or of another name for it.
 pub(super) fn find(name: &str) -> Option<Metric> {
     if let Some(metric) = metric::find(renamed(name, &ALIASES)) {
@@ -57,28 +54,13 @@ pub(super) fn closest(name: &str) -> &'static str {
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
     let known = metric::names().chain(aliases);
     known
-        .min_by_key(|known| distance(name, known))
+        .min_by_key(|known| strsim::levenshtein(name, known))
         .unwrap_or_default()
 }
 
 fn renamed<'a>(name: &'a str, aliases: &[(&'static str, &'static str)]) -> &'a str {
     let found = aliases.iter().find(|(alias, _)| *alias == name);
     found.map_or(name, |(_, name)| *name)
-}
-
-/// Characters to put in, take out or replace, to make one name of the other.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().take(NAME_CHARS_MAX).collect();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (row, letter) in left.chars().take(NAME_CHARS_MAX).enumerate() {
-        let mut current = vec![row + 1];
-        for (column, other) in right.iter().enumerate() {
-            let replaced = above[column] + usize::from(letter != *other);
-            current.push(replaced.min(above[column + 1] + 1).min(current[column] + 1));
-        }
-        above = current;
-    }
-    above.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -99,9 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_changed_letters() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
+    fn a_slip_finds_the_name_that_was_meant() {
+        assert_eq!(closest("troughput"), "throughput");
+        assert_eq!(closest("conections.lost"), "connections.lost");
     }
 }

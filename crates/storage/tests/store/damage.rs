@@ -169,7 +169,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn arbitrary_bytes_are_no_log_but_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..5000), number in 0_u64..3) {
+    fn arbitrary_bytes_are_no_log_but_no_harm(
+        bytes in prop::collection::vec(any::<u8>(), 0..5000),
+        number in 0_u64..3,
+    ) {
         let storage = SimStorage::new(1);
         storage.put(&format!("{number:020}.log"), &bytes);
         let opened = Store::open(storage.open().unwrap(), options());
@@ -185,7 +188,11 @@ proptest! {
     }
 
     #[test]
-    fn a_log_with_a_piece_replaced_is_read(seed in 0_u64..20, piece in prop::collection::vec(any::<u8>(), 1..600), at in any::<prop::sample::Index>()) {
+    fn a_log_with_a_piece_replaced_is_read(
+        seed in 0_u64..20,
+        piece in prop::collection::vec(any::<u8>(), 1..600),
+        at in any::<prop::sample::Index>(),
+    ) {
         let (storage, model, _) = written(seed);
         let logs = segments(&storage);
         let (name, mut bytes) = logs[at.index(logs.len())].clone();

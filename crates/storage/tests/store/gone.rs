@@ -127,7 +127,11 @@ proptest! {
     /// Of a segment that ends anywhere before its end something is told, and nothing is made up or
     /// left out twice.
     #[test]
-    fn a_shortened_segment_is_told(seed in 0_u64..8, at in any::<prop::sample::Index>(), len in 0_usize..100) {
+    fn a_shortened_segment_is_told(
+        seed in 0_u64..8,
+        at in any::<prop::sample::Index>(),
+        len in 0_usize..100,
+    ) {
         let storage = written(seed);
         let logs = segments(&storage);
         let (name, bytes) = &logs[at.index(logs.len())];

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use thrum_settings::nearest;
 use toml_edit::{Document, InlineTable, Item, TableLike, Value};
 
 use super::problem::{Place, Problem, Source};
 use super::schema::{Key, Kind, Leaf};
 use super::{LISTENERS, is_default_listener};
-use thrum_bench::scenario::nearest;
 
 /// What the names of variables that set keys begin with.
 const PREFIX: &str = "THRUM_";

@@ -7,7 +7,9 @@
 use std::cell::RefCell;
 
 thread_local! {
-    static NOTES: RefCell<Notes> = const { RefCell::new(Notes { server_name: None, refused: None }) };
+    static NOTES: RefCell<Notes> = const {
+        RefCell::new(Notes { server_name: None, refused: None })
+    };
 }
 
 #[derive(Default)]

@@ -17,7 +17,8 @@ const COUNTED: &str = "*thrum_counts*counted*";
 /// Operations that are counted of each case: enough to go through its topics once.
 const TIMES: u32 = 1_000;
 /// The C library chooses among its copies of `memcpy` by what the processor can. Without these
-/// features it takes the same one on every x86-64 machine. Names that a version of the library does
+/// features it takes the same one on every x86-64 machine: what else it looks at, the maker and the
+/// model, are valgrind's own, whatever the machine has. Names that a version of the library does
 /// not know are passed over.
 const C_LIBRARY: &str =
     "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-ERMS,-FSRM";
@@ -50,13 +51,10 @@ impl Counter {
         let version = Command::new(rustc).arg("-vV").output()?;
         let compiler = compiler_of(&String::from_utf8_lossy(&version.stdout))
             .context("rustc -vV does not say its release and host")?;
-        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let compiler = format!("{compiler} on {}", maker_of(&cpus));
         Ok(Self { program, compiler })
     }
 
-    /// Version and host of the compiler and the maker of the processor, for which the C library has
-    /// ways of its own: counts of another one are not comparable.
+    /// Version and host of the compiler: counts of another one are not comparable.
     pub(super) fn compiler(&self) -> &str {
         &self.compiler
     }
@@ -143,13 +141,6 @@ fn compiler_of(version: &str) -> Option<String> {
     ))
 }
 
-/// Maker of the processor out of `/proc/cpuinfo`.
-fn maker_of(cpus: &str) -> &str {
-    cpus.lines()
-        .find_map(|line| line.strip_prefix("vendor_id")?.split_once(':'))
-        .map_or("an unknown processor", |(_, maker)| maker.trim())
-}
-
 /// The sum in a profile; none if nothing was collected.
 fn instructions_of(profile: &str) -> Option<u32> {
     let totals = profile
@@ -189,12 +180,5 @@ mod tests {
         let name = "rustc 1.95.0 x86_64-unknown-linux-gnu";
         assert_eq!(compiler_of(version).as_deref(), Some(name));
         assert_eq!(compiler_of("rustc 1.95.0"), None);
-    }
-
-    #[test]
-    fn the_processor_is_named_by_its_maker() {
-        let cpus = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 1\n";
-        assert_eq!(maker_of(cpus), "GenuineIntel");
-        assert_eq!(maker_of("Processor: ARMv8\n"), "an unknown processor");
     }
 }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{is_rust, line_at, mask, test_lines};
+use crate::source::{is_test_file, line_at, mask, test_lines};
 use crate::spec::statements::Document;
 use crate::violation::Violation;
-
-/// Folders that never ship.
-const TEST_FOLDERS: [&str; 3] = ["tests", "simulation", "benches"];
 
 /// A statement named in the source.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,17 +21,6 @@ impl Tag {
     pub(crate) fn place(&self) -> String {
         format!("{}:{}", self.path, self.line)
     }
-}
-
-/// Whether all of a file is test, by its place or its name.
-pub(crate) fn is_test_file(path: &str) -> bool {
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let mut folders = folders.split('/');
-    folders.clone().next() == Some("fuzz")
-        || folders.any(|folder| TEST_FOLDERS.contains(&folder))
-        || name == "tests.rs"
-        || name.ends_with("_tests.rs")
-        || !is_rust(path)
 }
 
 /// The tags of a file, and what looks like a tag and is none.
@@ -131,29 +117,6 @@ mod tests {
                 ("MQTT-3.1.2-2", true)
             ]
         );
-    }
-
-    #[test]
-    fn all_of_a_test_file_is_test() {
-        for path in [
-            "crates/a/tests/b.rs",
-            "crates/a/benches/b.rs",
-            "crates/a/src/server/tests.rs",
-            "crates/a/src/server/will_tests.rs",
-            "crates/a/src/server/tests/will.rs",
-            "crates/a/src/worker/simulation/world.rs",
-            "fuzz/src/decode.rs",
-            "tests/interop/run.mjs",
-        ] {
-            assert!(is_test_file(path), "{path}");
-        }
-        for path in [
-            "crates/a/src/b.rs",
-            "crates/a/src/latests.rs",
-            "crates/a/src/simulation.rs",
-        ] {
-            assert!(!is_test_file(path), "{path}");
-        }
     }
 
     #[test]

@@ -6,29 +6,27 @@ use crate::violation::Violation;
 use crate::workspace::Package;
 
 /// Rows from bottom to top, by the name of the crate's folder.
-const ROWS: [(&str, &[&str]); 8] = [
+const ROWS: [(&str, &[&str]); 7] = [
     ("wire", &["codec"]),
-    ("pure", &["access", "protocol", "routing", "rules"]),
+    ("pure", &["access", "protocol", "routing"]),
     (
         "library",
         &["files", "protection", "report", "settings", "transport"],
     ),
     ("edge", &["storage", "quic"]),
     ("node", &["broker", "bench"]),
-    ("parts", &["auth", "connectors", "cluster"]),
-    ("control", &["management"]),
+    ("parts", &["auth"]),
     ("program", &["thrum"]),
 ];
 /// Tools of development: they may see everything, and nothing that ships may see them.
-const DEVELOPMENT: [&str; 8] = [
+const DEVELOPMENT: [&str; 7] = [
     "attacks",
-    "testkit",
-    "xtask",
-    "counts",
-    "fuzz",
-    "conformance",
-    "crash",
     "backends",
+    "conformance",
+    "counts",
+    "crash",
+    "fuzz",
+    "xtask",
 ];
 
 /// Whether the crate in this folder is `no_std` by design.
@@ -123,10 +121,10 @@ mod tests {
             package("thrum", &[("thrum-broker", false), ("anyhow", false)]),
             package(
                 "thrum-broker",
-                &[("thrum-codec", false), ("thrum-testkit", true)],
+                &[("thrum-codec", false), ("thrum-conformance", true)],
             ),
             package("thrum-codec", &[("proptest", true)]),
-            package("thrum-testkit", &[("thrum-broker", false)]),
+            package("thrum-conformance", &[("thrum-broker", false)]),
         ];
         assert_eq!(findings(&packages), [""; 0]);
     }
@@ -137,10 +135,10 @@ mod tests {
             package("thrum-codec", &[("thrum-broker", false)]),
             package(
                 "thrum-broker",
-                &[("thrum-bench", false), ("thrum-testkit", false)],
+                &[("thrum-bench", false), ("thrum-conformance", false)],
             ),
             package("thrum-bench", &[]),
-            package("thrum-testkit", &[]),
+            package("thrum-conformance", &[]),
         ];
         assert_eq!(findings(&packages).len(), 3);
     }

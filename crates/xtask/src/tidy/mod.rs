@@ -1,16 +1,25 @@
 //! `cargo xtask tidy`: the rules of the repository that neither rustc nor clippy knows.
 
 mod blobs;
+mod columns;
 mod crate_root;
+mod inner_layers;
+mod known;
 mod layers;
 mod length;
 mod machine_paths;
 mod names;
+mod product;
 mod purpose;
+mod tuple_parameters;
+mod type_size;
+mod uncalled;
 mod unnamed_files;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
+use crate::tidy::known::{Known, Limit};
+use crate::tidy::product::product_files;
 use crate::violation::report;
 use crate::workspace::Workspace;
 
@@ -21,6 +30,16 @@ const SOURCE: [&str; 9] = [
 const TEXT: [&str; 15] = [
     ".rs", ".py", ".js", ".mjs", ".ts", ".svelte", ".sh", ".toml", "Makefile", ".md", ".json",
     ".yml", ".yaml", ".conf", ".ci/run",
+];
+
+/// The rules that know exceptions.
+const LIMITS: [&Limit; 6] = [
+    &type_size::METHODS,
+    &type_size::FILES,
+    &type_size::FIELDS,
+    &tuple_parameters::TUPLES,
+    &columns::COLUMNS,
+    &uncalled::UNCALLED,
 ];
 
 /// Runs every check and tells whether the tree is tidy.
@@ -40,6 +59,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     }
     found.extend(unnamed_files::check(&packages, &source));
     found.extend(layers::check(&packages, &source));
+    found.extend(inner_layers::check(&source));
     found.extend(blobs::check(workspace)?);
+    let known = source.get(known::FILE).context(known::FILE)?;
+    let known = Known::parse(known).context(known::FILE)?;
+    let product = product_files(&source);
+    found.extend(type_size::check(&product, &known));
+    found.extend(tuple_parameters::check(&product, &known));
+    found.extend(uncalled::check(&product, &known));
+    found.extend(columns::check(&source, &known));
+    found.extend(known.check_tables(&LIMITS));
     Ok(report("tidy", found))
 }

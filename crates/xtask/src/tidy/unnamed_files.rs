@@ -24,7 +24,7 @@ pub(super) fn check(packages: &[Package], source: &BTreeMap<String, String>) -> 
 
 /// What the declarations of a file may mean: a file of its folder, or one of the folder that has
 /// its name.
-fn modules_named_in(path: &str, text: &str) -> Vec<String> {
+pub(super) fn modules_named_in(path: &str, text: &str) -> Vec<String> {
     let folder = folder_of(path);
     let mut named = Vec::new();
     for line in text.lines() {
@@ -45,7 +45,7 @@ fn modules_named_in(path: &str, text: &str) -> Vec<String> {
 }
 
 /// `a/b` for `a/b.rs` and `a/b/mod.rs`.
-fn module_of(path: &str) -> String {
+pub(super) fn module_of(path: &str) -> String {
     let path = path.strip_suffix(".rs").unwrap_or(path);
     path.strip_suffix("/mod").unwrap_or(path).to_owned()
 }

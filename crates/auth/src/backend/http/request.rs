@@ -281,7 +281,8 @@ mod tests {
             match template.prepare(&values) {
                 Ok(prepared) => {
                     let url = &prepared.url;
-                    prop_assert_eq!((url.host_str(), url.port(), url.username()), (Some("h"), Some(8), "u"));
+                    let written = (url.host_str(), url.port(), url.username());
+                    prop_assert_eq!(written, (Some("h"), Some(8), "u"));
                     let steps: Vec<&str> = url.path_segments().expect("a path").collect();
                     prop_assert_eq!((steps.len(), steps[0], steps[2]), (3, "a", "b"));
                     let pairs: Vec<_> = url.query_pairs().into_owned().collect();

@@ -157,7 +157,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..5)) {
+        fn what_was_written_is_read(
+            contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5),
+        ) {
             let mut out = Vec::new();
             push_all(&mut out, SEQUENCE, |out| {
                 for content in &contents {

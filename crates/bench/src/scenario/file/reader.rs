@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use thrum_settings::nearest;
 use toml_edit::{Item, Key, TableLike, Value};
 
-use super::super::nearest::nearest;
 use super::locate::{is_at, span_of};
 use super::problem::{PROBLEMS_MAX, Place, Problem, ScenarioError};
 

@@ -30,7 +30,10 @@ fn may_end_early(packet: &Packet<'_>) -> bool {
 
 proptest! {
     #[test]
-    fn a_cut_body_is_refused_as_malformed(choices in vec(any::<u8>(), 0..120), five in any::<bool>()) {
+    fn a_cut_body_is_refused_as_malformed(
+        choices in vec(any::<u8>(), 0..120),
+        five in any::<bool>(),
+    ) {
         let version = if five { Version::V5 } else { Version::V311 };
         with_packet(&choices, version, |packet| {
             let mut bytes = Vec::new();
@@ -49,7 +52,11 @@ proptest! {
     }
 
     #[test]
-    fn a_byte_too_many_is_refused(choices in vec(any::<u8>(), 0..120), five in any::<bool>(), byte in any::<u8>()) {
+    fn a_byte_too_many_is_refused(
+        choices in vec(any::<u8>(), 0..120),
+        five in any::<bool>(),
+        byte in any::<u8>(),
+    ) {
         let version = if five { Version::V5 } else { Version::V311 };
         with_packet(&choices, version, |packet| {
             let mut bytes = Vec::new();
@@ -62,8 +69,8 @@ proptest! {
                 Packet::Publish(_) | Packet::SubAck(_) => true,
                 Packet::UnsubAck(_) | Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubRel(_)
                 | Packet::PubComp(_) | Packet::Disconnect(_) => five,
-                Packet::Connect(_) | Packet::ConnAck(_) | Packet::Subscribe(_)
-                | Packet::Unsubscribe(_) | Packet::PingReq | Packet::PingResp | Packet::Auth(_) => false,
+                Packet::Connect(_) | Packet::ConnAck(_) | Packet::Subscribe(_) | Packet::Auth(_)
+                | Packet::Unsubscribe(_) | Packet::PingReq | Packet::PingResp => false,
             };
             prop_assert!(takes_more || outcome.is_err(), "{packet:?} and {byte:02X}");
             Ok(())

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use thrum_report::RunResult;
 
 use super::complaint::Complaint;
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 /// Default folder of runs.
 pub(super) const RUNS: &str = "./runs";

@@ -6,7 +6,7 @@ use super::adapt;
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, SizeArgs, StageArgs, TargetArgs};
 use super::complaint::Complaint;
 use super::session;
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 const EXAMPLES: &str = "\
 Examples:

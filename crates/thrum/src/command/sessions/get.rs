@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::Args;
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 use super::detail::Detail;
 use super::row::{Row, rows};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::{ArgAction, Args};
 use thrum_auth::users::UserStore;
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 use super::place::Place;
 use super::rights::{RuleArgs, describe, names};

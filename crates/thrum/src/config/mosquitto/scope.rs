@@ -1,6 +1,6 @@
 //! Which listener, plugin or bridge each line belongs to: the one above it in the same file.
 
-use thrum_bench::scenario::nearest;
+use thrum_settings::nearest;
 
 use super::super::problem::Problem;
 use super::files::Part;

@@ -13,26 +13,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Letters to insert, remove, replace or swap with their neighbour, ignoring case.
-pub(super) fn edit_distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.to_lowercase().chars().collect();
-    let right: Vec<char> = right.to_lowercase().chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (row, letter) in left.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, other) in right.iter().enumerate() {
-            let replaced = above[column] + usize::from(letter != other);
-            let mut edits = replaced.min(above[column + 1] + 1).min(current[column] + 1);
-            let is_swapped =
-                row > 0 && column > 0 && left[row - 1] == *other && *letter == right[column - 1];
-            if is_swapped {
-                edits = edits.min(before[column - 1] + 1);
-            }
-            current.push(edits);
-        }
-        before = std::mem::replace(&mut above, current);
-    }
-    above[right.len()]
+pub fn edit_distance(left: &str, right: &str) -> usize {
+    strsim::osa_distance(&left.to_lowercase(), &right.to_lowercase())
 }
 
 #[cfg(test)]

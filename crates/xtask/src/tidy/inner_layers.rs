@@ -1,0 +1,78 @@
+//! Parts of the program that could be crates of their own: what of the other crates they may use.
+//!
+//! Cargo lets every module of a crate see all of its dependencies, so an edge that would be refused
+//! between crates is invisible within one.
+
+use std::collections::BTreeMap;
+
+use crate::items::words;
+use crate::source::{is_rust, line_at, mask};
+use crate::violation::Violation;
+
+/// Folders, and the crates that must not be named below them.
+const PARTS: [(&str, &[&str]); 3] = [
+    (
+        "crates/thrum/src/config/",
+        &["thrum_bench", "thrum_protocol", "thrum_report"],
+    ),
+    (
+        "crates/thrum/src/mqtt_client/",
+        &[
+            "thrum_auth",
+            "thrum_bench",
+            "thrum_broker",
+            "thrum_report",
+            "thrum_storage",
+        ],
+    ),
+    (
+        "crates/thrum/src/tui/",
+        &["thrum_auth", "thrum_broker", "thrum_storage"],
+    ),
+];
+
+/// Finds modules that use a crate which their part must not know.
+pub(super) fn check(source: &BTreeMap<String, String>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (path, text) in source.iter().filter(|(path, _)| is_rust(path)) {
+        let part = PARTS.iter().find(|(folder, _)| path.starts_with(folder));
+        if let Some((folder, forbidden)) = part {
+            let masked = mask(text);
+            let uses = words(&masked).filter(|(_, word)| forbidden.contains(word));
+            found.extend(uses.map(|(at, word)| {
+                let message = format!(
+                    "{folder} must not use `{word}`, or neither can be changed or built without \
+                     the other; move the shared part to a crate below both, as `settings`"
+                );
+                Violation::new(path, line_at(text, at), message)
+            }));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        let source = [(path.to_owned(), text.to_owned())].into_iter().collect();
+        check(&source).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_configuration_does_not_know_the_benchmark() {
+        let path = "crates/thrum/src/config/mosquitto/scope.rs";
+        let found = findings(path, "use a::b;\nuse thrum_bench::scenario::nearest;\n");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");
+        let free = "use thrum_settings::nearest; // not thrum_bench\n";
+        assert_eq!(findings(path, free), [""; 0]);
+    }
+
+    #[test]
+    fn a_command_may_know_all_parts() {
+        let text = "use thrum_bench::scenario;\n";
+        assert_eq!(findings("crates/thrum/src/command/a.rs", text), [""; 0]);
+    }
+}
