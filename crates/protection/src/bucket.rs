@@ -118,12 +118,12 @@ impl Bucket {
     }
 
     /// How long until one unit is left, in whole milliseconds; zero if it is there now.
-    pub(crate) fn wait(&self, pace: &Pace, now: Time) -> Duration {
+    pub(crate) fn wait(self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until, now)
     }
 
     /// How much is left.
-    pub(crate) fn left(&self, pace: &Pace, now: Time) -> u64 {
+    pub(crate) fn left(self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until, now)
     }
 }
@@ -153,21 +153,21 @@ impl SharedBucket {
             .map_err(|busy_until| pace.wait(busy_until, now))
     }
 
-    /// As [`Bucket::charge`].
-    pub(crate) fn charge(&self, pace: &Pace, now: Time, amount: u64) {
+    /// Takes, whatever is left: input that has arrived is always charged.
+    pub fn charge(&self, pace: &Pace, now: Time, amount: u64) {
         let charge = |busy_until| Some(pace.busy_after(busy_until, now, amount));
         let relaxed = Ordering::Relaxed;
         // It never refuses.
         self.busy_until.fetch_update(relaxed, relaxed, charge).ok();
     }
 
-    /// As [`Bucket::wait`].
-    pub(crate) fn wait(&self, pace: &Pace, now: Time) -> Duration {
+    /// How long until one unit is left, in whole milliseconds; zero if it is there now.
+    pub fn wait(&self, pace: &Pace, now: Time) -> Duration {
         pace.wait(self.busy_until.load(Ordering::Relaxed), now)
     }
 
-    /// As [`Bucket::left`].
-    pub(crate) fn left(&self, pace: &Pace, now: Time) -> u64 {
+    /// How much is left.
+    pub fn left(&self, pace: &Pace, now: Time) -> u64 {
         pace.left(self.busy_until.load(Ordering::Relaxed), now)
     }
 }

@@ -25,7 +25,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason code of the CONNACK; in 3.x banned is 5 (not authorized) and a rate is 3 (server unavailable).
+    /// The reason code of the CONNACK; in 3.x banned is 5 (not authorized) and a rate is 3 (server
+    /// unavailable).
     pub(crate) const fn reason(self) -> ReasonCode {
         match self {
             Self::BannedClientId

@@ -159,7 +159,7 @@ fn page_ends_after_many_branches_without_a_match() {
     while let Some(position) = first_page {
         pages += 1;
         first_page = next_page(&retained, "+/y", Some(&position), 2, |&message| {
-            found.push(message)
+            found.push(message);
         });
     }
     assert_eq!(found, [1_000]);
@@ -230,7 +230,7 @@ fn page_does_not_go_astray_when_the_levels_of_its_end_are_gone() {
         retained.insert(topic, topic);
     }
     next_page(&retained, "a/+", position.as_ref(), 9, |&message| {
-        found.push(message)
+        found.push(message);
     });
     found.sort_unstable();
     assert_eq!(found, ["a/1", "a/2"]);

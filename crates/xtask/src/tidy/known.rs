@@ -25,7 +25,7 @@ pub(super) struct Limit {
 /// How often something occurs, and where to look first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Count {
-    pub(super) count: usize,
+    pub(super) total: usize,
     pub(super) path: String,
     pub(super) line: usize,
     /// The other places, as `path:line`.
@@ -36,7 +36,7 @@ impl Count {
     /// So many at one place.
     pub(super) fn at(path: &str, line: usize, count: usize) -> Self {
         Self {
-            count,
+            total: count,
             path: path.to_owned(),
             line,
             others: Vec::new(),
@@ -51,7 +51,7 @@ pub(super) type Counts = BTreeMap<String, Count>;
 pub(super) fn count_one(counts: &mut Counts, name: String, path: &str, line: usize) {
     match counts.get_mut(&name) {
         Some(known) => {
-            known.count += 1;
+            known.total += 1;
             known.others.push(format!("{path}:{line}"));
         }
         None => drop(counts.insert(name, Count::at(path, line, 1))),
@@ -101,10 +101,10 @@ impl Known {
         let over = counts.iter().filter_map(|(name, count)| {
             let known = ceilings.get(name).map(|ceiling| ceiling.at_most);
             let ceiling = known.unwrap_or(0).max(limit.at_most);
-            (count.count > ceiling).then(|| exceeded(limit, name, count, known))
+            (count.total > ceiling).then(|| exceeded(limit, name, count, known))
         });
         let stale = ceilings.iter().filter_map(|(name, ceiling)| {
-            let count = counts.get(name).map_or(0, |count| count.count);
+            let count = counts.get(name).map_or(0, |count| count.total);
             (count < ceiling.at_most || count <= limit.at_most)
                 .then(|| too_high(limit, name, count, *ceiling))
         });
@@ -141,7 +141,7 @@ fn exceeded(limit: &Limit, name: &str, count: &Count, known: Option<usize>) -> V
     };
     let message = format!(
         "`{name}` has {} {what}, more than the limit of {at_most}{known}: {why_and_cure}{others}",
-        count.count
+        count.total
     );
     Violation::new(&count.path, count.line, message)
 }

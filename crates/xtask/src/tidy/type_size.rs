@@ -46,7 +46,7 @@ pub(super) fn check(files: &[ProductFile<'_>], known: &Known) -> Vec<Violation> 
             let count = method_counts
                 .entry(name)
                 .or_insert_with(|| Count::at(file.path, line, 0));
-            count.count += block.count;
+            count.total += block.count;
         }
     }
     let mut file_counts = Counts::new();

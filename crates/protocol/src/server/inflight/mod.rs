@@ -337,8 +337,8 @@ impl Inflight {
         });
     }
 
-    /// The client has the message, or does not get it. Its bytes are no longer on their way, unless it
-    /// has waited to be sent again.
+    /// The client has the message, or does not get it. Its bytes are no longer on their way, unless
+    /// it has waited to be sent again.
     #[inline(never)]
     fn let_go(&mut self, place: Place, has_waited: bool) -> Seq {
         let lists = self.lists.as_mut();
