@@ -54,6 +54,9 @@ impl Delivery {
         }
         let subscribers = reports.iter().flat_map(|report| &report.subscribers);
         let responders = subscribers.filter(|subscriber| subscriber.role == Role::Responder);
+        let mut shared_responders = responders
+            .clone()
+            .filter(|responder| matches!(responder.state, SubscriberState::Shared(_)));
         let mut settlement = Settlement {
             delivery: Self::default(),
             sent,
@@ -61,6 +64,7 @@ impl Delivery {
             unanswered: responders
                 .flat_map(|responder| responder.absences.iter().copied())
                 .collect(),
+            answers_have_order: shared_responders.nth(1).is_none(),
             absences: BTreeMap::new(),
         };
         for report in reports {
@@ -95,6 +99,8 @@ struct Settlement<'a> {
     due_ns: &'a dyn Fn(u32, u32) -> Option<u64>,
     /// When responders were away, so that there may be no answer to a request.
     unanswered: Vec<(u64, u64)>,
+    /// Not where the members of a shared group answer: MQTT promises no order between them.
+    answers_have_order: bool,
     /// Shared groups that had a member, and when members of clean sessions were away.
     absences: BTreeMap<u32, Vec<(u64, u64)>>,
 }
@@ -116,11 +122,16 @@ impl Settlement<'_> {
                     (0..sources.len()).filter_map(|position| sources.publisher(position));
                 let pairs = report.pairs.get(*first_pair..).unwrap_or_default();
                 let mut absences = subscriber.absences.clone();
-                if subscriber.role == Role::Requester {
+                let is_requester = subscriber.role == Role::Requester;
+                if is_requester {
                     absences.extend(&self.unanswered);
                 }
+                let has_order = !is_requester || self.answers_have_order;
                 for (pair, publisher) in pairs.iter().zip(publishers) {
                     self.settle_pair(pair, publisher, &absences);
+                    if has_order {
+                        self.delivery.reordered += u64::from(pair.late());
+                    }
                 }
             }
         }
@@ -145,7 +156,6 @@ impl Settlement<'_> {
         delivery.excused += u64::try_from(excused).unwrap_or(u64::MAX);
         delivery.lost += missing.saturating_sub(u64::try_from(excused).unwrap_or(u64::MAX));
         delivery.duplicated += u64::from(pair.duplicates());
-        delivery.reordered += u64::from(pair.late());
     }
 
     fn settle_shared<'a>(

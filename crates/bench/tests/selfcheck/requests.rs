@@ -51,6 +51,31 @@ fn every_request_is_answered_once_by_a_shared_responder() {
     });
 }
 
+/// Some messages are overtaken by the next one.
+fn overtaken(mark: Mark) -> Fate {
+    if mark.sequence % 5 == 1 {
+        Fate::Delay
+    } else {
+        Fate::Deliver
+    }
+}
+
+#[test]
+fn answers_have_an_order_unless_members_of_a_shared_group_give_them() {
+    let cases = [
+        ("request/{i}", 6, true),
+        ("$share/responders/request/+", 3, false),
+    ];
+    at_once(&cases, |(filter, responders, has_order)| {
+        let broker = FakeBroker::start(ReasonCode::Success, overtaken);
+        let scenario = requests(Version::V311, QoS::AtLeastOnce, responders, filter);
+        let outcome = run_against(broker.address, scenario);
+        let is_counted = outcome.delivery.reordered > 0;
+        assert_eq!(is_counted, has_order, "{:?}", outcome.faults);
+        assert_eq!(outcome.delivery.lost, 0);
+    });
+}
+
 /// The way there and the way back take 150 ms each.
 fn slow_both_ways(_: Mark) -> Fate {
     Fate::After(ms(150))
