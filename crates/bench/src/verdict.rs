@@ -129,9 +129,13 @@ impl Settlement<'_> {
                 let has_order = !is_requester || self.answers_have_order;
                 for (pair, publisher) in pairs.iter().zip(publishers) {
                     self.settle_pair(pair, publisher, &absences);
-                    if has_order {
-                        self.delivery.reordered += u64::from(pair.late());
-                    }
+                }
+                if has_order {
+                    let late = pairs
+                        .iter()
+                        .take(as_index(sources.len()))
+                        .map(PairLedger::late);
+                    self.delivery.reordered += late.map(u64::from).sum::<u64>();
                 }
             }
         }
