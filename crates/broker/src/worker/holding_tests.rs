@@ -10,7 +10,7 @@ use thrum_access::{Admission, Answer, Gatekeeper, Login, Question, Reply};
 use thrum_codec::QoS;
 use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
-use thrum_protection::MemoryLevel;
+use thrum_protection::{MemoryLevel, Rate};
 
 use super::budget::TurnLimits;
 use super::queue_tests::{Client, REFUSED, TAKEN, Workers, full_group, short};
@@ -536,4 +536,25 @@ fn the_time_that_a_message_waits_with_its_publisher_counts_for_its_expiry() {
     assert_eq!(publisher.came().outcomes(), [TAKEN]);
     workers.pass(Duration::from_secs(1));
     assert_eq!(members[0].drain(&mut workers), [0, 0]);
+}
+
+#[test]
+fn what_a_publisher_was_held_with_is_charged_when_it_goes_on() {
+    let mut workers = Workers::new(1, |config| {
+        short(config);
+        let hour = Duration::from_hours(1);
+        config.limits.client.messages = Rate::new(4, hour, 0).unwrap();
+    });
+    let (mut members, mut publisher) = full_group(&mut workers, &[0]);
+    publisher.publish(7);
+    workers.settle();
+    let key = key_of(&workers, "publisher");
+    let is_paced = |workers: &Workers| {
+        let connection = &workers.workers[0].local.connections[key];
+        connection.reading.has(PauseReason::Rate)
+    };
+    assert!(!is_paced(&workers), "three of four messages are handled");
+    assert_eq!(members[0].drain(&mut workers), [0, 0, 0, 7]);
+    assert_eq!(publisher.came().outcomes(), [TAKEN]);
+    assert!(is_paced(&workers));
 }
