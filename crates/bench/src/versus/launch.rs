@@ -426,9 +426,16 @@ mod tests {
         };
         let status = running.stop();
         assert!(status.contains("signal: 15"), "{status}");
-        // Nobody may be left to reap it here, but it runs no more.
-        let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z"), "{stat}");
+        // Nobody may be left to reap it here, but it runs no more once the signal has reached it.
+        let has_ended = || {
+            let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            stat.is_empty() || stat.contains(") Z")
+        };
+        let until_ns = clock::monotonic_ns() + 10 * SECOND_NS;
+        while !has_ended() && clock::monotonic_ns() < until_ns {
+            clock::rest(LOOK_INTERVAL);
+        }
+        assert!(has_ended(), "{child} goes on");
         let folder = running.folder.clone();
         drop(running);
         assert!(!folder.exists());
