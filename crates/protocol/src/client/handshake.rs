@@ -46,7 +46,7 @@ impl Client {
     pub fn authenticate(&mut self, step: &[u8], now: Time, out: &mut Vec<u8>) -> bool {
         // [MQTT-4.12.0-3]
         let reason = ReasonCode::ContinueAuthentication;
-        self.turn == Turn::Client && self.write_auth((reason, step), now, out)
+        self.turn == Turn::Client && self.write_auth(reason, step, now, out)
     }
 
     /// Begins to authenticate again on an accepted connection, with the method named in the
@@ -61,12 +61,13 @@ impl Client {
         let reason = ReasonCode::ReAuthenticate;
         self.phase == Phase::Connected
             && self.turn == Turn::Over
-            && self.write_auth((reason, step), now, out)
+            && self.write_auth(reason, step, now, out)
     }
 
     fn write_auth(
         &mut self,
-        (reason, step): (ReasonCode, &[u8]),
+        reason: ReasonCode,
+        step: &[u8],
         now: Time,
         out: &mut Vec<u8>,
     ) -> bool {

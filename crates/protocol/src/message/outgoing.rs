@@ -74,6 +74,10 @@ pub(crate) struct Form<'a> {
     pub(crate) identifiers: &'a [u32],
     /// Alias to send, and whether the receiver knows its topic already.
     pub(crate) alias: Option<(NonZeroU16, bool)>,
+    /// Longest packet that the receiver takes.
+    pub(crate) bytes_max: u32,
+    /// When it is sent.
+    pub(crate) now: Time,
 }
 
 impl<'a> Outgoing<'a> {
@@ -114,7 +118,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Appends this receiver's copy, at most `bytes_max` long, and returns its length.
+    /// Appends this receiver's copy, at most as long as it takes, and returns its length.
     ///
     /// # Errors
     /// [`EncodeError::PacketTooLong`] when it is longer, else as [`encode_publish`]; nothing is
@@ -122,39 +126,31 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn append(
         &mut self,
         form: &Form<'_>,
-        bytes_max: u32,
-        now: Time,
         out: &mut Output,
     ) -> Result<usize, EncodeError> {
         if self.publication.is_large() {
-            return self.append_large(form, bytes_max, now, out);
+            return self.append_large(form, out);
         }
         let index = form.cache_index();
         // The first receiver gets its copy without the detour over the cache: often it is the only
         // one.
         match index.filter(|index| !self.frames.is_first(1 << index)) {
-            None => form.append(&self.publication, bytes_max, now, out.own()),
-            Some(index) => self.append_cached((index, form), bytes_max, now, out.own()),
+            None => form.append(&self.publication, out.own()),
+            Some(index) => self.append_cached(index, form, out.own()),
         }
     }
 
     /// Appends a copy whose payload is shared, but for the first receiver: often it is the only
     /// one.
     #[inline(never)]
-    fn append_large(
-        &mut self,
-        form: &Form<'_>,
-        bytes_max: u32,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<usize, EncodeError> {
+    fn append_large(&mut self, form: &Form<'_>, out: &mut Output) -> Result<usize, EncodeError> {
         let is_owned = self.given.is_some() || self.made.is_some();
         if self.frames.is_first(ANY_FORM) && !is_owned {
-            return form.append(&self.publication, bytes_max, now, out.own());
+            return form.append(&self.publication, out.own());
         }
         let len = match form.cache_index() {
-            None => form.append_head(&self.publication, bytes_max, now, out.own())?,
-            Some(index) => self.append_cached((index, form), bytes_max, now, out.own())?,
+            None => form.append_head(&self.publication, out.own())?,
+            Some(index) => self.append_cached(index, form, out.own())?,
         };
         out.share(self.message());
         Ok(len)
@@ -169,26 +165,24 @@ impl<'a> Outgoing<'a> {
     #[inline(always)]
     fn append_cached(
         &mut self,
-        (index, form): (u8, &Form<'_>),
-        bytes_max: u32,
-        now: Time,
+        index: u8,
+        form: &Form<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, EncodeError> {
         let frames = &mut *self.frames;
         let place = match frames.place(index) {
             Some(place) => place,
-            None => frames.make((index, 0, form), &self.publication, now)?,
+            None => frames.make(index, 0, form, &self.publication)?,
         };
-        frames.copy(place, form.packet_id, bytes_max, out)
+        frames.copy(place, form, out)
     }
 
     /// As [`Outgoing::append`], for a receiver that does not see the first `cut` bytes of the
     /// topic.
     pub(crate) fn append_behind(
         &mut self,
-        (cut, form): (usize, &Form<'_>),
-        bytes_max: u32,
-        now: Time,
+        cut: usize,
+        form: &Form<'_>,
         out: &mut Output,
     ) -> Result<usize, EncodeError> {
         let publication = Publication {
@@ -198,20 +192,20 @@ impl<'a> Outgoing<'a> {
         if publication.is_large() {
             let is_owned = self.given.is_some() || self.made.is_some();
             if self.frames.is_first(ANY_FORM) && !is_owned {
-                return form.append(&publication, bytes_max, now, out.own());
+                return form.append(&publication, out.own());
             }
-            return form.append_owned((self.message(), &publication), bytes_max, now, out);
+            return form.append_owned(self.message(), &publication, out);
         }
         let frames = &mut *self.frames;
         match form.cache_index().map(|index| index | CUT) {
             Some(index) if !frames.is_first(CUT_FORM) => {
                 let place = match frames.place_behind(index, cut) {
                     Some(place) => place,
-                    None => frames.make((index, cut, form), &publication, now)?,
+                    None => frames.make(index, cut, form, &publication)?,
                 };
-                frames.copy(place, form.packet_id, bytes_max, out.own())
+                frames.copy(place, form, out.own())
             }
-            _ => form.append(&publication, bytes_max, now, out.own()),
+            _ => form.append(&publication, out.own()),
         }
     }
 }
@@ -253,18 +247,12 @@ impl FrameCache {
         reason = "every delivery of a fan-out comes by here; the call is a tenth of its instructions"
     )]
     #[inline(always)]
-    fn copy(
-        &self,
-        place: usize,
-        packet_id: Option<PacketId>,
-        bytes_max: u32,
-        out: &mut Vec<u8>,
-    ) -> Result<usize, EncodeError> {
+    fn copy(&self, place: usize, form: &Form<'_>, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
         let cached = &self.made[place];
-        check_len(cached.frame.len, bytes_max)?;
+        form.check_len(cached.frame.len)?;
         let start = out.len();
         out.extend_from_slice(&self.bytes[cached.start..cached.end]);
-        if let (Some(at), Some(id)) = (cached.frame.packet_id_at, packet_id)
+        if let (Some(at), Some(id)) = (cached.frame.packet_id_at, form.packet_id)
             && let Some(place) = out.get_mut(start + at..start + at + 2)
         {
             place.copy_from_slice(&id.as_u16().to_be_bytes());
@@ -276,16 +264,17 @@ impl FrameCache {
     #[inline(never)]
     fn make(
         &mut self,
-        (index, cut, form): (u8, usize, &Form<'_>),
+        index: u8,
+        cut: usize,
+        form: &Form<'_>,
         publication: &Publication<'_>,
-        now: Time,
     ) -> Result<usize, EncodeError> {
         let form = Form {
             packet_id: form.packet_id.map(|_| PLACEHOLDER),
             ..*form
         };
         let start = self.bytes.len();
-        let packet = form.packet(publication, now);
+        let packet = form.packet(publication);
         let frame = if publication.is_large() {
             encode_publish_head(&packet, form.version, &mut self.bytes)?
         } else {
@@ -319,13 +308,12 @@ impl<'a> Form<'a> {
     fn append(
         &self,
         publication: &Publication<'_>,
-        bytes_max: u32,
-        now: Time,
         out: &mut Vec<u8>,
     ) -> Result<usize, EncodeError> {
         let start = out.len();
-        let frame = encode_publish(&self.packet(publication, now), self.version, out)?;
-        check_len(frame.len, bytes_max).inspect_err(|_| out.truncate(start))?;
+        let frame = encode_publish(&self.packet(publication), self.version, out)?;
+        self.check_len(frame.len)
+            .inspect_err(|_| out.truncate(start))?;
         Ok(frame.len)
     }
 
@@ -333,33 +321,31 @@ impl<'a> Form<'a> {
     fn append_head(
         &self,
         publication: &Publication<'_>,
-        bytes_max: u32,
-        now: Time,
         out: &mut Vec<u8>,
     ) -> Result<usize, EncodeError> {
         let start = out.len();
-        let frame = encode_publish_head(&self.packet(publication, now), self.version, out)?;
-        check_len(frame.len, bytes_max).inspect_err(|_| out.truncate(start))?;
+        let frame = encode_publish_head(&self.packet(publication), self.version, out)?;
+        self.check_len(frame.len)
+            .inspect_err(|_| out.truncate(start))?;
         Ok(frame.len)
     }
 
     /// Appends the copy of a message that is owned; as [`Outgoing::append`].
     pub(crate) fn append_owned(
         &self,
-        (message, publication): (&Arc<Message>, &Publication<'_>),
-        bytes_max: u32,
-        now: Time,
+        message: &Arc<Message>,
+        publication: &Publication<'_>,
         out: &mut Output,
     ) -> Result<usize, EncodeError> {
         if !publication.is_large() {
-            return self.append(publication, bytes_max, now, out.own());
+            return self.append(publication, out.own());
         }
-        let len = self.append_head(publication, bytes_max, now, out.own())?;
+        let len = self.append_head(publication, out.own())?;
         out.share(message);
         Ok(len)
     }
 
-    fn packet<'p>(&self, publication: &Publication<'p>, now: Time) -> Publish<'p>
+    fn packet<'p>(&self, publication: &Publication<'p>) -> Publish<'p>
     where
         'a: 'p,
     {
@@ -372,7 +358,7 @@ impl<'a> Form<'a> {
             packet_id: self.packet_id,
             properties: PublishProperties {
                 // [MQTT-3.3.2-6]
-                message_expiry: publication.expires_at.map(|at| at.secs_from(now)),
+                message_expiry: publication.expires_at.map(|at| at.secs_from(self.now)),
                 topic_alias: self.alias.map(|(alias, _)| alias),
                 // [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
                 subscription_identifiers: SubscriptionIdentifiers::Listed(self.identifiers),
@@ -383,11 +369,12 @@ impl<'a> Form<'a> {
             payload: publication.payload,
         }
     }
-}
 
-fn check_len(len: usize, bytes_max: u32) -> Result<(), EncodeError> {
-    match u32::try_from(len) {
-        Ok(len) if len <= bytes_max => Ok(()),
-        _ => Err(EncodeError::PacketTooLong),
+    #[inline]
+    fn check_len(&self, len: usize) -> Result<(), EncodeError> {
+        match u32::try_from(len) {
+            Ok(len) if len <= self.bytes_max => Ok(()),
+            _ => Err(EncodeError::PacketTooLong),
+        }
     }
 }

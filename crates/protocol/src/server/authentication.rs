@@ -168,7 +168,7 @@ impl Session {
     ) -> Result<(), Violation> {
         // [MQTT-4.12.0-2]
         let reason = ReasonCode::ContinueAuthentication;
-        self.answer_auth((reason, Some(data)), Turn::Client, out)
+        self.answer_auth(reason, Some(data), Turn::Client, out)
     }
 
     /// Answers [`Action::Authenticate`]: the client is authenticated again. Nothing is written if
@@ -183,7 +183,7 @@ impl Session {
         data: Option<&[u8]>,
         out: &mut Output,
     ) -> Result<(), Violation> {
-        self.answer_auth((ReasonCode::Success, data), Turn::Over, out)
+        self.answer_auth(ReasonCode::Success, data, Turn::Over, out)
     }
 
     /// AUTH of the client, who may send anything else meanwhile.
@@ -210,7 +210,8 @@ impl Session {
 
     fn answer_auth(
         &mut self,
-        (reason, data): (ReasonCode, Option<&[u8]>),
+        reason: ReasonCode,
+        data: Option<&[u8]>,
         next: Turn,
         out: &mut Output,
     ) -> Result<(), Violation> {

@@ -13,20 +13,26 @@ use crate::{Limits, Output, Violation};
 /// Appends the CONNACK of a refusal, in the form the version allows: 3.x has a code for few causes,
 /// and a client is told nothing for the others. [`refuse_connect`] adds the reason in words.
 pub fn refuse(version: Version, violation: &Violation, out: &mut Output) {
-    append_refusal(version, (violation.reason, ""), u32::MAX, out);
+    append_refusal(version, violation.reason, "", u32::MAX, out);
 }
 
 /// Appends the CONNACK of a refusal in answer to this CONNECT, with a reason string where the
 /// client has room for it.
 pub fn refuse_connect(connect: &Connect<'_>, violation: &Violation, out: &mut Output) {
     let bytes_max = connect.properties.maximum_packet_size.unwrap_or(u32::MAX);
-    let refusal = (violation.reason, violation.what);
-    append_refusal(connect.version, refusal, bytes_max, out);
+    append_refusal(
+        connect.version,
+        violation.reason,
+        violation.what,
+        bytes_max,
+        out,
+    );
 }
 
 pub(super) fn append_refusal(
     version: Version,
-    (reason, what): (ReasonCode, &str),
+    reason: ReasonCode,
+    what: &str,
     bytes_max: u32,
     out: &mut Output,
 ) {

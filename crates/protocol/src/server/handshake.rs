@@ -172,7 +172,8 @@ impl Handshake {
     pub fn refuse(&self, violation: &Violation, out: &mut Output) {
         append_refusal(
             self.version,
-            (violation.reason, violation.what),
+            violation.reason,
+            violation.what,
             self.packet_bytes_max,
             out,
         );

@@ -18,6 +18,30 @@ use crate::{Message, Outgoing, Output, Time};
 /// ones.
 const BURST_BYTES: usize = 256 * 1024;
 
+/// The PUBLISH packet of a message that the session held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldPacket {
+    /// None with `QoS` 0.
+    id: Option<PacketId>,
+    is_sent_again: bool,
+}
+
+impl HeldPacket {
+    pub(super) const fn first(id: Option<PacketId>) -> Self {
+        Self {
+            id,
+            is_sent_again: false,
+        }
+    }
+
+    const fn again(id: PacketId) -> Self {
+        Self {
+            id: Some(id),
+            is_sent_again: true,
+        }
+    }
+}
+
 /// What can be sent next.
 enum Next {
     Nothing,
@@ -190,8 +214,8 @@ impl Session {
             return self.enqueue(outgoing, options, now);
         }
         // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
-        let form = self.first_form(options, None);
-        match self.send(outgoing, form, now, out) {
+        let form = self.first_form(options, None, now);
+        match self.send(outgoing, form, out) {
             Ok(()) => Delivered::Sent,
             Err(reason) => Delivered::Dropped(reason),
         }
@@ -209,13 +233,13 @@ impl Session {
             return self.enqueue(outgoing, options, now);
         };
         // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
-        let form = self.first_form(options, Some(packet_id));
+        let form = self.first_form(options, Some(packet_id), now);
         let must_keep = self.must_keep(options.group.is_some());
         if must_keep && outgoing.publication().is_large() {
             // Once it is owned, it is sent without a copy.
             outgoing.message();
         }
-        if let Err(reason) = self.send(outgoing, form, now, out) {
+        if let Err(reason) = self.send(outgoing, form, out) {
             return Delivered::Dropped(reason);
         }
         if must_keep {
@@ -231,6 +255,7 @@ impl Session {
         &self,
         options: &DeliveryOptions<'a>,
         packet_id: Option<PacketId>,
+        now: Time,
     ) -> Form<'a> {
         Form {
             version: self.version,
@@ -242,6 +267,8 @@ impl Session {
             packet_id,
             identifiers: options.identifiers,
             alias: None,
+            bytes_max: self.packet_bytes_max,
+            now,
         }
     }
 
@@ -250,13 +277,12 @@ impl Session {
         &mut self,
         outgoing: &mut Outgoing<'_>,
         form: Form<'_>,
-        now: Time,
         out: &mut Output,
     ) -> Result<(), DropReason> {
         if !self.sends_plain_topics {
-            return self.send_renamed(outgoing, form, now, out);
+            return self.send_renamed(outgoing, form, out);
         }
-        let sent = outgoing.append(&form, self.packet_bytes_max, now, out);
+        let sent = outgoing.append(&form, out);
         self.carried.sent(sent.is_ok());
         sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
     }
@@ -267,7 +293,6 @@ impl Session {
         &mut self,
         outgoing: &mut Outgoing<'_>,
         mut form: Form<'_>,
-        now: Time,
         out: &mut Output,
     ) -> Result<(), DropReason> {
         let whole = outgoing.publication().topic;
@@ -275,9 +300,9 @@ impl Session {
         form.alias = self.outbound_aliases.choose(topic);
         let cut = whole.len() - topic.len();
         let sent = if cut == 0 {
-            outgoing.append(&form, self.packet_bytes_max, now, out)
+            outgoing.append(&form, out)
         } else {
-            outgoing.append_behind((cut, &form), self.packet_bytes_max, now, out)
+            outgoing.append_behind(cut, &form, out)
         };
         self.outbound_aliases.sent(topic, form.alias, sent.is_ok());
         self.carried.sent(sent.is_ok());
@@ -288,7 +313,7 @@ impl Session {
     pub(super) fn send_held(
         &mut self,
         held: &Held,
-        (packet_id, dup): (Option<PacketId>, bool),
+        packet: HeldPacket,
         now: Time,
         out: &mut Output,
     ) -> Result<(), Cause> {
@@ -302,13 +327,14 @@ impl Session {
             version: self.version,
             qos: held.qos,
             retain: held.retain,
-            dup,
-            packet_id,
+            dup: packet.is_sent_again,
+            packet_id: packet.id,
             identifiers: held.identifiers.as_slice(),
             alias,
+            bytes_max: self.packet_bytes_max,
+            now,
         };
-        let owned = (&held.message, &publication);
-        let sent = form.append_owned(owned, self.packet_bytes_max, now, out);
+        let sent = form.append_owned(&held.message, &publication, out);
         self.outbound_aliases
             .sent(publication.topic, alias, sent.is_ok());
         if sent.is_err() {
@@ -372,7 +398,7 @@ impl Session {
         // Its expiry no longer matters. [MQTT-4.3.3-7]
         let (place, packet_id, held) = self.inflight.take_unsent()?;
         // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
-        match self.send_held(&held, (Some(packet_id), true), now, out) {
+        match self.send_held(&held, HeldPacket::again(packet_id), now, out) {
             Ok(()) => self.inflight.put_back(place, held),
             // [MQTT-3.1.2-25]
             Err(cause) => {

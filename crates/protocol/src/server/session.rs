@@ -292,7 +292,7 @@ impl Session {
     pub fn refuse(&mut self, reason: ReasonCode, what: &str, out: &mut Output) {
         if self.link == Link::Up {
             self.link = Link::Closing;
-            connack::append_refusal(self.version, (reason, what), self.packet_bytes_max, out);
+            connack::append_refusal(self.version, reason, what, self.packet_bytes_max, out);
         }
     }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use thrum_codec::QoS;
 
 use super::held::{Held, held_bytes};
+use super::outbound::HeldPacket;
 use super::queue::Queue;
 use super::{Delivered, DeliveryOptions, DropReason, Session};
 use crate::limits::QueuePolicy;
@@ -64,7 +65,7 @@ impl Session {
         }
         let bytes = held_bytes(message, options.identifiers.len());
         if !self.queue.has_room(bytes, &self.limits)
-            && !self.make_room((bytes, priority), options.qos, now)
+            && !self.make_room(bytes, priority, options.qos, now)
             && !self.exceeds_limits(options)
         {
             return Delivered::Dropped(DropReason::QueueFull);
@@ -94,7 +95,7 @@ impl Session {
             // The window is open, so fewer identifiers are in use than there are.
             QoS::AtLeastOnce | QoS::ExactlyOnce => Some(self.next_packet_id()?),
         };
-        if let Err(cause) = self.send_held(&held, (packet_id, false), now, out) {
+        if let Err(cause) = self.send_held(&held, HeldPacket::first(packet_id), now, out) {
             self.drop_held(&held, cause);
             return Some(());
         }
@@ -147,7 +148,7 @@ impl Session {
     /// Drops what has to make room for a message of that size and priority; true if there is room
     /// then.
     #[cold]
-    fn make_room(&mut self, (bytes, priority): (usize, u8), qos: QoS, now: Time) -> bool {
+    fn make_room(&mut self, bytes: usize, priority: u8, qos: QoS, now: Time) -> bool {
         if !Queue::could_have_room(bytes, &self.limits) {
             return false;
         }
