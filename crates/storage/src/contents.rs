@@ -44,7 +44,7 @@ impl Contents {
             last,
             counts_only,
         } = self;
-        read_segment(name, bytes, (report, last), &mut |payload| {
+        read_segment(name, bytes, report, last, &mut |payload| {
             let change = decode(payload);
             match change {
                 Ok(change) if *counts_only => replay.apply(&without_text(change), payload),

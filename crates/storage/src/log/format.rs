@@ -112,7 +112,8 @@ impl Group {
 /// Appends a group of records; `offset` is its place in the segment.
 pub(super) fn append_group<'a>(
     records: impl Iterator<Item = &'a [u8]>,
-    (number, offset): (u64, u64),
+    number: u64,
+    offset: u64,
     safe_before: bool,
     out: &mut Vec<u8>,
 ) {
@@ -224,7 +225,7 @@ mod tests {
     fn a_group_has_these_bytes() {
         let mut bytes = Vec::new();
         let records = [&b"abc"[..], b"d"];
-        append_group(records.into_iter(), (5, 40), true, &mut bytes);
+        append_group(records.into_iter(), 5, 40, true, &mut bytes);
         assert_eq!(bytes[..12], *b"\xC7thr\x14\0\0\0\x01\0\0\0");
         assert_eq!(bytes[16..20], [3, 0, 0, 0]);
         assert_eq!(bytes[24..27], *b"abc");
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_group_is_none_in_another_segment_or_place() {
         let mut bytes = vec![0; 40];
-        append_group([&b"abc"[..]].into_iter(), (5, 40), true, &mut bytes);
+        append_group([&b"abc"[..]].into_iter(), 5, 40, true, &mut bytes);
         let end = bytes.len();
         assert!(Group::at(&bytes, 40, 5, end).is_some());
         assert!(Group::at(&bytes, 40, 6, end).is_none());

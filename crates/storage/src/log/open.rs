@@ -160,12 +160,8 @@ impl<D: Disk> Log<D> {
             reserve: Reserve::find(&disk, &names)?,
         };
         disk.sync_dir()?;
-        let mut log = Self::new(
-            disk,
-            options,
-            sealed,
-            (next_number.max(beyond(end)), spares),
-        );
+        let next_number = next_number.max(beyond(end));
+        let mut log = Self::new(disk, options, sealed, next_number, spares);
         if let Some((file, tail)) = newest {
             log.go_on_in(file, tail)?;
         }
@@ -293,8 +289,8 @@ fn is_empty<F: File>(candidate: &Candidate<F>) -> bool {
     let mut bytes = Vec::new();
     let size = candidate.file.size().unwrap_or(0);
     read_tolerant(&candidate.file, size, &mut bytes);
-    let place = (SEGMENT_HEADER_LEN, Extent::Open);
-    scan(&bytes, candidate.number, place, &mut |_| ()).end == SEGMENT_HEADER_LEN
+    let (start, extent) = (SEGMENT_HEADER_LEN, Extent::Open);
+    scan(&bytes, candidate.number, start, extent, &mut |_| ()).end == SEGMENT_HEADER_LEN
 }
 
 fn find_spare<D: Disk>(
@@ -362,7 +358,8 @@ impl<D: Disk> Reading<'_, D> {
         let scanned = scan(
             buffer,
             number,
-            (SEGMENT_HEADER_LEN, extent),
+            SEGMENT_HEADER_LEN,
+            extent,
             &mut |found| match found {
                 Found::Record { offset, payload } => {
                     records += 1;
@@ -374,10 +371,10 @@ impl<D: Disk> Reading<'_, D> {
             },
         );
         for (offset, len) in damage {
-            self.damaged(number, (offset, len), buffer);
+            self.damaged(number, offset, len, buffer);
         }
         if candidate.header.is_none() && !buffer.is_empty() {
-            self.damaged(number, (0, SEGMENT_HEADER_LEN), buffer);
+            self.damaged(number, 0, SEGMENT_HEADER_LEN, buffer);
         }
         let len = self.end(number, extent, &scanned, buffer);
         if extent == Extent::Open {
@@ -414,7 +411,7 @@ impl<D: Disk> Reading<'_, D> {
         }
     }
 
-    fn damaged(&mut self, segment: u64, (offset, len): (usize, usize), bytes: &[u8]) {
+    fn damaged(&mut self, segment: u64, offset: usize, len: usize, bytes: &[u8]) {
         let is_listed = self.report.note(Damage {
             segment,
             offset: offset as u64,

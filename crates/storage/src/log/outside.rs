@@ -105,7 +105,8 @@ pub fn snapshot(
 pub(crate) fn read_segment(
     name: &str,
     bytes: &[u8],
-    (report, before): (&mut LogReport, &mut FoundSegment),
+    report: &mut LogReport,
+    before: &mut FoundSegment,
     visit: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), OpenError> {
     let number = number_of(name).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -130,16 +131,22 @@ pub(crate) fn read_segment(
         damage(0, SEGMENT_HEADER_LEN);
     }
     let mut records = 0;
-    let place = (SEGMENT_HEADER_LEN, Extent::Sealed(bytes.len() as u64));
-    scan(bytes, number, place, &mut |found| match found {
-        Found::Record { offset, payload } => {
-            records += 1;
-            if !visit(payload) {
-                damage(offset, payload.len());
+    let extent = Extent::Sealed(bytes.len() as u64);
+    scan(
+        bytes,
+        number,
+        SEGMENT_HEADER_LEN,
+        extent,
+        &mut |found| match found {
+            Found::Record { offset, payload } => {
+                records += 1;
+                if !visit(payload) {
+                    damage(offset, payload.len());
+                }
             }
-        }
-        Found::Damaged { offset, len } => damage(offset, len),
-    });
+            Found::Damaged { offset, len } => damage(offset, len),
+        },
+    );
     *before = FoundSegment {
         number,
         len: bytes.len() as u64,
@@ -223,8 +230,8 @@ fn read<F: File>(candidate: &Candidate<F>, extent: Extent, buffer: &mut Vec<u8>)
         extent
     };
     let mut is_whole = true;
-    let place = (SEGMENT_HEADER_LEN, extent);
-    let scanned = scan(buffer, number, place, &mut |found| {
+    let start = SEGMENT_HEADER_LEN;
+    let scanned = scan(buffer, number, start, extent, &mut |found| {
         is_whole &= matches!(found, Found::Record { .. });
     });
     if !is_whole && extent == Extent::Open {

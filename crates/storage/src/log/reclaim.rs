@@ -215,8 +215,8 @@ impl<F: File> Victim<F> {
         read_tolerant(&self.file, self.len, &mut bytes);
         let start = usize::try_from(self.at).unwrap_or(usize::MAX);
         let number = self.number;
-        let place = (start, Extent::Sealed(self.len));
-        scan(&bytes, number, place, &mut |part| match part {
+        let extent = Extent::Sealed(self.len);
+        scan(&bytes, number, start, extent, &mut |part| match part {
             Found::Record { payload, .. } => found(payload),
             Found::Damaged { offset, len } => damaged(Damage {
                 segment: number,

@@ -124,7 +124,8 @@ impl<D: Disk> Log<D> {
         disk: D,
         options: LogOptions,
         sealed: VecDeque<Sealed>,
-        (next_number, spares): (u64, Spares<D::File>),
+        next_number: u64,
+        spares: Spares<D::File>,
     ) -> Self {
         Self {
             disk,
@@ -265,8 +266,8 @@ impl<D: Disk> Log<D> {
         };
         active.file.sync()?;
         self.frame.clear();
-        let place = (active.number, active.len);
-        append_group(std::iter::empty(), place, true, &mut self.frame);
+        let (number, offset) = (active.number, active.len);
+        append_group(std::iter::empty(), number, offset, true, &mut self.frame);
         // Its few bytes may lie behind the end of a full segment; a full disk that does not take
         // them has all the rest.
         match write_all(&active.file, &self.frame, active.len) {
@@ -309,7 +310,7 @@ impl<D: Disk> Log<D> {
                 break;
             }
             let units = Units(&records[taken..taken + part]).map(|(payload, _)| payload);
-            append_group(units, (active.number, at), is_safe, &mut self.frame);
+            append_group(units, active.number, at, is_safe, &mut self.frame);
             is_safe = false;
             taken += part;
             if self.frame.len() >= SYNC_BYTES_MAX {
@@ -366,7 +367,7 @@ impl<D: Disk> Log<D> {
             Some(file) => file,
             None => self.disk.create(&name)?,
         };
-        self.begin((number, file), size)
+        self.begin(number, file, size)
     }
 
     /// A write failed, which ends its segment. On a full disk a spare file that was not finished
@@ -393,11 +394,11 @@ impl<D: Disk> Log<D> {
             return Ok(false);
         };
         self.next_number += 1;
-        self.begin((number, file), size)?;
+        self.begin(number, file, size)?;
         Ok(true)
     }
 
-    fn begin(&mut self, (number, file): (u64, D::File), size: u64) -> Result<(), WriteError> {
+    fn begin(&mut self, number: u64, file: D::File, size: u64) -> Result<(), WriteError> {
         if let Err(error) = self.disk.sync_dir() {
             self.discard(number);
             return Err(error.into());

@@ -52,7 +52,8 @@ const SEARCH_FACTOR: usize = 64;
 pub(super) fn scan<'a>(
     segment: &'a [u8],
     number: u64,
-    (start, extent): (usize, Extent),
+    start: usize,
+    extent: Extent,
     found: &mut dyn FnMut(Found<'a>),
 ) -> Scanned {
     let limit = match extent {

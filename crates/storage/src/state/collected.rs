@@ -145,7 +145,10 @@ impl Collected {
             away_since: own.away_since,
             packet_id_hint: own.packet_id_hint,
             owner: own.owner,
-            subscriptions: by_filter.into_iter().map(subscription).collect(),
+            subscriptions: by_filter
+                .into_iter()
+                .map(|(filter, subscribed)| subscription(filter, subscribed))
+                .collect(),
             deliveries,
             received: self
                 .received
@@ -197,7 +200,7 @@ impl Seen {
     }
 }
 
-fn subscription((filter, subscribed): (Box<str>, Subscribed)) -> RecoveredSubscription {
+fn subscription(filter: Box<str>, subscribed: Subscribed) -> RecoveredSubscription {
     RecoveredSubscription {
         filter,
         options: subscribed.options,
