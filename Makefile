@@ -58,14 +58,23 @@ MANY_CASES = PROPTEST_CASES=$(or $(CASES),20000) PROPTEST_MAX_LOCAL_REJECTS=1000
 NIGHT_SEEDS = $(or $(SEEDS),1000..1000000)
 
 .PHONY: night
-night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); cargo-deny
+night: build ## random seeds: property tests (CASES=20000), kills (LIVES=500), simulated crashes (SEEDS=from..to); parts, deny
 	settings="PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$RANDOM$$RANDOM} $(MANY_CASES)"; echo "$$settings"; \
 	env $$settings cargo test --profile gate $(PURE:%=-p thrum-%)
 	THRUM_BIN=$(THRUM) THRUM_CRASH_SEED=$${THRUM_CRASH_SEED:-random} THRUM_CRASH_KILLS=$(or $(LIVES),500) \
 	$(GATE) --test kill --test power --test storm --test faults
 	THRUM_SIM_SEEDS=$(NIGHT_SEEDS) $(GATE) --lib simulation
 	THRUM_STORAGE_SEEDS=$(NIGHT_SEEDS) $(GATE) --test store
-	$(MAKE) deny
+	$(MAKE) parts deny
+
+# As the features of crates/thrum/Cargo.toml.
+PARTS := bench http-auth ldap png quic redis sql tui
+
+.PHONY: parts
+parts: ## the program with each of its parts alone, and the tests of the one without any
+	for part in $(PARTS); do \
+	cargo clippy --profile gate --package thrum --no-default-features --features $$part -- -D warnings; done
+	cargo test --profile gate --no-default-features --package thrum --package thrum-auth --package thrum-quic
 
 .PHONY: deny
 deny: ## licences, sources and duplicate versions of the dependencies; builds cargo-deny if it is missing

@@ -58,7 +58,7 @@ fn check_decisions(rules: &Rules, client_id: String, filter: &str, topic: &str) 
         ..Identity::default()
     };
     let mut resolved = Resolved::default();
-    let is_resolved = rules.resolve(&identity, &mut resolved).is_ok();
+    let is_resolved = resolved.add_set(rules, &identity).is_ok();
     resolved.set_default(Some(false));
     let is_name = is_valid_name(topic);
     if is_resolved && is_name {

@@ -33,9 +33,7 @@ fn rules(count: usize) -> Rules {
 
 fn resolved(rules: &Rules) -> Resolved {
     let mut resolved = Resolved::default();
-    rules
-        .resolve(&client(), &mut resolved)
-        .expect("few rules fit");
+    resolved.add_set(rules, &client()).expect("few rules fit");
     resolved.set_default(Some(false));
     resolved.shrink_to_fit();
     resolved

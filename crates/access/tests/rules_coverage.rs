@@ -7,8 +7,8 @@ use thrum_codec::{QoS, topic};
 fn resolved(rules: &str, default: Option<bool>) -> Resolved {
     let rules = Rules::parse(rules, "test").expect(rules);
     let mut resolved = Resolved::default();
-    rules
-        .resolve(&Identity::default(), &mut resolved)
+    resolved
+        .add_set(&rules, &Identity::default())
         .expect("few rules");
     resolved.set_default(default);
     resolved

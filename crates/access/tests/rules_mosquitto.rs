@@ -33,7 +33,7 @@ fn client(client_id: &str, username: Option<&str>) -> Identity {
 fn resolved(identity: &Identity) -> Resolved {
     let rules = Rules::from_mosquitto(FILE, "acl").expect("a good file");
     let mut resolved = Resolved::default();
-    rules.resolve(identity, &mut resolved).expect("few rules");
+    resolved.add_set(&rules, identity).expect("few rules");
     resolved.set_default(Some(false));
     resolved
 }

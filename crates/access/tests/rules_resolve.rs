@@ -36,7 +36,7 @@ fn nobody() -> Identity {
 fn resolved(rules: &str, identity: &Identity) -> Resolved {
     let rules = Rules::parse(rules, "test").expect(rules);
     let mut resolved = Resolved::default();
-    rules.resolve(identity, &mut resolved).expect("few rules");
+    resolved.add_set(&rules, identity).expect("few rules");
     resolved
 }
 
@@ -188,8 +188,8 @@ fn the_first_rule_that_fits_decides_and_is_named() {
     .expect("valid");
     let second =
         Rules::parse("deny all pub(retain=true) a\nallow all pub +", "second").expect("valid");
-    first.resolve(&alice(), &mut all).expect("few rules");
-    second.resolve(&alice(), &mut all).expect("few rules");
+    all.add_set(&first, &alice()).expect("few rules");
+    all.add_set(&second, &alice()).expect("few rules");
     let decided = |allowed, set, rule| Decision {
         allowed: Some(allowed),
         rule: Some(RuleId { set, rule }),
@@ -250,11 +250,11 @@ fn too_many_rules_deny_everything() {
     let many = "allow all pub a\n".repeat(FITTING_MAX);
     let mut rules = Rules::parse(&many, "test").expect("valid");
     let mut fits = Resolved::default();
-    assert_eq!(rules.resolve(&nobody(), &mut fits), Ok(()));
+    assert_eq!(fits.add_set(&rules, &nobody()), Ok(()));
     assert_eq!(fits.len(), FITTING_MAX);
     rules.push(Rule::parse("allow all pub a", "test").expect("valid"));
     let mut closed = Resolved::everything();
-    assert_eq!(rules.resolve(&nobody(), &mut closed), Err(TooManyRules));
+    assert_eq!(closed.add_set(&rules, &nobody()), Err(TooManyRules));
     closed.set_default(Some(true));
     assert_eq!(
         closed.publish("a", QoS::AtMostOnce, false).allowed,
@@ -364,11 +364,11 @@ proptest! {
             indexed.push(Rule::parse(line, "test").expect("valid"));
         }
         let mut found = Resolved::default();
-        indexed.resolve(&identity, &mut found).expect("few rules");
+        found.add_set(&indexed, &identity).expect("few rules");
         // Rule by rule, so that nothing is found by an index.
         let mut looked = Resolved::default();
         for rule in &indexed {
-            Rules::from_iter([rule.clone()]).resolve(&identity, &mut looked).expect("few rules");
+            looked.add_set(&Rules::from_iter([rule.clone()]), &identity).expect("few rules");
         }
         prop_assert_eq!(found.len(), looked.len());
         for topic in ["t/a", "t/ab", "t/b", "t/x", "x", "t"] {

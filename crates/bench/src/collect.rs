@@ -120,7 +120,7 @@ impl Collector {
                 break;
             }
             if let Some((start_ns, open)) = self.open.pop_first() {
-                self.close_one(plan, (start_ns, end_ns), &open);
+                self.close_one(plan, start_ns, end_ns, &open);
             }
         }
         self.seconds.len() > before
@@ -130,11 +130,8 @@ impl Collector {
     pub(crate) fn close_all(&mut self, plan: &Plan, now_ns: u64) {
         while let Some((start_ns, open)) = self.open.pop_first() {
             let (_, end_ns) = page(self.ramp_start_ns, self.timeline, start_ns);
-            self.close_one(
-                plan,
-                (start_ns, end_ns.min(now_ns.max(start_ns + 1))),
-                &open,
-            );
+            let end_ns = end_ns.min(now_ns.max(start_ns + 1));
+            self.close_one(plan, start_ns, end_ns, &open);
         }
     }
 
@@ -209,7 +206,7 @@ impl Collector {
         }
     }
 
-    fn close_one(&mut self, plan: &Plan, (start_ns, end_ns): (u64, u64), open: &Open) {
+    fn close_one(&mut self, plan: &Plan, start_ns: u64, end_ns: u64, open: &Open) {
         self.closed_ns = end_ns;
         let (at, span) = (self.seconds_at(start_ns), fraction(end_ns - start_ns) / 1e9);
         for (name, histogram) in open.slice.latencies.named() {

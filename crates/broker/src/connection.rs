@@ -14,14 +14,14 @@ use thrum_codec::Version;
 use thrum_protection::Meter;
 use thrum_protocol::Output;
 
-use crate::durable::HeldOutput;
+use crate::door::{Awaited, Pending};
+use crate::engine::output::ConnectionOutput;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
 use crate::layered::Layered;
 use crate::partial::Partial;
 use crate::peer::Peer;
 use crate::read_gate::ReadGate;
 use crate::socket::Socket;
-use crate::worker::{Awaited, Pending};
 
 /// Pieces that one system call takes. With the smallest payload that is shared they are 64 KiB, a
 /// good portion for a socket; the list takes 1 KiB of the stack.
@@ -93,91 +93,99 @@ pub(crate) enum ReadOutcome {
     Closed,
 }
 
+/// Whether the socket takes output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SocketRoom {
+    /// It always did: the poll was not asked to report it.
+    #[default]
+    Free,
+    /// It took less than was offered, for the first time.
+    Full,
+    /// It does again; the poll reports it.
+    FreeAgain,
+    /// It took less than was offered; the poll reports when it takes more.
+    FullAgain,
+}
+
+impl SocketRoom {
+    #[inline]
+    pub(crate) const fn is_full(self) -> bool {
+        matches!(self, Self::Full | Self::FullAgain)
+    }
+
+    /// Output is offered, or the poll has reported room; true if there was none before.
+    #[inline]
+    pub(crate) const fn may_have_some(&mut self) -> bool {
+        let was_full = self.is_full();
+        *self = match *self {
+            Self::Free | Self::Full => Self::Free,
+            Self::FreeAgain | Self::FullAgain => Self::FreeAgain,
+        };
+        was_full
+    }
+
+    /// It took less than was offered.
+    #[inline]
+    const fn is_used_up(&mut self) {
+        *self = match *self {
+            Self::Free | Self::Full => Self::Full,
+            Self::FreeAgain | Self::FullAgain => Self::FullAgain,
+        };
+    }
+
+    /// The poll has to be asked to report room; true once.
+    #[inline]
+    pub(crate) const fn begin_watching(&mut self) -> bool {
+        let begins = matches!(self, Self::Full);
+        if begins {
+            *self = Self::FullAgain;
+        }
+        begins
+    }
+}
+
 /// One client's connection.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent states of one socket; each is one byte"
-)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
     /// TLS and WebSocket; none over a plain stream.
     pub(crate) layered: Option<Box<Layered>>,
-    /// What the socket would not take of earlier turns, and behind it the output of this turn. None
-    /// while there is nothing, as in most connections.
-    pub(crate) out: Option<Box<Output>>,
-    /// Bytes at the front of `out` that earlier turns left: they rest on nothing, and end with a
-    /// packet. 32 bits keep the connection small; the limits of the output are far below.
-    left: u32,
-    /// Output of earlier turns that waits for the disk; `out` stands behind it.
-    pub(crate) held: Option<Box<HeldOutput>>,
     /// The beginning of a packet whose rest has not arrived.
     pub(crate) partial: Partial,
     /// What it may send; none if nothing is limited.
     pub(crate) meter: Option<Box<Meter>>,
-    /// Told apart from an earlier connection in the same slot.
-    pub(crate) serial: u32,
     /// The listener that it came through.
     pub(crate) gate: u16,
     pub(crate) phase: Phase,
     pub(crate) version: Version,
-    /// Is in the list of connections to be written at the end of the turn.
-    pub(crate) dirty: bool,
-    /// Its output of this turn rests on changes of this turn.
-    pub(crate) depends: bool,
-    /// The CONNACK of its session has been given free: it is written, or will be.
-    is_welcomed: bool,
-    /// The poll reports when the socket has room; only needed once it had none.
-    pub(crate) watches_output: bool,
-    /// The socket took less than was offered; wait for it to become writable.
-    pub(crate) blocked: bool,
-    /// Over the soft limit of output; the session queues meanwhile.
-    pub(crate) congested: bool,
+    pub(crate) room: SocketRoom,
     /// Why it is not read for now, and what it has for us.
     pub(crate) reading: ReadGate,
     /// Its client showed credentials, and there was nobody to verify them.
     pub(crate) is_unverified: bool,
     /// TLS, WebSocket or the header of a proxy are not done.
-    pub(crate) is_shaking: bool,
+    pub(crate) in_handshake: bool,
     /// The socket took something since the keep alive was last looked at.
     pub(crate) progressed: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(socket: Socket, peer: Peer, gate: u16, serial: u32) -> Self {
+    pub(crate) fn new(socket: Socket, peer: Peer, gate: u16) -> Self {
         Self {
             socket,
             peer,
             layered: None,
-            out: None,
-            left: 0,
-            held: None,
             partial: Partial::default(),
             meter: None,
-            serial,
             gate,
             phase: Phase::Handshake(None),
             version: Version::V311,
-            dirty: false,
-            depends: false,
-            is_welcomed: false,
-            watches_output: false,
-            blocked: false,
-            congested: false,
+            room: SocketRoom::default(),
             reading: ReadGate::default(),
             is_unverified: false,
-            is_shaking: false,
+            in_handshake: false,
             progressed: false,
-        }
-    }
-
-    /// Its identity in the place of this key.
-    #[inline]
-    pub(crate) const fn id(&self, key: ConnectionKey) -> ConnectionId {
-        ConnectionId {
-            key,
-            serial: self.serial,
         }
     }
 
@@ -254,147 +262,72 @@ impl Connection {
     /// yet, and the socket has room. What rests on changes that have been is held, which
     /// [`Connection::write`] leaves alone.
     #[inline]
-    pub(crate) fn may_write(&self) -> bool {
-        !self.blocked && !self.depends && self.waiting() > 0
+    pub(crate) fn may_write(&self, output: &ConnectionOutput) -> bool {
+        !self.room.is_full() && !output.depends() && self.waiting(output) > 0
     }
 
     /// Writes until the socket takes no more or nothing waits, which is one system call unless many
     /// large payloads wait; returns the bytes the socket took. `scratch` is memory for layers to
     /// encrypt into.
-    pub(crate) fn write(&mut self, scratch: &mut Vec<u8>) -> io::Result<usize> {
+    pub(crate) fn write(
+        &mut self,
+        output: &mut ConnectionOutput,
+        scratch: &mut Vec<u8>,
+    ) -> io::Result<usize> {
         let mut written = 0;
-        self.blocked = false;
-        self.join_held();
-        self.is_welcomed |= self.held.is_none();
-        let out = match &mut self.held {
-            Some(held) => Some(&mut held.ready),
-            None => self.out.as_deref_mut(),
-        };
+        self.room.may_have_some();
+        let out = output.sendable();
         if let Some(layered) = &mut self.layered {
             let mut nothing = Output::new();
             let out = out.unwrap_or(&mut nothing);
             let sent = layered.write(&self.socket, out, scratch)?;
-            self.blocked = sent.blocked;
+            if sent.blocked {
+                self.room.is_used_up();
+            }
             self.progressed |= sent.bytes > 0;
-            self.note_left();
+            output.was_sent();
             return Ok(sent.bytes);
         }
         let Some(out) = out else {
-            self.left = 0;
+            output.was_sent();
             return Ok(0);
         };
-        while !out.is_empty() && !self.blocked {
+        while !out.is_empty() && !self.room.is_full() {
             match send(&self.socket, out) {
                 Ok(sent) => {
-                    self.blocked = sent.taken < sent.offered;
+                    if sent.taken < sent.offered {
+                        self.room.is_used_up();
+                    }
                     self.progressed = true;
                     out.advance(sent.taken);
                     written += sent.taken;
                 }
-                Err(Errno::AGAIN) => self.blocked = true,
+                Err(Errno::AGAIN) => self.room.is_used_up(),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.note_left();
+        output.was_sent();
         Ok(written)
-    }
-
-    /// Remembers where the output of the next turn begins.
-    #[inline]
-    fn note_left(&mut self) {
-        self.left = u32::try_from(self.fresh()).unwrap_or(u32::MAX);
-    }
-
-    /// The output of this turn stands behind what waits; if nothing does, it is written with what
-    /// was released.
-    fn join_held(&mut self) {
-        let Some(held) = &mut self.held else { return };
-        if let Some(out) = self.out.take() {
-            held.queue_behind(*out);
-        }
-        if held.is_free() {
-            self.out = Some(Box::new(std::mem::take(&mut held.ready)));
-            self.held = None;
-        }
-    }
-
-    /// Bytes in `out`.
-    #[inline]
-    fn fresh(&self) -> usize {
-        self.out.as_ref().map_or(0, |out| out.len())
-    }
-
-    /// Takes out the buffer of the output if nothing is in it.
-    #[inline]
-    pub(crate) fn take_spare(&mut self) -> Option<Box<Output>> {
-        self.out.take_if(|out| out.is_empty())
     }
 
     /// Bytes that wait, for the socket or for the disk.
     #[inline]
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self, output: &ConnectionOutput) -> usize {
         let layered = self.layered.as_ref().map_or(0, |layered| layered.waiting());
-        self.fresh() + self.held.as_ref().map_or(0, |held| held.len()) + layered
+        output.waiting() + layered
     }
 
-    /// Holds back the output of a turn. What earlier turns left may still be sent, and a packet of
-    /// it may be half sent.
-    pub(crate) fn hold(&mut self, turn: u64) {
-        let out = self.take_new();
-        let left = self.out.take();
-        self.left = 0;
-        let held = self.held.get_or_insert_default();
-        if let Some(left) = left {
-            held.ready.append(*left);
-        }
-        held.hold(turn, out);
-    }
-
-    /// Takes out what is of this turn.
-    fn take_new(&mut self) -> Output {
-        match (self.left, &mut self.out) {
-            (_, None) => Output::new(),
-            (0, out) => out.take().map_or_else(Output::new, |out| *out),
-            (left, Some(out)) => out.split_off(left as usize),
-        }
-    }
-
-    /// What turns up to this one produced may be written.
-    pub(crate) fn release(&mut self, turn: u64) {
-        if let Some(held) = &mut self.held {
-            self.is_welcomed |= held.release(turn);
-        }
-    }
-
-    /// It belongs to a session from now on, whose CONNACK is in the output of this turn.
+    /// It belongs to a session from now on.
     pub(crate) fn establish(&mut self, session: Slot) {
         self.phase = Phase::Established {
             session,
             exchange: None,
         };
-        self.is_welcomed = false;
     }
 
-    /// Throws away what may not be written yet, since the connection ends; true if the CONNACK was
-    /// among it. What is left ends with a whole packet, of which the socket may have taken a part.
-    pub(crate) fn drop_held(&mut self) -> bool {
-        let is_any = self.depends || self.held.is_some();
-        let depends = std::mem::take(&mut self.depends);
-        if let Some(held) = self.held.take() {
-            self.out = Some(Box::new(held.ready));
-            self.note_left();
-        } else if depends {
-            drop(self.take_new());
-        }
-        is_any && !self.is_welcomed
-    }
-
-    /// Nobody reads what waits for the socket, or for the disk.
-    pub(crate) fn discard_output(&mut self) {
-        self.out = None;
-        self.left = 0;
-        self.held = None;
+    /// Nobody reads what the layers have for the socket.
+    pub(crate) fn discard_layers(&mut self) {
         if let Some(layered) = &mut self.layered {
             layered.discard();
         }
@@ -402,8 +335,8 @@ impl Connection {
 
     /// Everything that was written for the client has been sent. The end of the layers may come
     /// behind it.
-    pub(crate) fn is_written_out(&self) -> bool {
-        !self.depends && self.waiting() == 0
+    pub(crate) fn is_written_out(&self, output: &ConnectionOutput) -> bool {
+        !output.depends() && self.waiting(output) == 0
     }
 
     /// What waits is the last that the layers take.

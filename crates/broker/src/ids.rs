@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-use crate::connection::Connection;
-use crate::worker::Client;
+use crate::engine::client::Client;
+use crate::engine::output::ConnectionOutput;
 
 /// Place of a `T` in a [`Table`](crate::table::Table). The place is used again once the `T` is
 /// removed.
@@ -17,14 +17,14 @@ pub(crate) struct Key<T> {
 }
 
 /// Place of a connection among those of its worker.
-pub(crate) type ConnectionKey = Key<Connection>;
+pub(crate) type ConnectionKey = Key<ConnectionOutput>;
 
 /// Place of a session among those of its worker.
 pub(crate) type Slot = Key<Client>;
 
 impl<T> Key<T> {
     /// The first place.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) const FIRST: Self = Self {
         number: NonZeroU32::MIN,
         of: PhantomData,

@@ -18,7 +18,9 @@ use thrum_protection::BanChanges;
 use thrum_protocol::Message;
 use thrum_protocol::server::{GroupId, Handshake};
 
+use crate::door::{Admitted, Answered, Decided};
 use crate::durable::Origin;
+use crate::engine::elsewhere::{Heard, Inquiry};
 use crate::ids::ConnectionId;
 use crate::interest::SessionRef;
 use crate::layered::Layered;
@@ -27,7 +29,6 @@ use crate::peer::Peer;
 use crate::queue_room::{Promise, QueueRoom, Shortage};
 use crate::settings::Settings;
 use crate::socket::Socket;
-use crate::worker::{Admitted, Answered, Decided, Heard, Inquiry};
 use crate::workers::WorkerId;
 
 /// What one worker asks of another.

@@ -254,17 +254,17 @@ impl QueueRoom {
         if !is_nearly_full && !was_nearly_full {
             return Shown::default();
         }
-        let (messages, bytes) = session.lasting_backlog();
+        let (messages, bytes) = session.outbound().lasting_backlog();
         self.messages_max
-            .store(limits.queue_messages_max as usize, Ordering::Relaxed);
+            .store(limits.queue.messages_max as usize, Ordering::Relaxed);
         self.bytes_max
-            .store(limits.queue_bytes_max as usize, Ordering::Relaxed);
+            .store(limits.queue.bytes_max as usize, Ordering::Relaxed);
         let has_shrunk = messages < self.messages.swap(messages, Ordering::SeqCst);
         let has_shrunk = bytes < self.bytes.swap(bytes, Ordering::SeqCst) || has_shrunk;
         let window = session.free_window();
         let has_shrunk = window > self.window.swap(window, Ordering::SeqCst) || has_shrunk;
         self.is_nearly_full.store(is_nearly_full, Ordering::SeqCst);
-        let holds = is_connected && limits.queue_policy == QueuePolicy::Hold;
+        let holds = is_connected && limits.queue.policy == QueuePolicy::Hold;
         self.holds.store(holds, Ordering::Relaxed);
         // Nobody waits for a client that has gone, if it is not one of several.
         let has_left = self.is_connected.swap(is_connected, Ordering::Relaxed) && !is_connected;
@@ -360,13 +360,13 @@ impl Drop for Promise {
 /// always has room.
 pub(crate) fn is_nearly_full(session: &Session, was_nearly_full: bool) -> bool {
     let limits = session.limits();
-    if limits.queue_policy == QueuePolicy::DropOldest {
+    if limits.queue.policy == QueuePolicy::DropOldest {
         return false;
     }
-    let (messages, bytes) = session.lasting_backlog();
+    let (messages, bytes) = session.outbound().lasting_backlog();
     let (messages_max, bytes_max) = (
-        limits.queue_messages_max as usize,
-        limits.queue_bytes_max as usize,
+        limits.queue.messages_max as usize,
+        limits.queue.bytes_max as usize,
     );
     let part = if was_nearly_full { 4 } else { 2 };
     messages > messages_max / part
@@ -377,7 +377,7 @@ pub(crate) fn is_nearly_full(session: &Session, was_nearly_full: bool) -> bool {
 
 /// Whether the queue of a session is so short that it is nearly full while it is empty.
 pub(crate) fn is_short(limits: &Limits) -> bool {
-    limits.queue_policy != QueuePolicy::DropOldest
-        && ((limits.queue_messages_max as usize) < FREE_MESSAGES_MIN
-            || limits.queue_bytes_max < limits.packet_bytes_max)
+    limits.queue.policy != QueuePolicy::DropOldest
+        && ((limits.queue.messages_max as usize) < FREE_MESSAGES_MIN
+            || limits.queue.bytes_max < limits.packet_bytes_max)
 }

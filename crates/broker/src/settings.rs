@@ -105,6 +105,13 @@ impl Settings {
         }
     }
 
+    /// The quality of service that a subscription gets a message with: the lower one of both,
+    /// unless `limits.client.upgrade_outgoing_qos` is on. [MQTT-3.8.4-8] [MQTT3-3.8.4-6]
+    #[inline]
+    pub(crate) fn delivered_qos(&self, published: QoS, asked: QoS) -> QoS {
+        published.max(self.published_qos_min).min(asked)
+    }
+
     /// A copy that shares nothing. The session limits are read for each packet, and the count of
     /// their owners beside them is written for each connection: by one worker, if it has its own.
     pub(crate) fn own_copy(&self) -> Arc<Self> {

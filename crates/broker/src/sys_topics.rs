@@ -11,9 +11,9 @@ use thrum_codec::properties::PublishProperties;
 use thrum_protocol::{Message, Publication, Time};
 use thrum_storage::{Health, MetricsSnapshot};
 
+use crate::engine::Engine;
 use crate::metrics::{Counter, Metrics};
 use crate::protection;
-use crate::worker::Worker;
 
 /// Shown at `$SYS/broker/version`.
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
@@ -328,19 +328,20 @@ impl Load {
     }
 }
 
-impl Worker {
+impl SysTopics {
     /// Publishes what changed, retained.
-    pub(crate) fn publish_sys(&mut self) {
-        let journal = self.local.journal.as_deref();
+    pub(crate) fn publish(&mut self, engine: &mut Engine) {
+        let core = &engine.core;
+        let journal = core.durable.journal.as_deref();
+        let retained = &core.node.retained;
         let figures = Figures {
-            metrics: &self.node.metrics,
-            retained: self.node.retained.size(),
-            withheld: self.node.retained.withheld(),
+            metrics: &core.node.metrics,
+            retained: retained.size(),
+            withheld: retained.withheld(),
             storage: journal.map(|journal| (journal.health(), journal.metrics())),
-            gatekeeper: self.local.settings.access.access.gatekeeper.as_deref(),
+            gatekeeper: core.settings.access.access.gatekeeper.as_deref(),
         };
-        let changes = self.sys.changes(&figures, self.local.now);
-        for (topic, value) in changes {
+        for (topic, value) in self.changes(&figures, core.turn.now) {
             let message = Message::new(&Publication {
                 topic: &topic,
                 payload: value.as_bytes(),
@@ -351,7 +352,7 @@ impl Worker {
                 publisher: 0,
                 publisher_hash: 0,
             });
-            self.publish_message(&Arc::new(message), None);
+            engine.publish_message(&Arc::new(message), None);
         }
     }
 }

@@ -1,29 +1,37 @@
 //! A slab whose places are named by keys of one type, so that a place in one table is never taken
 //! for one in another.
 
+use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 use slab::Slab;
 
 use crate::ids::Key;
 
-/// Values in places that stay the same as long as the value is there.
+/// Values in places that stay the same as long as the value is there. One that stands beside
+/// another table, with the same places, has its keys.
 #[derive(Debug)]
-pub(crate) struct Table<T>(Slab<T>);
+pub(crate) struct Table<T, K = T> {
+    values: Slab<T>,
+    keys: PhantomData<fn() -> K>,
+}
 
-impl<T> Table<T> {
+impl<T, K> Table<T, K> {
     pub(crate) const fn new() -> Self {
-        Self(Slab::new())
+        Self {
+            values: Slab::new(),
+            keys: PhantomData,
+        }
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: Key<T>) -> Option<&T> {
-        self.0.get(key.index())
+    pub(crate) fn get(&self, key: Key<K>) -> Option<&T> {
+        self.values.get(key.index())
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
-        self.0.get_mut(key.index())
+    pub(crate) fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
+        self.values.get_mut(key.index())
     }
 
     /// The key that the next value gets.
@@ -31,63 +39,69 @@ impl<T> Table<T> {
     /// # Panics
     /// If the table holds more values than there are keys, 2^32 - 1. The limits of connections and
     /// sessions are below.
-    pub(crate) fn next_key(&self) -> Key<T> {
-        Key::new(self.0.vacant_key()).expect("fewer values than keys")
+    pub(crate) fn next_key(&self) -> Key<K> {
+        Key::new(self.values.vacant_key()).expect("fewer values than keys")
     }
 
     /// # Panics
     /// As [`Table::next_key`].
-    pub(crate) fn insert(&mut self, value: T) -> Key<T> {
+    pub(crate) fn insert(&mut self, value: T) -> Key<K> {
         let key = self.next_key();
-        self.0.insert(value);
+        self.values.insert(value);
         key
     }
 
     /// # Panics
     /// If there is no value.
-    pub(crate) fn remove(&mut self, key: Key<T>) -> T {
-        self.0.remove(key.index())
+    pub(crate) fn remove(&mut self, key: Key<K>) -> T {
+        self.values.remove(key.index())
     }
 
-    pub(crate) fn contains(&self, key: Key<T>) -> bool {
-        self.0.contains(key.index())
+    pub(crate) fn contains(&self, key: Key<K>) -> bool {
+        self.values.contains(key.index())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     /// Places that there is memory for.
     pub(crate) fn capacity(&self) -> usize {
-        self.0.capacity()
+        self.values.capacity()
     }
 
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.0.shrink_to_fit();
+        self.values.shrink_to_fit();
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         let keyed = |(place, value)| Some((Key::new(place)?, value));
-        self.0.iter().filter_map(keyed)
+        self.values.iter().filter_map(keyed)
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Key<T>> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key<K>> {
         self.iter().map(|(key, _)| key)
     }
 }
 
-impl<T> Index<Key<T>> for Table<T> {
+impl<T, K> Index<Key<K>> for Table<T, K> {
     type Output = T;
 
     #[inline]
-    fn index(&self, key: Key<T>) -> &T {
-        &self.0[key.index()]
+    fn index(&self, key: Key<K>) -> &T {
+        &self.values[key.index()]
     }
 }
 
-impl<T> IndexMut<Key<T>> for Table<T> {
+impl<T, K> IndexMut<Key<K>> for Table<T, K> {
     #[inline]
-    fn index_mut(&mut self, key: Key<T>) -> &mut T {
-        &mut self.0[key.index()]
+    fn index_mut(&mut self, key: Key<K>) -> &mut T {
+        &mut self.values[key.index()]
+    }
+}
+
+impl<T, K> Default for Table<T, K> {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -38,8 +38,6 @@ fn resolved() -> Resolved {
         ..Identity::default()
     };
     let mut resolved = Resolved::default();
-    rules
-        .resolve(&identity, &mut resolved)
-        .expect("few rules fit");
+    resolved.add_set(&rules, &identity).expect("few rules fit");
     resolved
 }

@@ -15,6 +15,7 @@ const TOPICS: u32 = 1_000;
 const STRIDE: u32 = 7_919;
 const GROUP_MEMBERS: u32 = 10;
 
+#[derive(Clone)]
 struct Subscriber(u32);
 
 impl Destination for Subscriber {

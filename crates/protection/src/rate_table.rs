@@ -1,6 +1,7 @@
 //! The buckets of users and of addresses, found by name when a client connects.
 
 use std::hash::{BuildHasher as _, Hash};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ pub(crate) const ACCOUNTS_MAX: usize = 1 << 18;
 /// Parts of a table, each with its own lock: workers seldom meet, and no part takes long to be
 /// cleared.
 const SHARDS: usize = 64;
+/// Shards that one sweep looks at: to forget all that is in them takes a millisecond at most, and
+/// every shard has its turn within 16 sweeps.
+const SHARDS_PER_SWEEP: usize = 4;
 /// An account without a connection is kept at least that long, or as long as its buckets take to
 /// fill.
 const IDLE: Duration = Duration::from_mins(1);
@@ -80,6 +84,8 @@ pub(crate) struct RateTable<K> {
     /// Each lock guards its shard, for one look-up when a client connects. Messages do not come
     /// here: a connection holds its account.
     shards: Box<[CachePadded<Mutex<AccountShard<K>>>]>,
+    /// The shard that the next sweep begins with.
+    next_swept: AtomicUsize,
 }
 
 type AccountShard<K> = IdleMap<K, Arc<Account>>;
@@ -91,6 +97,7 @@ impl<K: Hash + Eq> RateTable<K> {
         Self {
             hasher: DefaultHashBuilder::default(),
             shards: (0..SHARDS).map(|_| shard()).collect(),
+            next_swept: AtomicUsize::new(0),
         }
     }
 
@@ -107,10 +114,15 @@ impl<K: Hash + Eq> RateTable<K> {
         Arc::clone(account)
     }
 
-    /// Forgets accounts that nobody needs. The node calls it now and then.
+    /// Forgets accounts that nobody needs, in some shards with each call. The node calls it now and
+    /// then.
     pub(crate) fn sweep(&self, paces: &Paces, now: Time) {
         let idle = paces.idle();
-        for shard in &self.shards {
+        let first = self
+            .next_swept
+            .fetch_add(SHARDS_PER_SWEEP, Ordering::Relaxed);
+        for number in first..first + SHARDS_PER_SWEEP {
+            let shard = &self.shards[number % SHARDS];
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             if paces.is_free() {
                 shard.clear();
@@ -162,6 +174,12 @@ mod tests {
         table.account(name, || name.into())
     }
 
+    fn sweep_all(table: &RateTable<Box<str>>, paces: &Paces, now: Time) {
+        for _ in 0..SHARDS / SHARDS_PER_SWEEP {
+            table.sweep(paces, now);
+        }
+    }
+
     #[test]
     fn the_connections_of_a_name_share_an_account() {
         let table = RateTable::new(ACCOUNTS_MAX);
@@ -189,13 +207,13 @@ mod tests {
         let slow = Rate::new(1, Duration::from_hours(1), 10).unwrap();
         let paces = Paces::new(&slow, &Rate::NONE, &Rate::NONE);
         let at = |hours: u64| Time::from_millis(hours * 3_600_000);
-        table.sweep(&paces, at(100));
+        sweep_all(&table, &paces, at(100));
         let held = of(&table, "held");
         of(&table, "left");
-        table.sweep(&paces, at(109));
+        sweep_all(&table, &paces, at(109));
         assert_eq!(table.len(), 2);
-        table.sweep(&paces, at(110));
-        table.sweep(&paces, at(120));
+        sweep_all(&table, &paces, at(110));
+        sweep_all(&table, &paces, at(120));
         assert_eq!(table.len(), 1);
         assert!(Arc::ptr_eq(&of(&table, "held"), &held));
     }
@@ -204,9 +222,9 @@ mod tests {
     fn without_rates_nothing_is_kept() {
         let table = RateTable::new(ACCOUNTS_MAX);
         of(&table, "a");
-        table.sweep(&paces(), Time::from_millis(1));
+        sweep_all(&table, &paces(), Time::from_millis(1));
         assert!(!table.is_empty());
-        table.sweep(&Paces::default(), Time::from_millis(2));
+        sweep_all(&table, &Paces::default(), Time::from_millis(2));
         assert!(table.is_empty());
     }
 }

@@ -36,24 +36,8 @@ pub struct Limits {
     /// Bytes of payload of unacknowledged messages towards a client, past which the next one waits.
     /// Default `u32::MAX`, none.
     pub inflight_bytes_max: u32,
-    /// Messages queued for one session while its window is full or it is away. Default 10,000.
-    pub queue_messages_max: u32,
-    /// Memory of the messages queued for one session, in bytes: their text, their lists of
-    /// subscription identifiers and about 200 bytes for each. Default 64 MiB.
-    pub queue_bytes_max: u32,
-    /// What a full queue does with one more message. Default: it is refused.
-    pub queue_policy: QueuePolicy,
-    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever
-    /// the policy, and do not survive the node. Default false, as the specification expects of QoS
-    /// 0.
-    pub queue_qos0: bool,
-    /// Longest time in the queue, in seconds; a message is dropped within the second after it.
-    /// Default none: the publisher knows better, and can give its messages an expiry.
-    pub queue_age_max: Option<u32>,
-    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits
-    /// none has priority 0. Each message that is queued is compared with each filter. Default
-    /// empty.
-    pub queue_priorities: Vec<TopicPriority>,
+    /// The queue of one session.
+    pub queue: QueueLimits,
     /// Topic aliases accepted from a client. Default 64.
     pub topic_alias_maximum: u16,
     /// Topic aliases used towards a client, at most what it allows. Default 64.
@@ -75,6 +59,29 @@ pub struct Limits {
     pub wildcard_available: bool,
     /// Shared subscriptions are allowed. Default true.
     pub shared_available: bool,
+}
+
+/// What may wait for one client, and what does not stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Messages queued for one session while its window is full or it is away. Default 10,000.
+    pub messages_max: u32,
+    /// Memory of the messages queued for one session, in bytes: their text, their lists of
+    /// subscription identifiers and about 200 bytes for each. Default 64 MiB.
+    pub bytes_max: u32,
+    /// What a full queue does with one more message. Default: it is refused.
+    pub policy: QueuePolicy,
+    /// Messages with QoS 0 are queued for a session that is away; they make room first, whatever
+    /// the policy, and do not survive the node. Default false, as the specification expects of QoS
+    /// 0.
+    pub qos0: bool,
+    /// Longest time in the queue, in seconds; a message is dropped within the second after it.
+    /// Default none: the publisher knows better, and can give its messages an expiry.
+    pub age_max: Option<u32>,
+    /// Priorities of topics in the queue; the first filter that fits counts, and a topic that fits
+    /// none has priority 0. Each message that is queued is compared with each filter. Default
+    /// empty.
+    pub priorities: Vec<TopicPriority>,
 }
 
 /// What a session's queue does with a message for which it has no room.
@@ -102,11 +109,11 @@ pub struct TopicPriority {
     pub priority: u8,
 }
 
-impl Limits {
+impl QueueLimits {
     /// The priority of a topic in the queue.
     #[inline]
-    pub fn queue_priority(&self, topic: &str) -> u8 {
-        let mut rules = self.queue_priorities.iter();
+    pub fn priority(&self, topic: &str) -> u8 {
+        let mut rules = self.priorities.iter();
         let rule = rules.find(|rule| topic::matches(&rule.filter, topic));
         rule.map_or(0, |rule| rule.priority)
     }
@@ -125,12 +132,7 @@ impl Default for Limits {
             receive_maximum: 1024,
             inflight_max: 1024,
             inflight_bytes_max: u32::MAX,
-            queue_messages_max: 10_000,
-            queue_bytes_max: 64 * 1024 * 1024,
-            queue_policy: QueuePolicy::RejectNew,
-            queue_qos0: false,
-            queue_age_max: None,
-            queue_priorities: Vec::new(),
+            queue: QueueLimits::default(),
             topic_alias_maximum: 64,
             topic_alias_outbound_max: 64,
             keep_alive_max: 0,
@@ -140,6 +142,19 @@ impl Default for Limits {
             retain_available: true,
             wildcard_available: true,
             shared_available: true,
+        }
+    }
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        Self {
+            messages_max: 10_000,
+            bytes_max: 64 * 1024 * 1024,
+            policy: QueuePolicy::RejectNew,
+            qos0: false,
+            age_max: None,
+            priorities: Vec::new(),
         }
     }
 }

@@ -93,11 +93,17 @@ fn both_ends_agree_on_whose_step_is_next() {
         assert!(client.reauthenticate(b"again", NOW, &mut from_client));
         assert_eq!(step_of(&mut session, &from_client), b"again");
         let mut out = Output::new();
-        session.authenticate_continue(b"three", &mut out).unwrap();
+        session
+            .link_mut()
+            .authenticate_continue(b"three", &mut out)
+            .unwrap();
         let answer = echo(&mut client, &out.to_vec());
         assert_eq!(step_of(&mut session, &answer), b"three");
         let mut out = Output::new();
-        session.authenticate_done(None, &mut out).unwrap();
+        session
+            .link_mut()
+            .authenticate_done(None, &mut out)
+            .unwrap();
         let out = out.to_vec();
         let event = client.handle_packet(packet(&out), NOW, &mut Vec::new());
         assert!(

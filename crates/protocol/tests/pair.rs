@@ -391,7 +391,7 @@ impl World {
             .filter(|qos| **qos != QoS::AtMostOnce)
             .count();
         assert_eq!(self.acknowledged, expected, "each message is done once");
-        let (queued, _, inflight) = self.session.as_ref().unwrap().backlog();
+        let (queued, _, inflight) = self.session.as_ref().unwrap().outbound().backlog();
         assert_eq!((queued, inflight), (0, 0));
     }
 }

@@ -5,10 +5,6 @@ use std::os::unix::net::UnixStream;
 
 use socket2::SockRef;
 
-/// What a socket holds by default before its writer has to wait: one write of a broker or two, so
-/// that a slow client shows soon.
-pub(crate) const PIPE_BYTES: usize = 128 * 1024;
-
 /// Two connected, non-blocking stream sockets that hold about `bytes` in each direction.
 pub(crate) fn pair(bytes: usize) -> io::Result<(UnixStream, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;

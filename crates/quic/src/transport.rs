@@ -11,9 +11,6 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::runtime::{Builder, Runtime};
 
-/// What QUIC holds for a connection in each direction by default.
-pub(crate) const WINDOW_BYTES: u32 = 256 * 1024;
-
 /// Buffer of a UDP socket in each direction: the packets of many connections share it, and what
 /// does not fit is lost.
 const UDP_BUFFER_BYTES: usize = 4 * 1024 * 1024;

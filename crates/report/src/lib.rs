@@ -26,7 +26,6 @@ mod summary;
 pub mod svg;
 mod table;
 pub mod threshold;
-pub mod units;
 pub mod versus;
 pub mod window;
 
@@ -45,3 +44,4 @@ pub use style::Style;
 pub use summary::{summary, summary_line, summary_styled, summary_with_baseline};
 pub use table::{table, table_markdown};
 pub use threshold::{Threshold, ThresholdError, ThresholdResult};
+pub use thrum_figures as units;

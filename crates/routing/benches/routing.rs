@@ -24,6 +24,7 @@ const STRIDE: u32 = 7_919;
 
 /// As large as a session with the options of its subscription.
 #[expect(dead_code, reason = "only the size of the options counts here")]
+#[derive(Clone)]
 struct Subscriber {
     session: u32,
     subscription_identifier: u32,

@@ -2,13 +2,14 @@
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::ops::Range;
 use core::str::FromStr;
 
 use foldhash::fast::FixedState;
 
 use crate::destination::Destination;
 use crate::hashing::Hashing;
-use crate::keyed_list::KeyedList;
+use crate::members::Members;
 
 /// How a group chooses the member that gets a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -113,7 +114,15 @@ pub struct Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor<K> {
     turn: u32,
-    sticky: Option<K>,
+    sticky: Option<Stuck<K>>,
+}
+
+/// The member that a chooser sticks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stuck<K> {
+    key: K,
+    /// Where it was when it was chosen last.
+    position: usize,
 }
 
 impl<K> Cursor<K> {
@@ -133,12 +142,14 @@ impl<K> Default for Cursor<K> {
 ///
 /// Choosing costs the same however many members there are, but for the hash strategies, which weigh
 /// each online member (a few nanoseconds each), and `local`, which passes over members elsewhere.
+/// A copy shares its members with the original: the first change after it costs some microseconds,
+/// however many they are.
 #[derive(Clone, Debug)]
 pub struct Group<M> {
     strategy: Strategy,
     hashing: Hashing,
     /// The online members first.
-    members: KeyedList<Entry<M>>,
+    members: Members<Entry<M>>,
     online_count: usize,
 }
 
@@ -157,22 +168,7 @@ impl<M: Destination> Destination for Entry<M> {
     }
 }
 
-impl<M: Destination> Group<M> {
-    /// A group without members.
-    pub fn new(strategy: Strategy) -> Self {
-        Self {
-            strategy,
-            hashing: Hashing::random(),
-            members: KeyedList::new(),
-            online_count: 0,
-        }
-    }
-
-    /// How the group chooses.
-    pub const fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
+impl<M: Destination + Clone> Group<M> {
     /// Adds a member; one with the same key is replaced and returned.
     pub fn add(&mut self, member: M, online: bool) -> Option<M> {
         let key = member.key();
@@ -213,15 +209,32 @@ impl<M: Destination> Group<M> {
         }
         true
     }
+}
+
+impl<M: Destination> Group<M> {
+    /// A group without members.
+    pub fn new(strategy: Strategy) -> Self {
+        Self {
+            strategy,
+            hashing: Hashing::random(),
+            members: Members::new(),
+            online_count: 0,
+        }
+    }
+
+    /// How the group chooses.
+    pub const fn strategy(&self) -> Strategy {
+        self.strategy
+    }
 
     /// There are no members.
     pub const fn is_empty(&self) -> bool {
-        self.members.as_slice().is_empty()
+        self.members.len() == 0
     }
 
     /// Number of members.
     pub const fn len(&self) -> usize {
-        self.members.as_slice().len()
+        self.members.len()
     }
 
     /// Number of members that can be reached now.
@@ -232,29 +245,37 @@ impl<M: Destination> Group<M> {
     /// A member and whether it is online.
     pub fn member(&self, key: M::Key) -> Option<(&M, bool)> {
         let position = self.members.position(key, self.hashing)?;
-        let entry = self.members.as_slice().get(position)?;
+        let entry = self.members.get(position)?;
         Some((&entry.member, position < self.online_count))
     }
 
-    /// Memory held, without the allocator's own.
-    pub fn memory_bytes(&self) -> usize {
+    /// About the memory held, without the allocator's own; what copies share counts for each.
+    pub const fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.members.heap_bytes()
     }
 
     /// Every member and whether it is online, in no lasting order.
     pub fn members(&self) -> impl Iterator<Item = (&M, bool)> {
-        let entries = self.members.as_slice().iter().enumerate();
+        let entries = self.members.range(0..self.members.len()).enumerate();
         entries.map(|(position, entry)| (&entry.member, position < self.online_count))
     }
 
     /// The members that a message may go to, beginning with any: those that are online, or all if
     /// none is.
     pub fn candidates(&self, random: u64) -> impl Iterator<Item = &M> {
-        let (online, offline) = self.members.as_slice().split_at(self.online_count);
-        let entries = if online.is_empty() { offline } else { online };
-        let scaled = (u128::from(random) * entries.len() as u128) >> 64;
-        let (before, behind) = entries.split_at(usize::try_from(scaled).unwrap_or(0));
-        behind.iter().chain(before).map(|entry| &entry.member)
+        let count = self.candidate_count();
+        let first = scaled(random, count);
+        let behind = self.members.range(first..count);
+        let entries = behind.chain(self.members.range(0..first));
+        entries.map(|entry| &entry.member)
+    }
+
+    /// How many those are; they stand first.
+    const fn candidate_count(&self) -> usize {
+        match self.online_count {
+            0 => self.members.len(),
+            online => online,
+        }
     }
 
     /// Chooses the member for a message: an online one, or an offline one if none is online.
@@ -267,63 +288,87 @@ impl<M: Destination> Group<M> {
         is_local: impl Fn(&M) -> bool,
         exclude: Option<M::Key>,
     ) -> Option<&M> {
-        let (online, offline) = self.members.as_slice().split_at(self.online_count);
+        let count = self.candidate_count();
+        let position = match (self.strategy, exclude) {
+            (Strategy::RoundRobin, None) => next_number(&mut cursor.turn, count)?,
+            (Strategy::Random, None) => scaled(choice.random, count),
+            _ => return self.pick_otherwise(cursor, choice, is_local, exclude),
+        };
+        Some(&self.members.get(position)?.member)
+    }
+
+    /// Where the place in the group is not enough; apart, so that the others cost no more than they
+    /// need.
+    #[inline(never)]
+    fn pick_otherwise(
+        &self,
+        cursor: &mut Cursor<M::Key>,
+        choice: Choice,
+        is_local: impl Fn(&M) -> bool,
+        exclude: Option<M::Key>,
+    ) -> Option<&M> {
         let excluded = exclude.and_then(|key| self.members.position(key, self.hashing));
-        let online = Candidates::new(online, 0, excluded);
-        let offline = Candidates::new(offline, self.online_count, excluded);
-        let candidates = if online.count > 0 { online } else { offline };
+        let online = Candidates::new(&self.members, 0..self.online_count, excluded);
+        let candidates = if online.count > 0 {
+            online
+        } else {
+            let offline = self.online_count..self.members.len();
+            Candidates::new(&self.members, offline, excluded)
+        };
         let entry = match self.strategy {
-            Strategy::RoundRobin => candidates.next(&mut cursor.turn, |_| true),
+            Strategy::RoundRobin => candidates.next(&mut cursor.turn),
             Strategy::Random => candidates.any(choice.random),
             Strategy::Sticky => self.stick(&candidates, cursor, choice.random),
             Strategy::HashClientId => candidates.heaviest(choice.client_hash),
             Strategy::HashTopic => candidates.heaviest(choice.topic_hash),
             Strategy::Local => candidates
-                .next(&mut cursor.turn, |entry| is_local(&entry.member))
-                .or_else(|| candidates.next(&mut cursor.turn, |_| true)),
+                .next_wanted(&mut cursor.turn, |entry| is_local(&entry.member))
+                .or_else(|| candidates.next(&mut cursor.turn)),
         }?;
         Some(&entry.member)
     }
-}
 
-impl<M: Destination> Group<M> {
     fn stick<'a>(
         &self,
         candidates: &Candidates<'a, Entry<M>>,
         cursor: &mut Cursor<M::Key>,
         random: u64,
     ) -> Option<&'a Entry<M>> {
-        let kept = cursor
-            .sticky
-            .and_then(|key| self.members.position(key, self.hashing));
-        if let Some(entry) = kept.and_then(|position| candidates.at_position(position)) {
-            return Some(entry);
+        if let Some(stuck) = &mut cursor.sticky {
+            let is_there = |entry: &Entry<M>| entry.key() == stuck.key;
+            if !self.members.get(stuck.position).is_some_and(is_there) {
+                let moved = self.members.position(stuck.key, self.hashing);
+                stuck.position = moved.unwrap_or(usize::MAX);
+            }
+            if let Some(entry) = candidates.at_position(stuck.position) {
+                return Some(entry);
+            }
         }
-        let entry = candidates.any(random)?;
-        cursor.sticky = Some(entry.key());
+        let position = candidates.position(scaled(random, candidates.count));
+        let entry = candidates.at_position(position)?;
+        let key = entry.key();
+        cursor.sticky = Some(Stuck { key, position });
         Some(entry)
     }
 }
 
 /// A part of a group without the excluded member.
 struct Candidates<'a, E> {
-    entries: &'a [E],
-    /// Position in the group of the first entry.
-    offset: usize,
-    /// Index in the entries of the excluded one.
+    members: &'a Members<E>,
+    /// Their positions in the group.
+    positions: Range<usize>,
+    /// Position in the group of the excluded one, if it is in the part.
     excluded: Option<usize>,
     count: usize,
 }
 
 impl<'a, E> Candidates<'a, E> {
-    fn new(entries: &'a [E], offset: usize, excluded: Option<usize>) -> Self {
-        let excluded = excluded
-            .and_then(|at| at.checked_sub(offset))
-            .filter(|&at| at < entries.len());
-        let count = entries.len() - usize::from(excluded.is_some());
+    fn new(members: &'a Members<E>, positions: Range<usize>, excluded: Option<usize>) -> Self {
+        let excluded = excluded.filter(|at| positions.contains(at));
+        let count = positions.len() - usize::from(excluded.is_some());
         Self {
-            entries,
-            offset,
+            members,
+            positions,
             excluded,
             count,
         }
@@ -331,32 +376,47 @@ impl<'a, E> Candidates<'a, E> {
 
     /// The entry at a position of the group, if it is a candidate.
     fn at_position(&self, position: usize) -> Option<&'a E> {
-        let index = position.checked_sub(self.offset)?;
-        if self.excluded == Some(index) {
+        if self.excluded == Some(position) || !self.positions.contains(&position) {
             None
         } else {
-            self.entries.get(index)
+            self.members.get(position)
         }
     }
 
-    fn nth(&self, number: usize) -> Option<&'a E> {
-        let passed = self.excluded.is_some_and(|excluded| number >= excluded);
-        self.entries.get(number + usize::from(passed))
+    /// Position in the group of the candidate of that number.
+    fn position(&self, number: usize) -> usize {
+        let position = self.positions.start + number;
+        let is_behind = self.excluded.is_some_and(|excluded| position >= excluded);
+        position + usize::from(is_behind)
     }
 
     fn any(&self, random: u64) -> Option<&'a E> {
-        let scaled = (u128::from(random) * self.count as u128) >> 64;
-        self.nth(usize::try_from(scaled).ok()?)
+        self.at_position(self.position(scaled(random, self.count)))
+    }
+
+    /// The one whose turn it is.
+    fn next(&self, turn: &mut u32) -> Option<&'a E> {
+        let number = next_number(turn, self.count)?;
+        self.members.get(self.position(number))
     }
 
     /// The first wanted one, counted from the turn on.
-    fn next(&self, turn: &mut u32, wanted: impl Fn(&E) -> bool) -> Option<&'a E> {
-        let first = (*turn as usize).checked_rem(self.count)?;
-        let number = (first..self.count)
-            .chain(0..first)
-            .find(|&number| self.nth(number).is_some_and(&wanted))?;
+    fn next_wanted(&self, turn: &mut u32, wanted: impl Fn(&E) -> bool) -> Option<&'a E> {
+        let first = self.position((*turn as usize).checked_rem(self.count)?);
+        let find = |positions: Range<usize>| {
+            let mut entries = positions.clone().zip(self.members.range(positions));
+            entries.find(|(at, entry)| wanted(entry) && Some(*at) != self.excluded)
+        };
+        let found = self.members.get(first).filter(|entry| wanted(entry));
+        let Range { start, end } = self.positions;
+        let (position, entry) = found
+            .map(|entry| (first, entry))
+            .or_else(|| find(first + 1..end))
+            .or_else(|| find(start..first))?;
+        let is_behind = self.excluded.is_some_and(|excluded| position > excluded);
+        let number = position - start - usize::from(is_behind);
         *turn = u32::try_from(number + 1).unwrap_or(0);
-        self.nth(number)
+        Some(entry)
     }
 }
 
@@ -364,12 +424,27 @@ impl<'a, M> Candidates<'a, Entry<M>> {
     /// Rendezvous hashing: a member that leaves gives away only what it had itself.
     fn heaviest(&self, hash: u64) -> Option<&'a Entry<M>> {
         let weight = |entry: &&Entry<M>| mix(entry.weight ^ mix(hash));
-        let (before, after) = match self.excluded {
-            Some(excluded) => (&self.entries[..excluded], &self.entries[excluded + 1..]),
-            None => (self.entries, [].as_slice()),
+        let Range { start, end } = self.positions;
+        let (before, behind) = match self.excluded {
+            Some(excluded) => (start..excluded, excluded + 1..end),
+            None => (start..end, end..end),
         };
-        before.iter().chain(after).max_by_key(weight)
+        let entries = self.members.range(before);
+        entries.chain(self.members.range(behind)).max_by_key(weight)
     }
+}
+
+/// The number whose turn it is, of so many; none if there is none.
+fn next_number(turn: &mut u32, count: usize) -> Option<usize> {
+    let number = (*turn as usize).checked_rem(count)?;
+    *turn = u32::try_from(number + 1).unwrap_or(0);
+    Some(number)
+}
+
+/// One of so many numbers by a random one; 0 if there is none.
+fn scaled(random: u64, count: usize) -> usize {
+    let scaled = (u128::from(random) * count as u128) >> 64;
+    usize::try_from(scaled).unwrap_or(0)
 }
 
 /// Spreads every bit over all others (the finaliser of `SplitMix64`).

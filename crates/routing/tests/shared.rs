@@ -405,3 +405,123 @@ proptest! {
         }
     }
 }
+
+/// A group as a plain list, the online members first.
+#[derive(Clone, Debug, Default)]
+struct PlainGroup {
+    keys: Vec<u32>,
+    online_count: usize,
+}
+
+impl PlainGroup {
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Add(key, online) => {
+                if !self.keys.contains(&key) {
+                    self.keys.push(key);
+                }
+                self.set_online(key, online);
+            }
+            Change::Remove(key) => {
+                self.set_online(key, false);
+                let position = self.keys.iter().position(|known| *known == key);
+                position.map(|position| self.keys.swap_remove(position));
+            }
+            Change::SetOnline(key, online) => self.set_online(key, online),
+        }
+    }
+
+    fn set_online(&mut self, key: u32, online: bool) {
+        let Some(position) = self.keys.iter().position(|known| *known == key) else {
+            return;
+        };
+        let was_online = position < self.online_count;
+        if online && !was_online {
+            self.keys.swap(position, self.online_count);
+            self.online_count += 1;
+        } else if !online && was_online {
+            self.online_count -= 1;
+            self.keys.swap(position, self.online_count);
+        }
+    }
+
+    fn pick(
+        &self,
+        strategy: Strategy,
+        turn: &mut usize,
+        choice: Choice,
+        exclude: Option<u32>,
+    ) -> Option<u32> {
+        let (online, offline) = self.keys.split_at(self.online_count);
+        let others = |keys: &[u32]| -> Vec<u32> {
+            let others = keys.iter().filter(|key| Some(**key) != exclude);
+            others.copied().collect()
+        };
+        let online = others(online);
+        let candidates = if online.is_empty() {
+            others(offline)
+        } else {
+            online
+        };
+        let count = candidates.len();
+        let first = turn.checked_rem(count)?;
+        let number = match strategy {
+            Strategy::RoundRobin => first,
+            Strategy::Local => (first..first + count)
+                .map(|number| number % count)
+                .find(|number| candidates[*number] % 2 == 1)
+                .unwrap_or(first),
+            _ => usize::try_from((u128::from(choice.random) * count as u128) >> 64).ok()?,
+        };
+        *turn = number + 1;
+        Some(candidates[number])
+    }
+}
+
+proptest! {
+    #[test]
+    fn members_have_their_turns_as_in_a_plain_list_also_in_copies(
+        strategy in proptest::sample::select(
+            &[Strategy::RoundRobin, Strategy::Random, Strategy::Local][..],
+        ),
+        changes in vec((change(), 0..8_u32), 1..400),
+        members in 0..4_000_u32,
+        exclude in proptest::option::of(0..60_u32),
+    ) {
+        let mut group = group(strategy, members);
+        let mut plain = PlainGroup::default();
+        (0..members).for_each(|key| plain.apply(Change::Add(key, true)));
+        let mut copies = Vec::new();
+        let (mut cursor, mut turn) = (Cursor::default(), 0);
+        for (number, (change, block)) in (0..).zip(changes) {
+            if number % 100 == 0 {
+                copies.push((group.clone(), plain.clone()));
+            }
+            // Spread over the whole of a large group.
+            let spread = |key| key + 60 * block * members.div_ceil(500);
+            let change = match change {
+                Change::Add(key, online) => Change::Add(spread(key), online),
+                Change::Remove(key) => Change::Remove(spread(key)),
+                Change::SetOnline(key, online) => Change::SetOnline(spread(key), online),
+            };
+            apply(&mut group, &mut known(&plain, change).into_iter().collect(), change);
+            plain.apply(change);
+            let chosen = group.pick(&mut cursor, message(number), ODD_IS_LOCAL, exclude);
+            let expected = plain.pick(strategy, &mut turn, message(number), exclude);
+            prop_assert_eq!(chosen.map(Destination::key), expected);
+        }
+        copies.push((group, plain));
+        for (group, plain) in &copies {
+            let members = group.members().map(|(member, _)| member.key);
+            prop_assert!(members.eq(plain.keys.iter().copied()));
+            prop_assert_eq!(group.online_count(), plain.online_count);
+        }
+    }
+}
+
+/// What a plain list knows of the member that changes.
+fn known(plain: &PlainGroup, change: Change) -> Option<(u32, bool)> {
+    let (Change::Add(key, _) | Change::Remove(key) | Change::SetOnline(key, _)) = change;
+    let position = plain.keys.iter().position(|known| *known == key)?;
+    Some((key, position < plain.online_count))
+}

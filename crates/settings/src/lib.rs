@@ -1,7 +1,8 @@
 //! How settings with units and words are written, the same everywhere in the configuration:
 //! `"64KiB"`, `"2h"`, `"loopback"`.
 //!
-//! What is nearly a known word is answered with it: [`nearest()`].
+//! What is nearly a known word is answered with it: [`nearest()`]; what asks for a part that the
+//! program was built without, with how to get it: [`LeftOut`].
 //!
 //! A type or a unit that more than one part of the configuration has is here; what only one part
 //! has is made there, with [`schema!`], [`scalar`] and [`found`].
@@ -13,6 +14,7 @@ pub mod anonymous;
 pub mod byte_size;
 pub mod client_ids;
 pub mod duration;
+mod left_out;
 mod nearest;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ pub use anonymous::{Anonymous, AnonymousSchema};
 pub use byte_size::{ByteSizeSchema, format_size, parse_size};
 pub use client_ids::{ClientIdPattern, ClientIdPatternSchema, Takeover};
 pub use duration::{DurationSchema, format_duration, parse_duration};
+pub use left_out::LeftOut;
 pub use nearest::{edit_distance, nearest};
 
 #[doc(hidden)]

@@ -3,12 +3,17 @@
 //! This crate wires the parts and holds the command line; what the parts do is in their own crates.
 
 mod assemble;
+mod built;
 mod command;
 mod config;
 mod logging;
 mod mqtt_client;
 mod panics;
 mod tls_args;
+#[cfg(feature = "tui")]
+mod tui;
+#[cfg(all(feature = "bench", not(feature = "tui")))]
+#[path = "tui_left_out.rs"]
 mod tui;
 
 use std::ffi::{OsStr, OsString};

@@ -131,6 +131,11 @@ impl Acceptor {
         })
     }
 
+    /// Its connections have layers.
+    pub fn has_layers(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// The layers of one accepted connection; none over plain TCP, where MQTT is what the wire has.
     pub fn layers(&self) -> Option<ServerLayers> {
         self.shared.clone().map(ServerLayers::new)

@@ -7,6 +7,18 @@ use crate::{spec, tidy};
 
 /// Licences, sources and duplicate versions; advisories need the network.
 const DENY: [&str; 5] = ["deny", "check", "bans", "licenses", "sources"];
+/// The program without the parts that can be left out; `make parts` does more.
+const SMALLEST: [&str; 9] = [
+    "clippy",
+    "--package",
+    "thrum",
+    "--no-default-features",
+    "--profile",
+    "gate",
+    "--quiet",
+    "--",
+    "-Dwarnings",
+];
 const NOT_DENIED: &str = "cargo-deny was NOT run: it is not installed (`make deny` installs and runs it, \
     `make night` does too)";
 
@@ -35,6 +47,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
                 "warnings",
             ],
         )?,
+    );
+    gate(
+        "clippy of the smallest program",
+        cargo_step(workspace, &SMALLEST)?,
     );
     gate("tidy", tidy::run(workspace)?);
     gate("spec", spec::run(workspace, &spec::View::Table)?);

@@ -7,6 +7,7 @@ use thrum_codec::packet::Connect;
 use thrum_codec::properties::PublishProperties;
 use thrum_codec::testing::Choices;
 use thrum_codec::{DecodeError, Packet, PacketId, QoS, ReasonCode, Version, decode, frame};
+use thrum_protocol::limits::QueueLimits;
 use thrum_protocol::message::FrameCache;
 use thrum_protocol::server::{
     Action, AuthenticationStep, DeliveryOptions, Handshake, Session, Timeout, Welcome,
@@ -26,12 +27,15 @@ fn limits() -> Limits {
         client_id_bytes_max: 600,
         receive_maximum: 4,
         inflight_max: 4,
-        queue_messages_max: 6,
-        queue_bytes_max: 4096,
         topic_alias_maximum: 3,
         topic_alias_outbound_max: 2,
         session_expiry_max: 100,
         session_expiry_v3: 50,
+        queue: QueueLimits {
+            messages_max: 6,
+            bytes_max: 4096,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     }
 }
@@ -113,7 +117,9 @@ impl Node {
         };
         let version = match (&self.arriving, &self.session) {
             (Some((handshake, _)), _) => handshake.version(),
-            (None, session) => session.as_ref().map_or(Version::V5, Session::version),
+            (None, session) => session
+                .as_ref()
+                .map_or(Version::V5, |session| session.link().version()),
         };
         match decode(frame, version) {
             Ok(packet) => self.handle(packet),
@@ -153,9 +159,11 @@ impl Node {
                 // Who has nothing to say any more is known.
                 let step = auth.properties.authentication_data.unwrap_or_default();
                 let answered = if step.is_empty() {
-                    session.authenticate_done(None, &mut self.out)
+                    session.link_mut().authenticate_done(None, &mut self.out)
                 } else {
-                    session.authenticate_continue(step, &mut self.out)
+                    session
+                        .link_mut()
+                        .authenticate_continue(step, &mut self.out)
                 };
                 answered.unwrap_or_else(|violation| self.end(violation));
             }
@@ -169,11 +177,15 @@ impl Node {
                     .iter()
                     .map(|request| request.options.qos.granted())
                     .collect();
-                session.suback(subscribe.packet_id, &codes, None, &mut self.out);
+                session
+                    .link_mut()
+                    .suback(subscribe.packet_id, &codes, None, &mut self.out);
             }
             Ok(Action::Unsubscribe(unsubscribe)) => {
                 let codes = vec![ReasonCode::NoSubscriptionExisted; unsubscribe.filters.len()];
-                session.unsuback(unsubscribe.packet_id, &codes, &mut self.out);
+                session
+                    .link_mut()
+                    .unsuback(unsubscribe.packet_id, &codes, &mut self.out);
             }
             Ok(Action::Disconnected) => self.lose_connection(),
             Err(violation) => self.end(violation),
@@ -281,10 +293,10 @@ impl Node {
             return;
         };
         let farewell = session.connection_lost(self.now);
-        assert!(!session.is_connected());
+        assert!(!session.link().is_connected());
         if farewell.session_ended {
-            assert!(!session.is_persistent());
-            session.take_shared(None);
+            assert!(!session.lifetime().is_persistent());
+            session.outbound_mut().take_shared(None);
             self.session = None;
             self.routing.clear();
         }
@@ -361,7 +373,7 @@ impl Node {
 
     pub(super) fn set_congested(&mut self, congested: bool) {
         if let Some(session) = &mut self.session {
-            session.set_congested(congested);
+            session.link_mut().set_congested(congested);
         }
     }
 
@@ -377,15 +389,15 @@ impl Node {
         let Some(session) = &mut self.session else {
             return;
         };
-        assert_eq!(session.is_connected(), self.client.is_some());
-        let (queued, queued_bytes, inflight) = session.backlog();
-        assert!(queued <= usize::try_from(self.limits.queue_messages_max).unwrap_or(usize::MAX));
-        assert!(queued_bytes <= usize::try_from(self.limits.queue_bytes_max).unwrap_or(usize::MAX));
+        assert_eq!(session.link().is_connected(), self.client.is_some());
+        let (queued, queued_bytes, inflight) = session.outbound().backlog();
+        assert!(queued <= usize::try_from(self.limits.queue.messages_max).unwrap_or(usize::MAX));
+        assert!(queued_bytes <= usize::try_from(self.limits.queue.bytes_max).unwrap_or(usize::MAX));
         assert!(
             inflight <= usize::from(self.limits.inflight_max),
             "{inflight} inflight"
         );
-        session.take_dropped().for_each(drop);
+        session.outbound_mut().take_dropped().for_each(drop);
         // Nobody waits for a deadline that has passed and brings nothing.
         if session.next_deadline().is_some_and(|at| at <= self.now) {
             self.pass_time(0);

@@ -211,8 +211,8 @@ pub fn may_publish(admission: &Admission, topic: &str, qos: QoS, retain: bool) -
 pub fn resolved(admission: &Admission) -> Resolved {
     let mut resolved = Resolved::default();
     let rules = admission.rules.as_ref().expect("rules of its own");
-    rules
-        .resolve(&admission.identity, &mut resolved)
+    resolved
+        .add_set(rules, &admission.identity)
         .expect("not too many rules");
     resolved
 }

@@ -1,8 +1,9 @@
 //! Runs the authentication service against real servers, and kills them.
 //!
 //! ```text
-//!   test --Login--> thrum_auth::AuthService --its protocol--> PostgreSQL | MariaDB | Redis | slapd | HTTP
-//!                                                               (processes of the test, on ports of the loopback)
+//!   test --Login--> thrum_auth::AuthService
+//!        --its protocol--> PostgreSQL | MariaDB | Redis | slapd | HTTP
+//!                          (processes of the test, on ports of the loopback)
 //! ```
 //!
 //! Invariant: every server is the test's own, in a folder of its own, bounded in time, and ends

@@ -98,7 +98,12 @@ impl Resolved {
             if relation.covers {
                 walk.open &= !lengths;
             } else if walk.is_repetition(allow, || {
-                self.is_repetition(position, wanted, filter, (own, relation, lengths))
+                let common = Common {
+                    own,
+                    relation,
+                    lengths,
+                };
+                self.is_repetition(position, wanted, filter, common)
             }) {
                 continue;
             }
@@ -117,13 +122,13 @@ impl Resolved {
         position: usize,
         wanted: u16,
         filter: &str,
-        (own, relation, lengths): (&str, Relation, Lengths),
+        common: Common<'_>,
     ) -> bool {
-        let mut left = lengths;
+        let mut left = common.lengths;
         for (entry, earlier) in self.entries().take(position) {
             // One about exactly this filter would have decided all of it.
             if entry.has(wanted) && !entry.has(flag::EXACT) {
-                left &= !covers_common(earlier, own, filter, relation.extra);
+                left &= !covers_common(earlier, common.own, filter, common.relation.extra);
             }
             if left == 0 {
                 return true;
@@ -131,6 +136,16 @@ impl Resolved {
         }
         false
     }
+}
+
+/// What a rule and a subscription have in common.
+#[derive(Clone, Copy)]
+struct Common<'a> {
+    /// The rule's own filter.
+    own: &'a str,
+    relation: Relation,
+    /// Lengths of the topics.
+    lengths: Lengths,
 }
 
 /// How a rule lies to a subscription; none if it says nothing about it.

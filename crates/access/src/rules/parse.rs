@@ -339,24 +339,27 @@ fn actions(cursor: &mut Cursor<'_>) -> Result<Actions, Problem> {
     };
     cursor.rest = rest;
     cursor.end_of_word()?;
-    let mut seen = (false, false);
+    let mut seen = Seen::default();
     for qualifier in qualifiers.split_whitespace() {
         qualify(&mut actions, &mut seen, qualifier)?;
     }
     Ok(actions)
 }
 
+/// Qualifiers that were there already.
+#[derive(Default)]
+struct Seen {
+    qos: bool,
+    retain: bool,
+}
+
 /// Takes in one qualifier; each may be there once.
-fn qualify(
-    actions: &mut Actions,
-    (has_qos, has_retain): &mut (bool, bool),
-    qualifier: &str,
-) -> Result<(), Problem> {
+fn qualify(actions: &mut Actions, seen: &mut Seen, qualifier: &str) -> Result<(), Problem> {
     let unknown = || Problem::Qualifier {
         found: excerpt(qualifier),
     };
     let (name, value) = qualifier.split_once('=').ok_or_else(unknown)?;
-    let seen = match name {
+    let is_seen = match name {
         "qos" => {
             let all = value.split(',').map(|digit| match digit {
                 "0" => Some(QoS::AtMostOnce),
@@ -365,16 +368,16 @@ fn qualify(
                 _ => None,
             });
             actions.qos = all.collect::<Option<QosSet>>().ok_or_else(unknown)?;
-            has_qos
+            &mut seen.qos
         }
         "retain" if !actions.publish => return Err(Problem::RetainOfSubscription),
         "retain" => {
             actions.retain = Some(value.parse().map_err(|_| unknown())?);
-            has_retain
+            &mut seen.retain
         }
         _ => return Err(unknown()),
     };
-    if core::mem::replace(seen, true) {
+    if core::mem::replace(is_seen, true) {
         return Err(unknown());
     }
     Ok(())

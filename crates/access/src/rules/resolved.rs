@@ -103,6 +103,31 @@ impl Resolved {
         }
     }
 
+    /// Adds the rules of a set that can ever fit this client, with its values filled in, behind
+    /// those that are there already.
+    ///
+    /// Superusers are the caller's affair: see [`Resolved::everything`].
+    ///
+    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each
+    /// about another user costs some comparisons of names.
+    ///
+    /// # Errors
+    /// If more than [`FITTING_MAX`] rules fit. What is resolved then denies everything.
+    pub fn add_set(&mut self, rules: &Rules, identity: &Identity) -> Result<(), TooManyRules> {
+        let mut is_good = !rules.is_too_long();
+        if is_good {
+            rules.for_each_about(identity, |position, rule| {
+                is_good = self.add(rule, position, identity);
+                is_good
+            });
+        }
+        if !is_good {
+            self.close();
+        }
+        self.sets = self.sets.saturating_add(1);
+        is_good.then_some(()).ok_or(TooManyRules)
+    }
+
     /// Decides what no rule decides; none to leave it to others.
     pub const fn set_default(&mut self, allow: Option<bool>) {
         self.default = allow;
@@ -244,37 +269,6 @@ impl Resolved {
             set: self.sets,
             flags: flag::ANYTHING | !flag::ALLOW & !flag::EXACT,
         });
-    }
-}
-
-impl Rules {
-    /// Adds the rules that can ever fit this client, with its values filled in, behind those that
-    /// are there already.
-    ///
-    /// Superusers are the caller's affair: see [`Resolved::everything`].
-    ///
-    /// Cost: the rules about this client and those about everybody; a set of 100,000 rules each
-    /// about another user costs some comparisons of names.
-    ///
-    /// # Errors
-    /// If more than [`FITTING_MAX`] rules fit. What is resolved then denies everything.
-    pub fn resolve(
-        &self,
-        identity: &Identity,
-        resolved: &mut Resolved,
-    ) -> Result<(), TooManyRules> {
-        let mut is_good = !self.is_too_long();
-        if is_good {
-            self.for_each_about(identity, |position, rule| {
-                is_good = resolved.add(rule, position, identity);
-                is_good
-            });
-        }
-        if !is_good {
-            resolved.close();
-        }
-        resolved.sets = resolved.sets.saturating_add(1);
-        is_good.then_some(()).ok_or(TooManyRules)
     }
 }
 

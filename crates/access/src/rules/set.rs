@@ -277,11 +277,11 @@ mod tests {
             rules.add(3, rule.clone());
         }
         let identity = Identity::default();
-        assert_eq!(rules.resolve(&identity, &mut Resolved::default()), Ok(()));
+        assert_eq!(Resolved::default().add_set(&rules, &identity), Ok(()));
         rules.add(3, rule);
         assert_eq!(rules.len(), 3);
         let mut resolved = Resolved::default();
-        assert_eq!(rules.resolve(&identity, &mut resolved), Err(TooManyRules));
+        assert_eq!(resolved.add_set(&rules, &identity), Err(TooManyRules));
         let decision = resolved.publish("a", thrum_codec::QoS::AtMostOnce, false);
         assert_eq!(decision.allowed, Some(false));
     }

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::http::Http;
 use super::jwt::Jwt;
-use super::ldap::Ldap;
+use super::left_out;
 use super::password_file::PasswordFile;
-use super::redis::Redis;
 use super::settings::SetupError;
-use super::sql::Sql;
 use super::{Backend, Users};
 use crate::config::{AuthConfig, USERS};
 use crate::hash::Hasher;
@@ -45,18 +42,26 @@ pub(crate) fn build(
         let tokens = Jwt::load(name, config);
         builder.add(name, tokens.map(|tokens| tokens as Arc<dyn Backend>));
     }
+    #[cfg(feature = "http-auth")]
     for (name, config) in &config.http {
-        builder.add_remote("http", name, Http::new(name, config));
+        builder.add_remote("http", name, super::http::Http::new(name, config));
     }
+    #[cfg(feature = "ldap")]
     for (name, config) in &config.ldap {
-        builder.add_remote("ldap", name, Ldap::new(name, config, hasher(name)));
+        let directory = super::ldap::Ldap::new(name, config, hasher(name));
+        builder.add_remote("ldap", name, directory);
     }
+    #[cfg(feature = "redis")]
     for (name, config) in &config.redis {
-        builder.add_remote("redis", name, Redis::new(name, config, hasher(name)));
+        let server = super::redis::Redis::new(name, config, hasher(name));
+        builder.add_remote("redis", name, server);
     }
+    #[cfg(feature = "sql")]
     for (name, config) in &config.sql {
-        builder.add_remote("sql", name, Sql::new(name, config, hasher(name)));
+        let database = super::sql::Sql::new(name, config, hasher(name));
+        builder.add_remote("sql", name, database);
     }
+    builder.problems.extend(left_out::refused(config));
     if builder.problems.is_empty() {
         Ok(builder.built)
     } else {

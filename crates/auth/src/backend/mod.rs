@@ -3,14 +3,19 @@
 mod build;
 mod gate;
 mod grants;
+#[cfg(feature = "http-auth")]
 mod http;
 mod jwt;
+#[cfg(feature = "ldap")]
 mod ldap;
+mod left_out;
 mod password_file;
 mod pool;
 mod record;
+#[cfg(feature = "redis")]
 mod redis;
 mod settings;
+#[cfg(feature = "sql")]
 mod sql;
 mod users;
 
@@ -25,12 +30,7 @@ use thrum_access::{Identity, Login, Question, Rules};
 use crate::panics::Panicked;
 
 pub(crate) use build::{Built, build};
-pub use http::{ContentType, HeaderLine, HttpConfig, HttpMethod};
-pub use ldap::{LdapConfig, LdapMethod};
 pub(crate) use password_file::parse_password_file;
-pub use redis::RedisConfig;
-pub use settings::ServerUrl;
-pub use sql::SqlConfig;
 pub(crate) use users::{Users, found};
 
 /// What a backend is about to say.

@@ -5,7 +5,13 @@
 //! why. No key holds a secret: secrets are in files that keys name.
 
 mod acl;
+mod header;
+mod http;
 mod jwt;
+mod ldap;
+mod redis;
+mod server;
+mod sql;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +22,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::backend::{
-    ContentType, HeaderLine, HttpConfig, HttpMethod, LdapConfig, LdapMethod, RedisConfig,
-    ServerUrl, SqlConfig,
-};
 pub use acl::{AclConfig, DefaultAccess, DeniedPublish, PartialSubscription, RuleOrder};
+pub use header::HeaderLine;
+pub use http::{ContentType, HttpConfig, HttpMethod};
 pub use jwt::{JwtConfig, TokenField};
+pub use ldap::{LdapConfig, LdapMethod};
+pub use redis::RedisConfig;
+pub use server::ServerUrl;
+pub use sql::SqlConfig;
 pub(crate) use thrum_settings::duration;
 pub use thrum_settings::{
     Anonymous, AnonymousSchema, ClientIdPattern, ClientIdPatternSchema, DurationSchema,

@@ -78,18 +78,14 @@ fn parse_rule(text: &str, source: &str) -> Result<Rule, String> {
         text.to_owned()
     };
     Rule::parse(&whole, source).map_err(|error| {
-        let error = misspelt_action(&error, (verb, rest), source).unwrap_or(error);
+        let error = misspelt_action(&error, verb, rest, source).unwrap_or(error);
         format!("rule \"{text}\": {error}")
     })
 }
 
 /// A rule that names nobody and misspells its action looks like one that names somebody who is not
 /// known.
-fn misspelt_action(
-    error: &RuleError,
-    (verb, rest): (&str, &str),
-    source: &str,
-) -> Option<RuleError> {
+fn misspelt_action(error: &RuleError, verb: &str, rest: &str, source: &str) -> Option<RuleError> {
     let Problem::Who { hint, .. } = &error.problem else {
         return None;
     };

@@ -206,7 +206,10 @@ fn load() -> impl Strategy<Value = (u64, Shape, u32, (u64, u64))> {
 
 proptest! {
     #[test]
-    fn offsets_ascend_and_are_counted_exactly(load in load(), sequences in prop::collection::vec(0_u32..300_000, 1..20)) {
+    fn offsets_ascend_and_are_counted_exactly(
+        load in load(),
+        sequences in prop::collection::vec(0_u32..300_000, 1..20),
+    ) {
         let (period_ns, shape, publishers, stages) = load;
         let pace = Pace::new(rate(period_ns), &shape, publishers, stages.0, stages.1);
         for sequence in sequences {
@@ -225,7 +228,10 @@ proptest! {
     }
 
     #[test]
-    fn messages_due_are_those_with_a_lower_offset(load in load(), spans in prop::collection::vec(0..400_000_000_u64, 1..20)) {
+    fn messages_due_are_those_with_a_lower_offset(
+        load in load(),
+        spans in prop::collection::vec(0..400_000_000_u64, 1..20),
+    ) {
         let (period_ns, shape, publishers, stages) = load;
         let pace = Pace::new(rate(period_ns), &shape, publishers, stages.0, stages.1);
         for span_ns in spans {

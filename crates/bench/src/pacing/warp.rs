@@ -294,7 +294,8 @@ mod tests {
                 // A message is within the span of a real time if it is sent before that time.
                 let span_ns = warp.virtual_span_ns(real_ns);
                 prop_assert!(span_ns <= at_ns || real_ns == u64::MAX);
-                prop_assert!(warp.virtual_span_ns(real_ns.saturating_add(1)) > at_ns || real_ns == u64::MAX);
+                let later_ns = real_ns.saturating_add(1);
+                prop_assert!(warp.virtual_span_ns(later_ns) > at_ns || real_ns == u64::MAX);
             }
         }
     }

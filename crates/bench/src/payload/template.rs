@@ -193,7 +193,10 @@ impl Body {
 
     /// The object's opening brace is not among the parts.
     fn object(parts: Vec<Part>) -> Self {
-        let is_empty = matches!(parts.first(), Some(Part::Literal(literal)) if literal.trim_ascii_start().starts_with(b"}"));
+        let is_empty = match parts.first() {
+            Some(Part::Literal(literal)) => literal.trim_ascii_start().starts_with(b"}"),
+            _ => false,
+        };
         Self::Text {
             before_mark: JSON_PREFIX,
             after_mark: if is_empty { b"\"" } else { b"\"," },

@@ -33,7 +33,13 @@ pub enum Advice {
         governor: String,
     },
     /// A short stall of the broker overflows its queue of connections.
-    #[error("{} connections per second fill the queue of {} (net.core.somaxconn) within {} ms: a broker that is busy for longer refuses some; lower the connect rate to {}, or raise somaxconn and the broker's backlog", count(u64::from(*connect_rate)), count(u64::from(*somaxconn)), count(queue_ms(*somaxconn, *connect_rate)), count(u64::from(*somaxconn) * u64::from(STALLS_PER_SECOND)))]
+    #[error(
+        "{} connections per second fill the queue of {} (net.core.somaxconn) within {} ms: a broker that is busy for longer refuses some; lower the connect rate to {}, or raise somaxconn and the broker's backlog",
+        count(u64::from(*connect_rate)),
+        count(u64::from(*somaxconn)),
+        count(queue_ms(*somaxconn, *connect_rate)),
+        count(u64::from(*somaxconn) * u64::from(STALLS_PER_SECOND)),
+    )]
     Backlog {
         /// Connections opened per second.
         connect_rate: u32,

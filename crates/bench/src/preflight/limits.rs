@@ -23,7 +23,13 @@ const REACH_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreflightError {
     /// More clients than this process may open files.
-    #[error("{} clients need {} open files, but the limit is {}: raise it with `ulimit -Hn {needed}` as root (systemd: LimitNOFILE=), or use at most {} clients", count(u64::from(*clients)), count(*needed), count(*limit), count(most_clients(*clients, *needed, *limit)))]
+    #[error(
+        "{} clients need {} open files, but the limit is {}: raise it with `ulimit -Hn {needed}` as root (systemd: LimitNOFILE=), or use at most {} clients",
+        count(u64::from(*clients)),
+        count(*needed),
+        count(*limit),
+        count(most_clients(*clients, *needed, *limit)),
+    )]
     OpenFiles {
         /// Clients asked for.
         clients: u32,

@@ -26,7 +26,11 @@ const LOOPBACK_SOURCES_MAX: u32 = 254;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// More clients than ports.
-    #[error("{} clients need more ports than the {} of one source address ({low} to {high}): give {needed} source addresses of this machine (source_addresses), widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8", count(u64::from(*clients)), count(ports(*low, *high).into()))]
+    #[error(
+        "{} clients need more ports than the {} of one source address ({low} to {high}): give {needed} source addresses of this machine (source_addresses), widen net.ipv4.ip_local_port_range, use fewer clients, or a target in 127.0.0.0/8",
+        count(u64::from(*clients)),
+        count(PortRange::new(*low, *high).ports().into()),
+    )]
     Ports {
         /// Clients asked for.
         clients: u32,
@@ -38,7 +42,12 @@ pub enum SourceError {
         high: u16,
     },
     /// Fewer addresses than the clients need.
-    #[error("{} clients need {needed} source addresses and have {given}: each has {} ports ({low} to {high}) and {PORTS_USED_PERCENT} % of them are used; give more source_addresses, widen net.ipv4.ip_local_port_range, or use at most {} clients", count(u64::from(*clients)), count(ports(*low, *high).into()), count(u64::from(*given) * u64::from(usable(*low, *high))))]
+    #[error(
+        "{} clients need {needed} source addresses and have {given}: each has {} ports ({low} to {high}) and {PORTS_USED_PERCENT} % of them are used; give more source_addresses, widen net.ipv4.ip_local_port_range, or use at most {} clients",
+        count(u64::from(*clients)),
+        count(PortRange::new(*low, *high).ports().into()),
+        count(u64::from(*given) * u64::from(PortRange::new(*low, *high).usable())),
+    )]
     TooFew {
         /// Clients asked for.
         clients: u32,
@@ -127,7 +136,7 @@ pub fn source_addresses(
     given: &[IpAddr],
 ) -> Result<Vec<IpAddr>, SourceError> {
     let text = kernel_text::read("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let range = port_range(&text).unwrap_or((32_768, 60_999));
+    let range = PortRange::read(&text).unwrap_or(PortRange::new(32_768, 60_999));
     if given.is_empty() {
         return spread(target, clients, range);
     }
@@ -149,7 +158,7 @@ fn choose(
     target: IpAddr,
     clients: u32,
     given: &[IpAddr],
-    (low, high): (u16, u16),
+    range: PortRange,
 ) -> Result<Vec<IpAddr>, SourceError> {
     let of_family = given
         .iter()
@@ -158,36 +167,32 @@ fn choose(
     if of_family.is_empty() {
         return Err(SourceError::OtherFamily { target });
     }
-    let needed = clients.div_ceil(usable(low, high));
+    let needed = clients.div_ceil(range.usable());
     if of_family.len() < as_index(needed) {
         return Err(SourceError::TooFew {
             clients,
             needed,
             given: u32::try_from(of_family.len()).unwrap_or(u32::MAX),
-            low,
-            high,
+            low: range.low,
+            high: range.high,
         });
     }
     Ok(of_family)
 }
 
 /// Addresses of the loopback, if the kernel's choice will not do.
-fn spread(
-    target: IpAddr,
-    clients: u32,
-    (low, high): (u16, u16),
-) -> Result<Vec<IpAddr>, SourceError> {
+fn spread(target: IpAddr, clients: u32, range: PortRange) -> Result<Vec<IpAddr>, SourceError> {
     let is_v4_loopback = matches!(target, IpAddr::V4(address) if address.is_loopback());
-    let needed = clients.div_ceil(usable(low, high));
+    let needed = clients.div_ceil(range.usable());
     if needed > 1 && (!is_v4_loopback || needed > LOOPBACK_SOURCES_MAX) {
         return Err(SourceError::Ports {
             clients,
             needed,
-            low,
-            high,
+            low: range.low,
+            high: range.high,
         });
     }
-    let at_ease = clients.div_ceil((ports(low, high) * PORTS_AT_ONCE_PERCENT / 100).max(1));
+    let at_ease = clients.div_ceil((range.ports() * PORTS_AT_ONCE_PERCENT / 100).max(1));
     if !is_v4_loopback || at_ease <= 1 {
         return Ok(Vec::new());
     }
@@ -197,18 +202,35 @@ fn spread(
         .collect())
 }
 
-fn ports(low: u16, high: u16) -> u32 {
-    u32::from(high.saturating_sub(low)) + 1
+/// Ports that the kernel gives to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PortRange {
+    low: u16,
+    high: u16,
 }
 
-/// Ports of one source address that clients get.
-fn usable(low: u16, high: u16) -> u32 {
-    (ports(low, high) * PORTS_USED_PERCENT / 100).max(1)
-}
+impl PortRange {
+    const fn new(low: u16, high: u16) -> Self {
+        Self { low, high }
+    }
 
-fn port_range(text: &str) -> Option<(u16, u16)> {
-    let mut bounds = text.split_ascii_whitespace().map(str::parse);
-    Some((bounds.next()?.ok()?, bounds.next()?.ok()?))
+    /// Two numbers, as the kernel writes them.
+    fn read(text: &str) -> Option<Self> {
+        let mut bounds = text.split_ascii_whitespace().map(str::parse);
+        Some(Self {
+            low: bounds.next()?.ok()?,
+            high: bounds.next()?.ok()?,
+        })
+    }
+
+    fn ports(self) -> u32 {
+        u32::from(self.high.saturating_sub(self.low)) + 1
+    }
+
+    /// Ports of one source address that clients get.
+    fn usable(self) -> u32 {
+        (self.ports() * PORTS_USED_PERCENT / 100).max(1)
+    }
 }
 
 #[cfg(test)]
@@ -216,8 +238,8 @@ mod tests {
     use super::*;
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    const RANGE: (u16, u16) = (32_768, 60_999);
-    const WIDE: (u16, u16) = (1_024, 65_535);
+    const RANGE: PortRange = PortRange::new(32_768, 60_999);
+    const WIDE: PortRange = PortRange::new(1_024, 65_535);
 
     fn addresses(text: &str) -> Vec<IpAddr> {
         text.parse::<AddressRange>().unwrap().addresses().collect()
@@ -304,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_kernels_range_of_ports_is_read() {
-        assert_eq!(port_range("32768\t60999\n"), Some(RANGE));
-        assert_eq!(port_range("x"), None);
+        assert_eq!(PortRange::read("32768\t60999\n"), Some(RANGE));
+        assert_eq!(PortRange::read("x"), None);
     }
 }

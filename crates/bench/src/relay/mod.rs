@@ -6,7 +6,8 @@
 //! those features.
 //!
 //! ```text
-//!   wait --> read every ready socket once, handle all its packets --> one write per connection that has output
+//!   wait --> read every ready socket once, handle all its packets
+//!        --> one write per connection that has output
 //! ```
 
 mod answer;

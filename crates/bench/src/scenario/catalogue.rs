@@ -34,8 +34,15 @@ pub struct Entry {
     pub toml: &'static str,
 }
 
-/// Full name, alias and file.
-type File = (&'static str, &'static str, &'static str);
+/// A built-in file.
+#[derive(Clone, Copy, Debug)]
+struct File {
+    /// Full name.
+    name: &'static str,
+    /// Shorter name; the same if it has none.
+    alias: &'static str,
+    toml: &'static str,
+}
 
 /// The file of a scenario, with its alias if it has one.
 macro_rules! file {
@@ -43,11 +50,11 @@ macro_rules! file {
         file!($name, $name)
     };
     ($name:literal, $alias:literal) => {
-        (
-            $name,
-            $alias,
-            include_str!(concat!("../../scenarios/", $name, ".toml")),
-        )
+        File {
+            name: $name,
+            alias: $alias,
+            toml: include_str!(concat!("../../scenarios/", $name, ".toml")),
+        }
     };
 }
 
@@ -133,7 +140,7 @@ pub fn find_document(name: &str) -> Result<Document, UnknownScenario> {
 /// As [`find`].
 pub fn find_toml(name: &str) -> Result<Cow<'static, str>, UnknownScenario> {
     if let Some(file) = file_of(name) {
-        return Ok(file.2.into());
+        return Ok(file.toml.into());
     }
     if let Some((sweep, step)) = name.split_once('/')
         && let Some(file) = file_of(sweep)
@@ -142,7 +149,7 @@ pub fn find_toml(name: &str) -> Result<Cow<'static, str>, UnknownScenario> {
     }
     match grammar::parse(name) {
         Some(Ok(named)) => match FILES.iter().find(|file| is_named(file, named)) {
-            Some(file) => Ok(file.2.into()),
+            Some(file) => Ok(file.toml.into()),
             None => Ok(named.toml().into()),
         },
         Some(Err(reason)) => Err(unknown(name, Some(reason))),
@@ -150,8 +157,9 @@ pub fn find_toml(name: &str) -> Result<Cow<'static, str>, UnknownScenario> {
     }
 }
 
-fn step_toml(name: &str, step: &str, (_, alias, toml): &File) -> Result<String, UnknownScenario> {
-    let scenarios = open(name, toml)?.scenarios;
+fn step_toml(name: &str, step: &str, file: &File) -> Result<String, UnknownScenario> {
+    let alias = file.alias;
+    let scenarios = open(name, file.toml)?.scenarios;
     let steps = scenarios.into_iter();
     let steps = steps.filter_map(|scenario| Some((step_name(&scenario)?.to_owned(), scenario)));
     let nearest = steps.min_by_key(|(known, _)| edit_distance(known, step));
@@ -159,16 +167,14 @@ fn step_toml(name: &str, step: &str, (_, alias, toml): &File) -> Result<String, 
         Some((known, scenario)) if known.eq_ignore_ascii_case(step) => Ok(scenario.toml),
         nearest => Err(UnknownScenario {
             name: name.to_owned(),
-            closest: nearest.map_or_else(
-                || (*alias).to_owned(),
-                |(known, _)| format!("{alias}/{known}"),
-            ),
+            closest: nearest
+                .map_or_else(|| alias.to_owned(), |(known, _)| format!("{alias}/{known}")),
             reason: None,
         }),
     }
 }
 
-fn entry(&(name, alias, toml): &File) -> Option<Entry> {
+fn entry(&File { name, alias, toml }: &File) -> Option<Entry> {
     let document = load(toml, name).ok()?;
     Some(Entry {
         name,
@@ -189,14 +195,14 @@ fn step_name(scenario: &Scenario) -> Option<&str> {
 }
 
 fn file_of(name: &str) -> Option<&'static File> {
-    FILES.iter().find(|(full, alias, _)| {
-        full.eq_ignore_ascii_case(name) || alias.eq_ignore_ascii_case(name)
-    })
+    FILES
+        .iter()
+        .find(|file| file.name.eq_ignore_ascii_case(name) || file.alias.eq_ignore_ascii_case(name))
 }
 
 /// Whether a file is the scenario that a name with numbers describes.
-fn is_named((full, _, _): &File, named: Named) -> bool {
-    grammar::parse(full) == Some(Ok(named))
+fn is_named(file: &File, named: Named) -> bool {
+    grammar::parse(file.name) == Some(Ok(named))
 }
 
 fn open(name: &str, toml: &str) -> Result<Document, UnknownScenario> {
@@ -209,11 +215,11 @@ fn open(name: &str, toml: &str) -> Result<Document, UnknownScenario> {
 
 fn unknown(name: &str, reason: Option<String>) -> UnknownScenario {
     let distance =
-        |(full, alias, _): &&File| edit_distance(alias, name).min(edit_distance(full, name));
+        |file: &&File| edit_distance(file.alias, name).min(edit_distance(file.name, name));
     let closest = FILES.iter().min_by_key(distance);
     UnknownScenario {
         name: name.to_owned(),
-        closest: closest.map_or_else(String::new, |(_, alias, _)| (*alias).to_owned()),
+        closest: closest.map_or_else(String::new, |file| file.alias.to_owned()),
         reason,
     }
 }

@@ -137,13 +137,19 @@ enum Above {
     Asked,
 }
 
+/// What is known while narrowing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Bounds {
+    /// The highest rung that held.
+    low: Option<Rung>,
+    /// What ends the search above it.
+    above: Option<Above>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// Looking for two neighbours of which the lower one holds.
-    Narrow {
-        low: Option<Rung>,
-        above: Option<Above>,
-    },
+    Narrow(Bounds),
     /// Repeats where the generator failed: one valid trial disproves a generator limit.
     Reach { low: Rung, high: Rung },
     /// Repeats at the lower end.
@@ -195,10 +201,7 @@ impl Search {
             stride: rungs(limits.stride).max(1),
             bottom: rungs(LOWEST_PART),
             top: rungs(limits.to / limits.from),
-            phase: Phase::Narrow {
-                low: None,
-                above: None,
-            },
+            phase: Phase::Narrow(Bounds::default()),
             tallies: BTreeMap::new(),
             trials: Vec::new(),
             limits,
@@ -209,11 +212,11 @@ impl Search {
     pub fn next(&self) -> Step {
         let (rung, why) = match self.phase {
             Phase::Done(answer) => return Step::Done(answer),
-            Phase::Narrow { low, above } => match (low, above) {
+            Phase::Narrow(bounds) => match (bounds.low, bounds.above) {
                 (None, None) => (0, "first"),
-                (Some(_), None) => (self.narrowing(low, above), "up"),
-                (None, Some(_)) => (self.narrowing(low, above), "down"),
-                (Some(_), Some(_)) => (self.narrowing(low, above), "halving"),
+                (Some(_), None) => (self.narrowing(bounds), "up"),
+                (None, Some(_)) => (self.narrowing(bounds), "down"),
+                (Some(_), Some(_)) => (self.narrowing(bounds), "halving"),
             },
             Phase::Low { low, .. } => (low, "repeat, lower end"),
             Phase::Reach { high, .. } => (high, "repeat, INVALID before"),
@@ -229,7 +232,7 @@ impl Search {
     pub fn record(&mut self, trial: Trial) {
         let rung = match self.phase {
             Phase::Done(_) => return,
-            Phase::Narrow { low, above } => self.narrowing(low, above),
+            Phase::Narrow(bounds) => self.narrowing(bounds),
             Phase::Low { low, .. } => low,
             Phase::Reach { high, .. } | Phase::High { high, .. } => high,
         };
@@ -243,7 +246,7 @@ impl Search {
         self.trials.push(trial);
         self.phase = match self.phase {
             Phase::Done(answer) => Phase::Done(answer),
-            Phase::Narrow { low, above } => self.after_narrowing((low, above), rung, grade, tally),
+            Phase::Narrow(bounds) => self.after_narrowing(bounds, rung, grade, tally),
             Phase::Low { low, above } => self.after_low(low, above, tally),
             Phase::Reach { low, high } => self.after_reach(low, high, tally),
             Phase::High { low, high } => self.after_high(low, high, tally),
@@ -269,12 +272,12 @@ impl Search {
     }
 
     /// The rung to try while narrowing.
-    fn narrowing(&self, low: Option<Rung>, above: Option<Above>) -> Rung {
-        let ceiling = above.map(|above| match above {
+    fn narrowing(&self, bounds: Bounds) -> Rung {
+        let ceiling = bounds.above.map(|above| match above {
             Above::Failed(rung) | Above::Limited(rung) => rung,
             Above::Asked => self.top + 1,
         });
-        match (low, ceiling) {
+        match (bounds.low, ceiling) {
             (None, None) => 0,
             (Some(low), None) => (low + self.stride).min(self.top),
             (None, Some(high)) => (high - self.stride).max(self.bottom),
@@ -282,13 +285,8 @@ impl Search {
         }
     }
 
-    fn after_narrowing(
-        &self,
-        (low, above): (Option<Rung>, Option<Above>),
-        rung: Rung,
-        grade: Grade,
-        tally: Tally,
-    ) -> Phase {
+    fn after_narrowing(&self, bounds: Bounds, rung: Rung, grade: Grade, tally: Tally) -> Phase {
+        let Bounds { low, above } = bounds;
         let (low, above) = match grade {
             Grade::Held if rung == self.top => (Some(rung), Some(Above::Asked)),
             Grade::Held => (Some(rung), above),
@@ -306,7 +304,7 @@ impl Search {
                 Phase::Done(Answer::NoTrial)
             }
             (Some(low), Some(above)) if self.is_next(low, above) => Phase::Low { low, above },
-            _ => Phase::Narrow { low, above },
+            _ => Phase::Narrow(Bounds { low, above }),
         }
     }
 
@@ -366,10 +364,10 @@ impl Search {
                 above: Above::Asked,
             }
         } else if tally.held > 0 {
-            Phase::Narrow {
+            Phase::Narrow(Bounds {
                 low: Some(high),
                 above: None,
-            }
+            })
         } else if tally.limited < self.needed() {
             Phase::Reach { low, high }
         } else {

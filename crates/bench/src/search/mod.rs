@@ -13,4 +13,4 @@ mod text;
 pub use judge::{Figures, Goal, Grade, Trial};
 pub use machine::{Answer, Ceiling, Limits, LimitsError, Search, Step};
 pub use scaling::{Vary, load_of, scaled};
-pub use text::{SearchReport, markdown, sentence, table};
+pub use text::{SearchReport, Subject, markdown, sentence, table};

@@ -36,15 +36,31 @@ pub struct SearchReport {
     pub trials: Vec<Trial>,
 }
 
+/// What was searched in.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Name of the scenario.
+    pub scenario: &'a str,
+    /// URL of the broker.
+    pub target: &'a str,
+    /// What a load is: `messages/s` or `clients`.
+    pub unit: &'static str,
+}
+
 impl SearchReport {
     /// A report of a search that is done.
     pub fn new(
-        (scenario, target): (&str, &str),
-        unit: &'static str,
+        subject: Subject<'_>,
         goal: Goal,
         limits: Limits,
-        (answer, trials): (Answer, &[Trial]),
+        answer: Answer,
+        trials: &[Trial],
     ) -> Self {
+        let Subject {
+            scenario,
+            target,
+            unit,
+        } = subject;
         Self {
             schema: SCHEMA,
             scenario: scenario.to_owned(),
@@ -215,11 +231,15 @@ mod tests {
             cpu_part: None,
         };
         SearchReport::new(
-            ("p2p-1K", "mqtt://host:1883"),
-            "messages/s",
+            Subject {
+                scenario: "p2p-1K",
+                target: "mqtt://host:1883",
+                unit: "messages/s",
+            },
             goal,
             Limits::default(),
-            (answer, &[trial]),
+            answer,
+            &[trial],
         )
     }
 

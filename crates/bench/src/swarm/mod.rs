@@ -1,8 +1,9 @@
 //! One thread of the generator: its event loop, its clients, its share of the load.
 //!
 //! ```text
-//!   wait --> read every ready socket once, handle all its packets --> send what is due --> one write per connection
+//!   wait --> read every ready socket once, handle all its packets
 //!                      |-> between two sockets: send what has come due meanwhile
+//!        --> send what is due --> one write per connection
 //! ```
 
 pub(crate) mod alarm;

@@ -131,10 +131,12 @@ pub fn standings(brokers: &[Entry], runs: &[Run]) -> Vec<Standing> {
             .iter()
             .map(move |broker| (scenario, broker.name.as_str()))
     });
-    pairs.filter_map(|pair| standing(pair, runs)).collect()
+    pairs
+        .filter_map(|(scenario, broker)| standing(scenario, broker, runs))
+        .collect()
 }
 
-fn standing((scenario, broker): (&str, &str), runs: &[Run]) -> Option<Standing> {
+fn standing(scenario: &str, broker: &str, runs: &[Run]) -> Option<Standing> {
     let of_pair = runs
         .iter()
         .filter(|run| run.scenario == scenario && run.broker == broker);

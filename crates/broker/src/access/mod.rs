@@ -29,6 +29,15 @@ pub(crate) enum Verdict {
     Ask,
 }
 
+/// What a client wants to publish.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// As the client names it, or whole where that is asked.
+    pub(crate) topic: &'a str,
+    pub(crate) qos: QoS,
+    pub(crate) retain: bool,
+}
+
 /// How a subscription is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
@@ -221,7 +230,7 @@ impl ClientAccess {
     }
 
     fn add(&self, rules: &Rules, resolved: &mut Resolved) {
-        if let Err(error) = rules.resolve(&self.identity, resolved) {
+        if let Err(error) = resolved.add_set(rules, &self.identity) {
             let client_id = &*self.identity.client_id;
             tracing::error!(client_id, %error, "this client may do nothing");
         }
@@ -240,17 +249,13 @@ impl ClientAccess {
     }
 
     /// May it publish this? The topic is as the client names it.
-    pub(crate) fn publish(&self, topic: &str, wanted: (QoS, bool), now: Time) -> Verdict {
-        self.look_up(topic, wanted, now).0
+    pub(crate) fn publish(&self, wanted: Wanted<'_>, now: Time) -> Verdict {
+        self.look_up(wanted, now).0
     }
 
     /// The same, and whether it was decided by what the gatekeeper said before.
-    pub(crate) fn look_up(
-        &self,
-        topic: &str,
-        (qos, retain): (QoS, bool),
-        now: Time,
-    ) -> (Verdict, bool) {
+    pub(crate) fn look_up(&self, wanted: Wanted<'_>, now: Time) -> (Verdict, bool) {
+        let Wanted { topic, qos, retain } = wanted;
         let verdict = |is_allowed| {
             if is_allowed {
                 Verdict::Allowed
@@ -267,37 +272,29 @@ impl ClientAccess {
             Some(Opinion::Allow) => (Verdict::Allowed, true),
             Some(Opinion::Deny) => (Verdict::Denied, true),
             Some(Opinion::Nothing) => {
-                let is_allowed = self.is_allowed_behind(topic, (qos, retain));
+                let is_allowed = self.is_allowed_behind(wanted);
                 (verdict(is_allowed), true)
             }
         }
     }
 
     /// May it leave a will, once the gatekeeper has said this?
-    pub(crate) fn may_leave_will(
-        &self,
-        topic: &str,
-        (qos, retain): (QoS, bool),
-        said: Option<bool>,
-    ) -> bool {
+    pub(crate) fn may_leave_will(&self, wanted: Wanted<'_>, said: Option<bool>) -> bool {
+        let Wanted { topic, qos, retain } = wanted;
         let by_rules = self.front.publish(topic, qos, retain).allowed;
         let by_others = by_rules.or(said);
-        by_others.unwrap_or_else(|| self.is_allowed_behind(topic, (qos, retain)))
+        by_others.unwrap_or_else(|| self.is_allowed_behind(wanted))
     }
 
     /// May its will be published now? The gatekeeper is not asked a second time: what it allowed
     /// then holds.
-    pub(crate) fn may_publish_will(&self, topic: &str, wanted: (QoS, bool)) -> bool {
-        self.may_leave_will(topic, wanted, self.is_will_allowed.then_some(true))
+    pub(crate) fn may_publish_will(&self, wanted: Wanted<'_>) -> bool {
+        self.may_leave_will(wanted, self.is_will_allowed.then_some(true))
     }
 
     /// Why it may not publish this, for the log: the rule and its place, or that there is none.
-    pub(crate) fn denial(
-        &self,
-        topic: &str,
-        (qos, retain): (QoS, bool),
-        policy: &Policy,
-    ) -> String {
+    pub(crate) fn denial(&self, wanted: Wanted<'_>, policy: &Policy) -> String {
+        let Wanted { topic, qos, retain } = wanted;
         let nobody = "no rule allows it, and acl.default does not";
         let front = self.front.publish(topic, qos, retain);
         let sources = policy.order.as_slice();
@@ -337,12 +334,14 @@ impl ClientAccess {
     }
 
     /// Whether a rule forbids to publish this, and not only the lack of one.
-    pub(crate) fn forbids(&self, topic: &str, (qos, retain): (QoS, bool)) -> bool {
+    pub(crate) fn forbids(&self, wanted: Wanted<'_>) -> bool {
+        let Wanted { topic, qos, retain } = wanted;
         let decision = self.front.publish(topic, qos, retain);
         decision.allowed == Some(false) && decision.rule.is_some()
     }
 
-    fn is_allowed_behind(&self, topic: &str, (qos, retain): (QoS, bool)) -> bool {
+    fn is_allowed_behind(&self, wanted: Wanted<'_>) -> bool {
+        let Wanted { topic, qos, retain } = wanted;
         let behind = self.behind.as_ref();
         behind.is_some_and(|behind| behind.publish(topic, qos, retain).allowed == Some(true))
     }
@@ -409,9 +408,14 @@ impl ClientAccess {
         (self.front.len() + behind) as u64 / RULES_OF_UNIT + 1
     }
 
-    /// The packet at hand is another one.
+    /// The gatekeeper was asked about the packet at hand.
+    pub(crate) const fn has_waited(&self) -> bool {
+        self.remembered.has_needed()
+    }
+
+    /// All that the gatekeeper is asked about the packet at hand is known, and used now.
     #[inline]
-    pub(crate) fn end_of_packet(&mut self, decisions_max: usize) {
-        self.remembered.end_of_packet(decisions_max);
+    pub(crate) fn end_packet(&mut self, decisions_max: usize) {
+        self.remembered.end_packet(decisions_max);
     }
 }

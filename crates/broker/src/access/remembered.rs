@@ -112,11 +112,15 @@ impl Remembered {
         &mut self.grants
     }
 
-    /// The packet at hand is another one: at most so many answers are kept.
+    /// There are answers about the packet at hand.
+    pub(super) const fn has_needed(&self) -> bool {
+        self.needed > 0
+    }
+
+    /// The answers about the packet at hand have been used: at most so many are kept.
     #[inline]
-    pub(super) fn end_of_packet(&mut self, max: usize) {
-        // A SUBSCRIBE that goes on in another turn is still the same one.
-        if self.needed > 0 && self.grants.is_empty() {
+    pub(super) fn end_packet(&mut self, max: usize) {
+        if self.needed > 0 {
             self.forget(max);
         }
     }
@@ -149,7 +153,7 @@ mod tests {
         let mut remembered = Remembered::default();
         let asked = Asked::publish("a", QoS::AtLeastOnce, false);
         remembered.insert(asked, Some(true), at(10));
-        remembered.end_of_packet(4);
+        remembered.end_packet(4);
         assert_eq!(remembered.find(asked, at(9)), Some(Opinion::Allow));
         assert_eq!(remembered.find(asked, at(10)), None);
         for other in [
@@ -168,7 +172,7 @@ mod tests {
         for (topic, until) in [("a", 30), ("b", 10), ("c", 20)] {
             let asked = Asked::subscribe(topic, QoS::AtMostOnce);
             remembered.insert(asked, None, at(until));
-            remembered.end_of_packet(2);
+            remembered.end_packet(2);
         }
         let knows = |topic| {
             let asked = Asked::subscribe(topic, QoS::AtMostOnce);
@@ -193,9 +197,9 @@ mod tests {
             known.count()
         };
         assert_eq!(knows(&remembered, 1_000), 100);
-        remembered.end_of_packet(3);
+        remembered.end_packet(3);
         assert_eq!((knows(&remembered, 9), knows(&remembered, 10)), (3, 0));
-        remembered.end_of_packet(0);
+        remembered.end_packet(0);
         assert_eq!(knows(&remembered, 9), 3, "there was no other packet");
     }
 
@@ -205,7 +209,7 @@ mod tests {
         let asked = Asked::publish("a", QoS::AtMostOnce, false);
         remembered.insert(asked, Some(true), at(0));
         assert_eq!(remembered.find(asked, at(0)), Some(Opinion::Allow));
-        remembered.end_of_packet(0);
+        remembered.end_packet(0);
         assert_eq!(remembered.find(asked, at(0)), None);
     }
 }

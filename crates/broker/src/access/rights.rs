@@ -30,7 +30,7 @@ pub(crate) fn publish_rights(identity: &Identity, own: OwnRules<'_>, shared: &Sh
             (RuleSource::Gatekeeper, _) => None,
         };
         // Of a client that too many rules fit everything is denied from here on.
-        if rules.is_some_and(|rules| rules.resolve(identity, &mut resolved).is_err()) {
+        if rules.is_some_and(|rules| resolved.add_set(rules, identity).is_err()) {
             return resolved;
         }
     }

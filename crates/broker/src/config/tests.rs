@@ -69,11 +69,11 @@ fn the_queue_follows_the_settings() {
         ..LimitsConfig::default()
     }
     .session_limits();
-    assert_eq!(limits.queue_policy, limits::QueuePolicy::DropOldest);
-    assert!(limits.queue_qos0);
-    assert_eq!(limits.queue_age_max, Some(2));
+    assert_eq!(limits.queue.policy, limits::QueuePolicy::DropOldest);
+    assert!(limits.queue.qos0);
+    assert_eq!(limits.queue.age_max, Some(2));
     let topics = ["alarm/fire", "other"];
-    let found = topics.map(|topic| limits.queue_priority(topic));
+    let found = topics.map(|topic| limits.queue.priority(topic));
     assert_eq!(found, [200, 0]);
 }
 
@@ -88,6 +88,6 @@ fn an_age_of_zero_or_never_is_no_limit() {
             client,
             ..LimitsConfig::default()
         };
-        assert_eq!(limits.session_limits().queue_age_max, None, "{text}");
+        assert_eq!(limits.session_limits().queue.age_max, None, "{text}");
     }
 }

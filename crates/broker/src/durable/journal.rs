@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thrum_codec::Version;
-use thrum_protocol::server::{self, Session, Step};
+use thrum_protocol::server::{self, GroupId, Session, Step};
 use thrum_protocol::{Message, Time};
 use thrum_storage::{Awaiting, Batch, Change, Health, Identifiers, Inflight, Owner, Queued};
 use thrum_storage::{MetricsSnapshot, Submitter, Ticket};
 
 use super::lanes::{self, Lane};
 use super::{MessageIds, Origin};
+use crate::groups::GroupTexts;
 use crate::interest::Interest;
 use crate::workers::WorkerId;
 
@@ -35,6 +36,7 @@ pub(crate) struct Journal {
     /// By worker: places for what it is sent.
     lanes: Vec<Lane>,
     shared: Lane,
+    group_texts: GroupTexts,
 }
 
 impl Journal {
@@ -48,6 +50,7 @@ impl Journal {
         Self {
             lanes: (0..workers).map(|_| Lane::new(lane())).collect(),
             shared: Lane::new(lane()),
+            group_texts: GroupTexts::default(),
             batch: Batch::default(),
             submitter,
             message_ids,
@@ -168,15 +171,17 @@ impl Journal {
                 group,
             } => {
                 let message = self.body(message);
-                let group = group.and_then(|group| interest.group_text(group));
-                self.push(&Change::Queued(Queued {
+                let texts = &mut self.group_texts;
+                let group = group.map(|group| texts.of(group, || interest.group(group)));
+                self.changes += 1;
+                self.batch.push(&Change::Queued(Queued {
                     session,
                     seq: *seq,
                     message,
                     qos: *qos,
                     retain: *retain,
                     identifiers: Identifiers::Listed(identifiers),
-                    group: group.as_deref().unwrap_or_default(),
+                    group: group.unwrap_or_default(),
                 }));
             }
             Step::Sent {
@@ -236,10 +241,10 @@ impl Journal {
         self.push(&Change::Session(thrum_storage::Session {
             id: session.id(),
             client_id: session.client_id(),
-            version: session.version(),
-            expiry_secs: session.session_expiry(),
+            version: session.link().version(),
+            expiry_secs: session.lifetime().session_expiry(),
             away_since: away_since.map(Time::as_millis),
-            packet_id_hint: session.last_packet_id(),
+            packet_id_hint: session.outbound().last_packet_id(),
             owner,
         }));
     }
@@ -288,13 +293,22 @@ impl Journal {
 
     /// A place for a message of a shared group that another worker is about to get for one of its
     /// members.
-    pub(crate) fn place_shared(&mut self, message: &Message, group: &str) -> Origin {
+    pub(crate) fn place_shared(
+        &mut self,
+        message: &Message,
+        group: GroupId,
+        interest: &Interest,
+    ) -> Origin {
         self.shared.last += 1;
         let lane = self.shared;
         if lane.last == 1 {
             self.open_lane(lane.session, &lanes::name_shared());
         }
-        self.place(lane, message, group)
+        let mut texts = std::mem::take(&mut self.group_texts);
+        let group = texts.of(group, || interest.group(group));
+        let origin = self.place(lane, message, group);
+        self.group_texts = texts;
+        origin
     }
 
     fn open_lane(&mut self, session: u64, name: &str) {

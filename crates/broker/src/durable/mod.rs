@@ -4,7 +4,7 @@
 //! ```text
 //!   session steps -> Journal (a worker's batch of the turn) -> storage thread -> disk
 //!   answers that rest on them -> HeldOutput of their connection <- Turns: safe up to here
-//!   start: storage -> Recovered -> recover.rs: each worker's part -> worker/restore.rs
+//!   start: storage -> Recovered -> recover.rs: each worker's part -> engine/restore.rs
 //! ```
 //!
 //! Invariants: an answer leaves only when every change it rests on is durable; what is on its way

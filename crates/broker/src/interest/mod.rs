@@ -27,7 +27,7 @@ use thrum_routing::shared::{Group, Strategy};
 use thrum_routing::{Destination, FilterId, Index};
 
 use crate::changes::{Changes, Version};
-use crate::groups::Groups;
+use crate::groups::{Groups, Removal, SharedGroup};
 use crate::ids::Slot;
 use crate::queue_room::QueueRoom;
 use crate::workers::{WorkerId, WorkerSet};
@@ -73,7 +73,7 @@ enum Interested {
     NearlyFull(Arc<QueueRoom>),
     /// A worker on which the queues of all sessions that want it are nearly full.
     AllNearlyFull(WorkerId),
-    Group(GroupId),
+    Group(Arc<SharedGroup>),
 }
 
 /// Tells them apart.
@@ -95,7 +95,7 @@ impl Destination for Interested {
             Self::Durable(worker) => InterestKey::Durable(*worker),
             Self::NearlyFull(room) => InterestKey::NearlyFull(room.session.id),
             Self::AllNearlyFull(worker) => InterestKey::AllNearlyFull(*worker),
-            Self::Group(group) => InterestKey::Group(*group),
+            Self::Group(group) => InterestKey::Group(group.id),
         }
     }
 }
@@ -124,7 +124,8 @@ pub(crate) struct Joined {
 
 /// The node's table of filters and groups.
 ///
-/// A shard is locked before the groups, and no two shards at once.
+/// A shard is locked before the list of groups, that before a single group, and no two shards or
+/// groups at once.
 #[derive(Debug)]
 pub(crate) struct Interest {
     changes: Changes,
@@ -132,8 +133,8 @@ pub(crate) struct Interest {
     /// Filters without wildcards by their hash; as many wildcards by that of their two first
     /// levels; and the wildcards that begin with fewer.
     shards: Box<[CachePadded<Shard>]>,
-    /// Guards the groups: read for a look-up of a topic that a group wants, written when a member
-    /// comes, goes or changes state.
+    /// Guards the list of groups: read when a member comes, goes or changes state, written when a
+    /// group comes or goes. Look-ups of topics find their groups in the shards.
     groups: ShardedLock<Groups>,
     strategy: Strategy,
     /// Only then others must be told which worker wants a filter.
@@ -261,11 +262,11 @@ impl Interest {
         route.certain = WorkerSet::NONE;
         route.nearly_full.clear();
         route.groups.clear();
-        visits += self.collect(self.exact(topic), topic, scratch, route);
+        visits += self.exact(topic).collect(topic, scratch, route);
         if let Some(beginning) = beginning(topic) {
-            visits += self.collect(self.deep(beginning), topic, scratch, route);
+            visits += self.deep(beginning).collect(topic, scratch, route);
         }
-        visits += self.collect(self.broad(), topic, scratch, route);
+        visits += self.broad().collect(topic, scratch, route);
         if route.nearly_full.len() > 1 {
             route.nearly_full.sort_by_key(|room| room.session.id);
             route.nearly_full.dedup_by_key(|room| room.session.id);
@@ -273,102 +274,79 @@ impl Interest {
         (version, visits + route.nearly_full.len())
     }
 
-    fn collect(
-        &self,
-        shard: &Shard,
-        topic: &str,
-        scratch: &mut Vec<FilterId>,
-        route: &mut Route,
-    ) -> usize {
-        if shard.filters.load(Ordering::Relaxed) == 0 {
-            return 0;
-        }
-        scratch.clear();
-        let index = shard.read();
-        let visits = index.matches(topic, scratch);
-        for filter in scratch.iter() {
-            let (mut workers, mut uncertain) = (WorkerSet::NONE, WorkerSet::NONE);
-            for interested in index.destinations(*filter) {
-                match interested {
-                    Interested::Worker(worker) => workers.insert(*worker),
-                    Interested::Durable(worker) => route.durable.insert(*worker),
-                    Interested::NearlyFull(room) => route.nearly_full.push(Arc::clone(room)),
-                    Interested::AllNearlyFull(worker) => uncertain.insert(*worker),
-                    Interested::Group(group) => self.collect_group(*group, route),
-                }
-            }
-            route.workers |= workers;
-            route.certain |= workers - uncertain;
-        }
-        visits
-    }
-
-    fn collect_group(&self, group: GroupId, route: &mut Route) {
-        let members = self.members(group);
-        let found = members.map(|members| (group, members));
-        route.groups.extend(found);
-    }
-
     /// A session subscribes to a shared filter; an existing membership gets the new options.
     pub(crate) fn join(&self, shared: SharedFilter<'_>, member: Member) -> Joined {
+        let known = self.read_groups().find(shared).cloned();
+        let joined = join_known(known.as_deref(), member)
+            .unwrap_or_else(|member| self.join_or_create(shared, member));
+        self.changes.note(shared.filter);
+        joined
+    }
+
+    /// There may be no group, or another one than before.
+    fn join_or_create(&self, shared: SharedFilter<'_>, member: Member) -> Joined {
         let shard = self.shard_of_filter(shared.filter);
         let mut index = shard.write();
         let mut groups = self.write_groups();
-        let group = groups.find(shared).unwrap_or_else(|| {
-            let group = groups.create(shared, self.strategy);
-            index.insert(shared.filter, Interested::Group(group));
+        // Groups come and go under the lock of the list, so one that is in it has members.
+        let known = groups.find(shared).map(Arc::as_ref);
+        join_known(known, member).unwrap_or_else(|member| {
+            let group = groups.create(shared, self.strategy, member);
+            index.insert(shared.filter, Interested::Group(Arc::clone(&group)));
             shard.count(&index);
-            group
-        });
-        let existed = groups.add(group, member);
-        drop(groups);
-        drop(index);
-        self.changes.note(shared.filter);
-        Joined { group, existed }
+            Joined {
+                group: group.id,
+                existed: false,
+            }
+        })
     }
 
     /// A session leaves a group; true if it was a member.
     pub(crate) fn leave(&self, group: GroupId, session: u64) -> bool {
-        // A member keeps its group, so the number stands for the same one until the member is gone.
-        let Some(filter) = self.read_groups().filter_of_member(group, session) else {
+        let Some(group) = self.group(group) else {
             return false;
         };
-        let shard = self.shard_of_filter(&filter);
+        match group.remove(session) {
+            Removal::NoMember => return false,
+            Removal::Done => {}
+            Removal::IsLast => self.leave_with_group(&group, session),
+        }
+        self.changes.note(group.filter());
+        true
+    }
+
+    fn leave_with_group(&self, group: &SharedGroup, session: u64) {
+        let shard = self.shard_of_filter(group.filter());
         let mut index = shard.write();
-        let mut groups = self.write_groups();
-        if groups.remove(group, session) {
-            index.remove(&filter, InterestKey::Group(group));
+        // Others may have joined meanwhile.
+        if self.write_groups().remove(group, session) {
+            index.remove(group.filter(), InterestKey::Group(group.id));
             shard.count(&index);
         }
-        drop(groups);
-        drop(index);
-        self.changes.note(&filter);
-        true
     }
 
     /// A member's connection came or went.
     pub(crate) fn set_online(&self, group: GroupId, session: u64, online: bool) {
-        let mut groups = self.write_groups();
-        let filter = groups.set_online(group, session, online);
-        drop(groups);
-        if let Some(filter) = filter {
-            self.changes.note(&filter);
+        let group = self.group(group);
+        let changed = group.filter(|group| group.set_online(session, online));
+        if let Some(group) = changed {
+            self.changes.note(group.filter());
         }
     }
 
     /// The group of a shared filter, if any session is in it.
     pub(crate) fn find_group(&self, shared: SharedFilter<'_>) -> Option<GroupId> {
-        self.read_groups().find(shared)
+        Some(self.read_groups().find(shared)?.id)
     }
 
-    /// The shared filter of a group, as a client writes it.
-    pub(crate) fn group_text(&self, group: GroupId) -> Option<String> {
-        self.read_groups().text(group)
+    /// The group of a number, if any session is in it.
+    pub(crate) fn group(&self, group: GroupId) -> Option<Arc<SharedGroup>> {
+        self.read_groups().get(group).cloned()
     }
 
     /// The members of a group at this moment.
     pub(crate) fn members(&self, group: GroupId) -> Option<Arc<Group<Member>>> {
-        self.read_groups().members(group)
+        self.group(group)?.members()
     }
 
     /// Filters of workers and groups.
@@ -415,12 +393,54 @@ impl Interest {
     }
 }
 
+/// The members at this moment; none if the group is gone.
+fn numbered(group: &SharedGroup) -> Option<(GroupId, Arc<Group<Member>>)> {
+    Some((group.id, group.members()?))
+}
+
+/// Gives the member back if there is no such group any more.
+fn join_known(group: Option<&SharedGroup>, member: Member) -> Result<Joined, Member> {
+    let Some(group) = group else {
+        return Err(member);
+    };
+    let existed = group.add(member)?;
+    Ok(Joined {
+        group: group.id,
+        existed,
+    })
+}
+
 impl Shard {
     fn new() -> Self {
         Self {
             index: ShardedLock::new(Index::new()),
             filters: AtomicUsize::new(0),
         }
+    }
+
+    /// Adds who in the part wants the topic; how much work it was.
+    fn collect(&self, topic: &str, scratch: &mut Vec<FilterId>, route: &mut Route) -> usize {
+        if self.filters.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        scratch.clear();
+        let index = self.read();
+        let visits = index.matches(topic, scratch);
+        for filter in scratch.iter() {
+            let (mut workers, mut uncertain) = (WorkerSet::NONE, WorkerSet::NONE);
+            for interested in index.destinations(*filter) {
+                match interested {
+                    Interested::Worker(worker) => workers.insert(*worker),
+                    Interested::Durable(worker) => route.durable.insert(*worker),
+                    Interested::NearlyFull(room) => route.nearly_full.push(Arc::clone(room)),
+                    Interested::AllNearlyFull(worker) => uncertain.insert(*worker),
+                    Interested::Group(group) => route.groups.extend(numbered(group)),
+                }
+            }
+            route.workers |= workers;
+            route.certain |= workers - uncertain;
+        }
+        visits
     }
 
     /// Called before the change is noted, so that whoever knows of the change sees the count.

@@ -103,7 +103,7 @@ impl Plain {
 
 fn matches(filter: &str, topic: &str) -> bool {
     let mut index = Index::new();
-    index.insert(filter, Interested::Group(0));
+    index.insert(filter, Interested::Worker(WorkerId::new(0)));
     let mut found = Vec::new();
     index.matches(topic, &mut found);
     !found.is_empty()

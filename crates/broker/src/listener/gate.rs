@@ -1,12 +1,14 @@
 //! What holds for the clients of one listener, and how many they are.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
 
+use crossbeam_utils::CachePadded;
+use crossbeam_utils::sync::ShardedLock;
 use thrum_access::Network;
 use thrum_codec::Version;
 use thrum_protection::{Account, ListenerScope, Paces};
-use thrum_transport::Acceptor;
+use thrum_transport::{Acceptor, ServerLayers};
 
 use super::mount::MountTemplate;
 use crate::config::{Anonymous, CertificateName, ListenerConfig, ProtocolVersion, Transport};
@@ -18,11 +20,12 @@ use crate::peer::Peer;
 pub(crate) struct Gate {
     /// Name in the configuration.
     pub(crate) name: Arc<str>,
-    /// Shared with the gates of the same name before and after this one.
-    open: Arc<AtomicU32>,
+    /// Shared with the gates of the same name before and after this one. Written for each
+    /// connection, as `own` is: apart from what is read for each packet.
+    open: Arc<CachePadded<AtomicU32>>,
     /// Connections that came through this very one, and those on their way to a worker: it is
     /// needed until they have gone.
-    own: AtomicU32,
+    own: CachePadded<AtomicU32>,
     /// 0 is no limit.
     connections_max: u32,
     /// Rates of the listener.
@@ -33,9 +36,11 @@ pub(crate) struct Gate {
     pub(crate) anonymous: Option<Anonymous>,
     /// The same as it is now, shared as `open`: who came in without credentials may have to go.
     anonymous_now: Arc<AtomicU8>,
-    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each, written
-    /// when certificates are read again.
-    acceptor: RwLock<Acceptor>,
+    /// Guards which TLS and WebSocket its next connection gets: read for a moment for each that has
+    /// any, written when certificates are read again.
+    acceptor: ShardedLock<Acceptor>,
+    /// There is TLS or WebSocket.
+    has_layers: AtomicBool,
     /// TLS of its connections ends before they come here.
     pub(crate) is_quic: bool,
     /// Part of the client certificate that is the user name.
@@ -60,7 +65,7 @@ impl Gate {
         Self {
             name: name.into(),
             open: before.map_or_else(Arc::default, |before| Arc::clone(&before.open)),
-            own: AtomicU32::new(0),
+            own: CachePadded::default(),
             connections_max: config.max_connections,
             paces: Paces::new(&config.connect_rate, &config.messages, &config.bytes),
             account: before.map_or_else(Arc::default, |before| Arc::clone(&before.account)),
@@ -69,7 +74,8 @@ impl Gate {
                 || Arc::new(AtomicU8::new(code(config.anonymous))),
                 |before| Arc::clone(&before.anonymous_now),
             ),
-            acceptor: RwLock::new(acceptor),
+            has_layers: AtomicBool::new(acceptor.has_layers()),
+            acceptor: ShardedLock::new(acceptor),
             is_quic: config.transport == Transport::Quic,
             username,
             versions: config.accept_protocol_versions.as_slice().into(),
@@ -132,7 +138,16 @@ impl Gate {
         self.versions.contains(&named)
     }
 
-    /// TLS and WebSocket of its next connection.
+    /// TLS and WebSocket of its next connection; none over plain TCP, which costs no lock.
+    pub(crate) fn layers(&self) -> Option<ServerLayers> {
+        if !self.has_layers.load(Ordering::Acquire) {
+            return None;
+        }
+        let acceptor = self.acceptor.read();
+        acceptor.unwrap_or_else(PoisonError::into_inner).layers()
+    }
+
+    /// What makes TLS and WebSocket of its next connections.
     pub(crate) fn acceptor(&self) -> Acceptor {
         let acceptor = self.acceptor.read();
         acceptor.unwrap_or_else(PoisonError::into_inner).clone()
@@ -141,7 +156,10 @@ impl Gate {
     /// Its next connections get this; those that are here keep what they have.
     pub(super) fn renew(&self, acceptor: Acceptor) {
         let standing = self.acceptor.write();
-        *standing.unwrap_or_else(PoisonError::into_inner) = acceptor;
+        let mut standing = standing.unwrap_or_else(PoisonError::into_inner);
+        self.has_layers
+            .store(acceptor.has_layers(), Ordering::Release);
+        *standing = acceptor;
     }
 
     /// It is in force from now on, also for those who came in through the gates before it.

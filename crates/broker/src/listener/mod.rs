@@ -3,6 +3,7 @@
 mod certificates;
 mod gate;
 mod gates;
+mod known;
 mod layers;
 mod mount;
 mod plan;
@@ -25,6 +26,7 @@ use thrum_protocol::Time;
 pub(crate) use certificates::{CertificateFiles, CertificateWatch};
 pub(crate) use gate::Gate;
 pub(crate) use gates::{Gates, Numbered};
+pub(crate) use known::KnownGates;
 pub(crate) use plan::{Change, Plan, Standing};
 
 use crate::config::{Bind, Config, ListenerConfig, Transport};

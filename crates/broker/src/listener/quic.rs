@@ -316,6 +316,7 @@ impl Host for Door {
 /// # Errors
 /// What is missing, or cannot be.
 pub(super) fn check(addresses: &[Bind], acceptor: &Acceptor) -> Result<(), String> {
+    thrum_quic::require().map_err(|left_out| left_out.to_string())?;
     for asked in addresses {
         address_of(asked)?;
     }

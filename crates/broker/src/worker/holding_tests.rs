@@ -12,9 +12,9 @@ use thrum_codec::packet::{Packet, Publish};
 use thrum_codec::properties::{PublishProperties, UserProperties};
 use thrum_protection::{MemoryLevel, Rate};
 
-use super::budget::TurnLimits;
 use super::queue_tests::{Client, REFUSED, TAKEN, Workers, full_group, short};
 use crate::config::{Anonymous, Config};
+use crate::engine::turn::TurnLimits;
 use crate::extension::Access;
 use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
@@ -65,15 +65,15 @@ fn publish_with_expiry(client: &mut Client, seconds: u32, payload: &'static [u8]
 
 /// Messages in the queue of a client of that worker.
 fn queued(workers: &Workers, worker: usize, client_id: &str) -> usize {
-    let local = &workers.workers[worker].local;
-    let slot = local.find(client_id).unwrap();
-    local.clients[slot].session.backlog().0
+    let sessions = &workers.workers[worker].traffic.engine.core.sessions;
+    let slot = sessions.find(client_id).unwrap();
+    sessions[slot].session.outbound().backlog().0
 }
 
 fn key_of(workers: &Workers, client_id: &str) -> ConnectionKey {
-    let local = &workers.workers[0].local;
-    let slot = local.find(client_id).unwrap();
-    local.clients[slot].connection.unwrap()
+    let sessions = &workers.workers[0].traffic.engine.core.sessions;
+    let slot = sessions.find(client_id).unwrap();
+    sessions[slot].connection.unwrap()
 }
 
 /// A client that subscribes and goes away.
@@ -231,7 +231,7 @@ fn crowd(workers: &mut Workers, size: u8) -> Vec<Client> {
 /// Turns do little from now on.
 fn limit_turns(workers: &mut Workers) {
     for worker in &mut workers.workers {
-        worker.budget.limits = TurnLimits {
+        *worker.traffic.engine.core.turn.limits_mut() = TurnLimits {
             portion_units: 5,
             reading_units: 10,
             writes: 1000,
@@ -271,7 +271,7 @@ fn publishers_that_go_on_keep_to_the_budget_of_the_turn() {
         assert_eq!(publisher.came().outcomes(), [TAKEN]);
     }
     // In the order in which they came.
-    workers.workers[0].budget.limits = TurnLimits::default();
+    *workers.workers[0].traffic.engine.core.turn.limits_mut() = TurnLimits::default();
     let taken: Vec<u8> = (1..=30).collect();
     assert_eq!(other.drain(&mut workers), taken);
 }
@@ -301,10 +301,16 @@ fn a_pause_gives_a_publisher_that_waits_no_more_time() {
     publisher.publish(7);
     workers.settle();
     let key = key_of(&workers, "publisher");
-    workers.workers[0].pause(key, PauseReason::Rate);
+    workers.workers[0]
+        .traffic
+        .edge
+        .pause(key, PauseReason::Rate);
     workers.pass(Duration::from_millis(3200));
     assert_eq!(publisher.came().outcomes(), []);
-    workers.workers[0].resume(key, PauseReason::Rate);
+    workers.workers[0]
+        .traffic
+        .edge
+        .resume(key, PauseReason::Rate);
     workers.settle();
     assert_eq!(publisher.came().outcomes(), [REFUSED]);
     // The next one has its own time.
@@ -408,6 +414,32 @@ fn a_publisher_that_says_goodbye_while_the_gatekeeper_is_asked_leaves_at_once() 
 }
 
 #[test]
+fn a_publisher_in_the_place_of_one_that_has_left_goes_on_when_there_is_room() {
+    use thrum_codec::ReasonCode;
+    use thrum_codec::packet::Disconnect;
+    use thrum_codec::properties::DisconnectProperties;
+    let mut workers = Workers::new(1, short);
+    let (mut members, mut first) = full_group(&mut workers, &[0]);
+    let place = key_of(&workers, "publisher");
+    first.publish(7);
+    workers.settle();
+    first.write(&Packet::Disconnect(Disconnect {
+        reason: ReasonCode::Success,
+        properties: DisconnectProperties::default(),
+    }));
+    workers.settle();
+    drop(first);
+    workers.settle();
+    let mut second = workers.client(0, "publisher");
+    assert_eq!(key_of(&workers, "publisher"), place);
+    second.publish(8);
+    workers.settle();
+    assert_eq!(second.came().outcomes(), []);
+    members[0].drain(&mut workers);
+    assert_eq!(second.came().outcomes(), [TAKEN]);
+}
+
+#[test]
 fn publishers_of_all_workers_get_their_share_of_the_room() {
     let mut workers = Workers::new(3, short);
     let (mut members, _publisher) = full_group(&mut workers, &[0]);
@@ -460,12 +492,12 @@ fn what_stands_behind_a_publisher_that_waits_is_looked_at_once() {
         publisher.publish(payload);
     }
     workers.settle();
-    let before = workers.workers[0].local.work;
+    let before = workers.workers[0].traffic.engine.core.turn.work;
     for _ in 0..10 {
         publisher.write(&Packet::PingReq);
         workers.settle();
     }
-    let work = workers.workers[0].local.work - before;
+    let work = workers.workers[0].traffic.engine.core.turn.work - before;
     assert_eq!(publisher.came().pongs, 10);
     assert!((10..200).contains(&work), "{work} units for 10 pings");
     assert_eq!(members[0].drain(&mut workers).len(), 103);
@@ -480,7 +512,7 @@ fn a_publisher_that_waits_with_more_than_one_message_is_not_read_while_memory_is
     assert_eq!(node.memory.observe(85, 100).0, MemoryLevel::Low);
     let key = key_of(&workers, "publisher");
     let is_unread = |workers: &Workers| {
-        let reading = workers.workers[0].local.connections[key].reading;
+        let reading = workers.workers[0].traffic.edge.connections[key].reading;
         reading.has(PauseReason::Room)
     };
     publisher.publish(7);
@@ -550,7 +582,7 @@ fn what_a_publisher_was_held_with_is_charged_when_it_goes_on() {
     workers.settle();
     let key = key_of(&workers, "publisher");
     let is_paced = |workers: &Workers| {
-        let connection = &workers.workers[0].local.connections[key];
+        let connection = &workers.workers[0].traffic.edge.connections[key];
         connection.reading.has(PauseReason::Rate)
     };
     assert!(!is_paced(&workers), "three of four messages are handled");

@@ -10,8 +10,9 @@ use thrum_codec::properties::{AckProperties, PublishProperties, SubscribePropert
 use thrum_codec::{PacketId, QoS, ReasonCode, TopicFilter, Version, decode, encode, frame};
 use thrum_protection::MemoryLevel;
 
+use super::Worker;
 use super::tests::{connect_v5, settle, two_workers, two_workers_with};
-use super::{PRESSURE_CHECK, Worker};
+use crate::edge::PRESSURE_CHECK;
 use crate::metrics::Counter;
 
 const QOS1: QoS = QoS::AtLeastOnce;
@@ -147,8 +148,18 @@ fn absent(workers: &mut [Worker; 2], client_id: &str) {
 }
 
 fn queued(workers: &[Worker; 2], client_id: &str) -> usize {
-    let slot = workers[0].local.find(client_id).unwrap();
-    workers[0].local.clients[slot].session.backlog().0
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find(client_id)
+        .unwrap();
+    workers[0].traffic.engine.core.sessions[slot]
+        .session
+        .outbound()
+        .backlog()
+        .0
 }
 
 fn set_level(workers: &[Worker; 2], hundredths: u64, expected: MemoryLevel) {

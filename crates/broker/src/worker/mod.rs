@@ -4,324 +4,132 @@
 //! each as far as its portion of the turn goes, then hands its own mail over and writes each
 //! connection that has output once.
 
-mod accept;
-mod admission;
-mod answers;
-mod arrival;
-mod authorize;
-mod budget;
-mod client_lines;
-mod durable;
-mod elsewhere;
-mod enhanced;
-mod guard;
-mod handshake;
-mod holding;
 #[cfg(test)]
 mod holding_tests;
-mod input;
-mod judging;
-mod lifecycle;
-mod listening;
-mod local;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
-mod metering;
-mod noting;
-mod outbox;
-mod output;
 mod overload;
 #[cfg(test)]
 mod queue_tests;
-mod read_ahead;
-mod reading;
-mod reauthentication;
-mod recheck;
-mod records;
-mod restore;
-mod review;
-mod review_queue;
-mod rooms;
 mod rounds;
-mod session_limits;
-mod shaking;
 #[cfg(test)]
 pub(crate) mod simulation;
-mod sources;
 #[cfg(test)]
 mod tests;
 mod trim;
 #[cfg(test)]
 mod turn_tests;
-mod wills;
 #[cfg(test)]
 mod window_tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
-use thrum_codec::ReasonCode;
-use thrum_protection::{Handshakes, Overload};
-use thrum_protocol::Time;
-use thrum_protocol::message::FrameCache;
-use thrum_protocol::server::{GroupId, Session};
-use thrum_routing::shared::Cursor;
-use thrum_routing::{FilterId, Index};
+use thrum_protection::{BanChanges, Subject};
 
-pub(crate) use admission::{Admitted, Awaited, Pending};
-pub(crate) use answers::Answered;
-pub(crate) use authorize::Decided;
-pub(crate) use elsewhere::{Heard, Inquiry};
-pub(crate) use local::{Client, Local, Replay, Written};
-
-use crate::ids::{ConnectionId, Slot};
-use crate::mailbox::Mail;
+use crate::durable::{Journal, Part};
+use crate::edge::{Accepting, Edge};
+use crate::engine::Engine;
+use crate::engine::timers::Target;
+use crate::ids::ConnectionKey;
+use crate::listener::Change;
+use crate::mailbox::{Arrived, Mail};
 use crate::metrics::Counter;
 use crate::node::Node;
-use crate::publish::Match;
-use crate::replay::ReplayTurn;
-use crate::route_cache::RouteCache;
+use crate::read_gate::PauseReason;
 use crate::settings::Settings;
-use crate::subscribe::Subscriber;
 use crate::sys_topics::SysTopics;
-use crate::timer::{TimerWheel, lower_half};
-use crate::workers::{WorkerId, WorkerSet};
-use budget::Budget;
-pub(crate) use budget::{FILTER_UNITS, ROUTE_UNITS};
-use client_lines::ClientLines;
-pub(crate) use durable::DurableTurn;
-use elsewhere::Publishers;
-use holding::HeldPublishers;
-use listening::Listeners;
-use outbox::Outbox;
-use output::Unwritten;
-use reading::Readers;
-use recheck::Recheck;
-use rooms::NearlyFullFilters;
-pub(crate) use rooms::SubscriptionChange;
+use crate::traffic::Traffic;
+use crate::workers::WorkerId;
+use memory::watch_memory;
+use overload::observe_load;
 use rounds::{Errand, Rounds};
-use sources::SourceReviews;
 
 /// The eventfd that other threads wake the worker with.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Listeners count down from here; connections ([`ConnectionId::token`]) stay in the lower half.
-const FIRST_LISTENER: usize = usize::MAX - 1;
+pub(crate) const FIRST_LISTENER: usize = usize::MAX - 1;
 /// Sockets that one turn handles at most.
-const EVENTS_PER_TURN: usize = 1024;
-/// One read takes this much at most; a busy connection is read again in the next turn.
-const READ_BYTES: usize = 64 * 1024;
+pub(crate) const EVENTS_PER_TURN: usize = 1024;
 /// While publishers wait for other threads, the worker looks this often whether they may go on.
 const PAUSE_CHECK: Duration = Duration::from_millis(1);
-/// How long a publisher is not read after each message while memory is over its limit, or turns
-/// take too long.
-const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 /// How often expired retained messages are removed and the memory is looked at.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
-/// Log lines about single clients that one worker writes in a second.
-const CLIENT_LOGS_PER_SECOND: u32 = 50;
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Target {
-    /// A session: keep alive, will delay, expiry.
-    Session(TimedSession),
-    /// A connection that has to say CONNECT.
-    Connection(ConnectionId),
-    /// A connection that ends and still has something to write, or to read.
-    Drain(ConnectionId),
-    /// A connection that has used up a rate may be read again.
-    Pace(ConnectionId),
-    /// A connection whose TLS, WebSocket and header of a proxy have to be done.
-    Handshake(ConnectionId),
-    /// Accept again after the connect rate was reached.
-    Accept,
-    /// Ask the gatekeeper about a client again.
-    Refresh(TimedSession),
-    /// Look after publishers that are held back.
-    Held,
-    /// Publish `$SYS`.
-    Sys,
-    /// Housekeeping.
-    House,
-    /// Give memory back.
-    Trim,
-}
-
-/// A session that a timer waits for: its slot, and as much of its number as tells it from an
-/// earlier one there. With all of the number each connection would have four bytes more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimedSession {
-    slot: Slot,
-    lower_half: u32,
-}
-
-impl TimedSession {
-    pub(crate) fn new(slot: Slot, session: &Session) -> Self {
-        Self {
-            slot,
-            lower_half: lower_half(session.id()),
-        }
-    }
-}
+/// Client identifiers whose connections are looked up when they are banned; for more all
+/// connections are looked at.
+const BANS_AT_ONCE: usize = 256;
 
 /// A thread of the data plane.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent states of one loop"
-)]
 pub(crate) struct Worker {
-    pub(crate) local: Local,
     pub(crate) node: Arc<Node>,
-    pub(crate) index: Index<Subscriber>,
-    pub(crate) routes: RouteCache,
-    pub(crate) cursors: HashMap<GroupId, Cursor<u64>>,
-    /// Nobody in that group has room, as one of the messages that a member left behind has shown.
-    pub(crate) full_group: Option<GroupId>,
-    pub(crate) frames: FrameCache,
-    pub(crate) filter_scratch: Vec<FilterId>,
-    pub(crate) match_scratch: Vec<Match>,
-    pub(crate) identifier_scratch: Vec<u32>,
-    pub(crate) code_scratch: Vec<ReasonCode>,
-    pub(crate) text_scratch: String,
-    pub(crate) replays: ReplayTurn,
-    pub(super) timers: TimerWheel<Target>,
-    poll: Poll,
-    listeners: Listeners,
-    outboxes: Vec<Outbox>,
-    /// Mail that was taken and not handled yet.
-    inbox: VecDeque<Mail>,
+    pub(crate) traffic: Traffic,
+    accepting: Accepting,
     /// Timers that are due and have not been handled yet.
     due: VecDeque<Target>,
     fired: Vec<Target>,
-    budget: Budget,
     rounds: Rounds,
-    unwritten: Unwritten,
-    pub(super) durable: DurableTurn,
-    /// Pieces of mail since the start.
-    mail_handled: u64,
-    /// Of those that count as waiting, the pieces that have been opened since.
-    mail_opened: usize,
-    /// Connections that stand behind a piece of mail, by its number.
-    behind_mail: VecDeque<(u64, ConnectionId)>,
-    /// Publishers that wait for room in a queue.
-    held: HeldPublishers,
-    /// Clients that publish while memory is low.
-    publishers: Publishers,
-    /// Filters with subscribers whose queues are nearly full.
-    nearly_full: NearlyFullFilters,
-    /// Client identifiers of the sessions that ended in this turn.
-    ended: Vec<Box<str>>,
-    read_buffer: Vec<u8>,
-    /// MQTT out of the layers of the connection at hand.
-    plain_buffer: Vec<u8>,
-    /// Memory to encrypt into.
-    wire_buffer: Vec<u8>,
-    /// Connections that are in their TLS or WebSocket handshake.
-    handshakes: Handshakes,
     /// Number of the list of bans that all workers know.
     bans_seen: u64,
-    /// Sessions that are to be looked at, since rules have changed.
-    recheck: Recheck,
-    /// Rates of clients have changed since the sessions were last looked at.
-    rates_changed: bool,
-    reviews: SourceReviews,
-    readers: Readers,
-    /// The packet at hand has waited for the gatekeeper.
-    has_waited: bool,
-    /// Workers whose mailboxes are full with what the connection at hand published.
-    full_targets: WorkerSet,
-    /// Accepting goes on then, after a connect rate was used up.
-    accept_at: Option<Time>,
-    /// Under overload some newcomers are let in then.
-    let_newcomers_in_from: Time,
-    /// The listener that is looked at first when accepting goes on.
-    first_listener: usize,
-    /// A listener gave as many connections as one turn takes.
-    accept_again: bool,
-    next_serial: u32,
-    random_state: u64,
-    client_logs: (Time, u32),
-    client_lines: ClientLines,
+    /// The first listeners came: sessions of the time before are here.
+    has_begun: bool,
     pub(crate) sys: SysTopics,
     stopping: bool,
     crowd: trim::Crowd,
-    pub(super) overload: Overload,
 }
 
 impl Worker {
     pub(crate) fn new(id: WorkerId, node: Arc<Node>, settings: &Settings, poll: Poll) -> Self {
-        let local = Local::new(id, Arc::clone(&node), settings.own_copy());
-        let now = local.now;
+        let edge = Edge::new(Arc::clone(&node.gates), poll);
+        let engine = Engine::new(id, &node, settings.own_copy());
         Self {
-            index: Index::new(),
-            routes: RouteCache::new(),
-            cursors: HashMap::new(),
-            full_group: None,
-            frames: FrameCache::default(),
-            filter_scratch: Vec::new(),
-            match_scratch: Vec::new(),
-            identifier_scratch: Vec::new(),
-            code_scratch: Vec::new(),
-            text_scratch: String::new(),
-            replays: ReplayTurn::default(),
-            timers: TimerWheel::new(now),
-            poll,
-            listeners: Listeners::default(),
-            outboxes: (0..node.workers()).map(|_| Outbox::default()).collect(),
-            inbox: VecDeque::new(),
+            traffic: Traffic::new(edge, engine),
+            accepting: Accepting::default(),
             due: VecDeque::new(),
             fired: Vec::new(),
-            budget: Budget::default(),
             rounds: Rounds::default(),
-            unwritten: Unwritten::default(),
-            durable: DurableTurn::default(),
-            mail_handled: 0,
-            mail_opened: 0,
-            behind_mail: VecDeque::new(),
-            held: HeldPublishers::default(),
-            publishers: Publishers::new(),
-            nearly_full: NearlyFullFilters::new(),
-            ended: Vec::new(),
-            read_buffer: vec![0; READ_BYTES],
-            plain_buffer: Vec::new(),
-            wire_buffer: Vec::new(),
-            handshakes: Handshakes::default(),
             bans_seen: 0,
-            recheck: Recheck::default(),
-            rates_changed: false,
-            reviews: SourceReviews::default(),
-            readers: Readers::default(),
-            has_waited: false,
-            full_targets: WorkerSet::NONE,
-            accept_at: None,
-            let_newcomers_in_from: Time::default(),
-            first_listener: 0,
-            accept_again: false,
-            next_serial: 0,
-            random_state: node.identity
-                ^ (id.index() as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            client_logs: (now, 0),
-            client_lines: ClientLines::default(),
+            has_begun: false,
             sys: SysTopics::new(node.clock.started()),
             stopping: false,
             crowd: trim::Crowd::default(),
-            overload: Overload::default(),
-            local,
             node,
         }
     }
 
+    /// The node has its sessions: what waited for that is done before clients come in.
+    fn begin(&mut self) {
+        self.traffic.engine.end_lanes();
+        for timed in self.traffic.engine.over() {
+            self.traffic.session_timer(timed);
+            self.traffic.engine.core.durable.end_unit();
+        }
+    }
+
+    /// Takes over what was found at the start.
+    pub(crate) fn restored(mut self, part: Option<(Journal, Part)>) -> Self {
+        if let Some((journal, part)) = part {
+            self.traffic.engine.restore(journal, part);
+        }
+        self
+    }
+
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) {
-        if self.local.id.index() == 0 {
-            self.timers
-                .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
-            self.timers.insert(self.local.now, Target::Sys);
+        if self.traffic.engine.core.id.index() == 0 {
+            self.traffic.engine.core.timers.insert(
+                self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
+                Target::House,
+            );
+            self.traffic
+                .engine
+                .core
+                .timers
+                .insert(self.traffic.engine.core.turn.now, Target::Sys);
         }
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         while !self.stopping {
@@ -335,111 +143,107 @@ impl Worker {
     /// Sleeps until there is something to do; with busy polling it looks for a while before.
     fn poll(&mut self, events: &mut Events) -> io::Result<()> {
         let timeout = self.wait();
-        let busy = self.local.settings.busy_poll;
+        let busy = self.traffic.engine.core.settings.busy_poll;
         let busy = timeout.map_or(busy, |timeout| timeout.min(busy));
         if busy.is_zero() {
-            return self.poll.poll(events, timeout);
+            return self.traffic.edge.poll.poll(events, timeout);
         }
         let end = self.node.clock.elapsed() + busy;
         while self.node.clock.elapsed() < end {
-            self.poll.poll(events, Some(Duration::ZERO))?;
+            self.traffic.edge.poll.poll(events, Some(Duration::ZERO))?;
             if !events.is_empty() {
                 return Ok(());
             }
         }
-        self.poll.poll(events, self.wait())
+        self.traffic.edge.poll.poll(events, self.wait())
     }
 
     fn turn(&mut self, events: &Events) {
         self.take_in(events);
         self.hand_out();
-        self.observe_load();
+        self.crowd.watch(&mut self.traffic);
+        observe_load(&mut self.traffic);
     }
 
     /// Handles every ready socket, the mail of the other workers and the timers that are due.
     fn take_in(&mut self, events: &Events) {
-        self.local.now = self.node.clock.now();
-        self.local.memory.level = self.node.memory.level();
-        self.begin_budget();
-        self.local.row().add(Counter::Turns, 1);
-        self.release_safe();
-        self.end_lanes();
-        self.replay_waiting();
-        self.recheck_some();
-        self.go_on_with_sources();
+        self.traffic.engine.core.turn.begin(self.node.clock.now());
+        self.traffic.engine.core.memory.level = self.node.memory.level();
+        self.traffic.engine.core.row().add(Counter::Turns, 1);
+        let core = &mut self.traffic.engine.core;
+        core.durable.release_safe(core.turn.now, &mut core.outputs);
+        self.traffic.engine.end_lanes();
+        self.traffic.engine.replay_waiting();
+        self.traffic.recheck_some();
+        let traffic = &mut self.traffic;
+        traffic.reviews.go_on(&mut traffic.engine);
         self.go_on_with_rounds();
-        let listed = self.begin_reading();
-        if self.accept_again {
-            self.accept_deferred_now();
+        let listed = self.traffic.begin_reading();
+        if self.accepting.is_again() {
+            self.accept_all();
         }
         for event in events {
             match event.token() {
                 WAKER => {}
-                Token(token) if token > FIRST_LISTENER - self.listeners.count() => {
+                Token(token) if token > FIRST_LISTENER - self.accepting.listeners.count() => {
                     self.accept(FIRST_LISTENER - token);
                 }
-                _ => self.socket_ready(event),
+                _ => self.traffic.socket_ready(event),
             }
         }
-        self.read_listed(listed);
+        self.traffic.read_listed(listed);
         self.handle_mail();
         self.handle_timers();
-        self.pass_room_news_on();
-        if self.held.is_listed() {
+        self.traffic.engine.pass_room_news_on();
+        if self.traffic.engine.held.are_listed() {
             self.go_on_with_held();
         }
     }
 
     /// Mail in the order in which it came, as far as the portion goes.
     fn handle_mail(&mut self) {
-        if self.inbox.is_empty() {
-            if self.node.mailbox(self.local.id).is_empty() {
-                return;
-            }
-            // Neither conversion copies anything.
-            let mut taken = Vec::from(std::mem::take(&mut self.inbox));
-            self.node.mailbox(self.local.id).take(&mut taken);
-            self.inbox = VecDeque::from(taken);
-        }
-        if self.inbox.is_empty() || self.unwritten.is_long() {
+        let here = self.traffic.engine.core.id;
+        let mailbox = self.node.mailbox(here);
+        self.traffic.inbox.fill(mailbox);
+        if self.traffic.inbox.is_empty() || self.traffic.edge.unwritten.is_long() {
             return;
         }
-        self.begin_portion();
+        self.traffic.engine.core.turn.begin_portion();
         let mut bytes = 0;
-        while let Some(piece) = self.inbox.pop_front() {
-            self.mail_opened += 1;
+        while let Some(piece) = self.traffic.inbox.open_next() {
             bytes += piece.bytes_len();
-            self.local.work += 1;
+            self.traffic.engine.core.turn.work += 1;
             self.open_mail(piece);
-            self.local.end_unit();
-            if self.is_portion_over() {
+            self.traffic.engine.core.durable.end_unit();
+            if self.traffic.engine.core.turn.is_portion_over() {
                 break;
             }
         }
-        let messages = std::mem::take(&mut self.mail_opened);
-        self.node.mailbox(self.local.id).handled(messages, bytes);
-        self.mail_handled += messages as u64;
-        self.go_on_behind_mail();
-        if !self.inbox.is_empty() {
-            self.local.row().add(Counter::MailPutOff, 1);
+        let messages = self.traffic.inbox.end_portion();
+        self.node.mailbox(here).handled(messages, bytes);
+        self.traffic.go_on_behind_mail();
+        if !self.traffic.inbox.is_empty() {
+            let row = self.traffic.engine.core.row();
+            row.add(Counter::MailPutOff, 1);
         }
     }
 
     /// Timers that are due, as far as the portion goes.
     fn handle_timers(&mut self) {
-        self.timers.advance(self.local.now, &mut self.fired);
+        let core = &mut self.traffic.engine.core;
+        core.timers.advance(core.turn.now, &mut self.fired);
         if !self.fired.is_empty() {
             self.due.extend(self.fired.drain(..));
         }
         if self.due.is_empty() {
             return;
         }
-        self.begin_portion();
+        self.traffic.engine.core.turn.begin_portion();
         while let Some(target) = self.due.pop_front() {
-            self.local.work += 1;
+            self.traffic.engine.core.turn.work += 1;
             self.timer(target);
-            self.local.end_unit();
-            if self.is_portion_over() {
+            self.traffic.engine.core.durable.end_unit();
+            if self.traffic.engine.core.turn.is_portion_over() {
                 break;
             }
         }
@@ -448,7 +252,7 @@ impl Worker {
             self.due.shrink_to(EVENTS_PER_TURN);
             self.fired.shrink_to(EVENTS_PER_TURN);
         } else {
-            self.local.row().add(Counter::TimersPutOff, 1);
+            self.traffic.engine.core.row().add(Counter::TimersPutOff, 1);
         }
     }
 
@@ -456,59 +260,96 @@ impl Worker {
     /// that ended.
     fn hand_out(&mut self) {
         // What others are told must not be on the disk before what it rests on.
-        if self.settle() {
-            self.send_mail();
+        if self.traffic.engine.core.settle() {
+            self.traffic.engine.core.outboxes.empty();
         }
-        self.write_dirty();
+        self.traffic.edge.write_dirty(&mut self.traffic.engine);
         // A connection that could not be written may have left a will, or messages for others of
         // its group.
-        if !self.is_unsettled() {
-            self.send_mail();
-            self.release_ended();
+        if !self.traffic.engine.core.is_unsettled() {
+            self.traffic.engine.core.outboxes.empty();
+            self.traffic.engine.release_ended();
         }
         self.tell_settled();
     }
 
+    /// Publishers that were held back go on, as far as their portion of the turn goes.
+    fn go_on_with_held(&mut self) {
+        self.traffic
+            .engine
+            .held
+            .begin_going_on(&mut self.traffic.engine.core);
+        while let Some(connection) = self
+            .traffic
+            .engine
+            .held
+            .next_to_go_on(&mut self.traffic.engine.core)
+        {
+            self.traffic.edge.connections[connection.key]
+                .reading
+                .let_go();
+            self.traffic.read(connection.key);
+            if !self
+                .traffic
+                .engine
+                .held
+                .may_go_on(&self.traffic.engine.core)
+            {
+                break;
+            }
+        }
+    }
+
     fn wait(&self) -> Option<Duration> {
-        if self.accept_again
-            || self.readers.is_listed()
-            || !self.inbox.is_empty()
+        if self.accepting.is_again()
+            || self.traffic.edge.readers.is_listed()
+            || !self.traffic.inbox.is_empty()
             || !self.due.is_empty()
             || !self.rounds.are_done()
-            || self.has_dirty()
-            || self.replays.is_waiting()
-            || self.is_rechecking()
-            || self.reviews.are_due()
-            || !self.local.room_news.is_empty()
-            || self.held.is_listed()
+            || self.traffic.edge.has_dirty(&self.traffic.engine)
+            || self.traffic.engine.replays.is_waiting()
+            || self.traffic.recheck.is_under_way()
+            || self.traffic.reviews.are_due()
+            || !self.traffic.engine.core.rooms.is_quiet()
+            || self.traffic.engine.held.are_listed()
         {
             return Some(Duration::ZERO);
         }
-        let timer = self.timers.next_wait(self.local.now);
-        let is_unsettled = self.is_unsettled();
-        if is_unsettled && !self.is_stuck() {
+        let timer = self
+            .traffic
+            .engine
+            .core
+            .timers
+            .next_wait(self.traffic.engine.core.turn.now);
+        let is_unsettled = self.traffic.engine.core.is_unsettled();
+        if is_unsettled && !self.traffic.engine.core.durable.is_stuck() {
             return Some(Duration::ZERO);
         }
-        let waits = self.readers.waits_for_others() || is_unsettled;
+        let waits = self.traffic.edge.readers.waits_for_others() || is_unsettled;
         let check = waits.then_some(PAUSE_CHECK);
-        let end = self.readers.overload_pause_end();
-        let pause = end.map(|end| end.since(self.local.now));
+        let end = self.traffic.edge.readers.overload_pause_end();
+        let pause = end.map(|end| end.since(self.traffic.engine.core.turn.now));
         [timer, check, pause].into_iter().flatten().min()
     }
 
     fn open_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Publish(delivery) => self.publish_from_worker(delivery),
-            Mail::Shared(delivery) => self.shared_from_worker(delivery),
-            Mail::Room(shortage, room) => self.note_room(shortage, &room),
-            Mail::Full(session) => self.found_full(session),
-            Mail::Inquiry(inquiry) => self.answer_inquiry(&inquiry),
-            Mail::Heard(connection) => self.go_on_informed(connection),
-            Mail::Adopt(handover) => self.adopt(*handover),
+            Mail::Publish(delivery) => self.traffic.engine.publish_from_worker(delivery),
+            Mail::Shared(delivery) => self.traffic.engine.shared_from_worker(delivery),
+            Mail::Room(shortage, room) => self.traffic.engine.note_room(shortage, &room),
+            Mail::Full(session) => self.traffic.engine.core.found_full(session),
+            Mail::Inquiry(inquiry) => self.traffic.engine.answer_inquiry(&inquiry),
+            Mail::Heard(connection) => {
+                let traffic = &mut self.traffic;
+                if traffic.engine.core.outputs.contains(connection) {
+                    traffic.edge.resume(connection.key, PauseReason::Mail);
+                }
+            }
+            Mail::Adopt(handover) => self.traffic.adopt(*handover),
             Mail::Arrived(arrived) => self.take_in_arrived(*arrived),
             Mail::Listen(changes) => self.listen(changes),
-            Mail::Answered(answered) => self.take_answer(*answered),
-            Mail::Decided(decided) => self.take_decision(&decided),
+            Mail::Answered(answered) => self.traffic.take_answer(*answered),
+            Mail::Decided(decided) => self.traffic.take_decision(&decided),
             Mail::Reload(settings) => self.reload(&settings),
             Mail::Settled(sender) => self.settles_for(sender),
             Mail::Banned(changes) => self.banned(&changes),
@@ -518,48 +359,44 @@ impl Worker {
     }
 
     fn reload(&mut self, settings: &Settings) {
-        let (old, new) = (&self.local.settings.protection, &settings.protection);
+        let (old, new) = (
+            &self.traffic.engine.core.settings.protection,
+            &settings.protection,
+        );
         let rates = [
             (old.client, new.client),
             (old.user, new.user),
             (old.address, new.address),
         ];
-        self.rates_changed |= rates.iter().any(|(old, new)| old != new);
+        self.traffic.recheck.rates_changed |= rates.iter().any(|(old, new)| old != new);
         let is_partial = |settings: &Settings| settings.access.access.policy.filters_partial;
-        let grants_otherwise = is_partial(&self.local.settings) != is_partial(settings);
-        self.local.settings = settings.own_copy();
-        self.local.set_memory_limit();
-        self.access_changed(grants_otherwise);
-    }
-
-    /// Mail for another worker; it leaves at the end of the turn.
-    pub(crate) fn send(&mut self, worker: WorkerId, mail: Mail) {
-        if self.outboxes[worker.index()].push(mail, self.node.mailbox(worker)) {
-            self.full_targets.insert(worker);
-        }
-    }
-
-    fn send_mail(&mut self) {
-        for (number, outbox) in self.outboxes.iter_mut().enumerate() {
-            if outbox.empty_into(self.node.mailbox(WorkerId::new(number))) {
-                self.local.row().add(Counter::MailboxFull, 1);
-            }
-        }
+        let grants_otherwise =
+            is_partial(&self.traffic.engine.core.settings) != is_partial(settings);
+        self.traffic.engine.core.settings = settings.own_copy();
+        self.traffic.engine.core.set_memory_limit();
+        self.traffic.rechecking().access_changed(grants_otherwise);
     }
 
     fn timer(&mut self, target: Target) {
         match target {
-            Target::Session(timed) => self.session_timer(timed),
-            Target::Connection(id) => self.connection_timer(id),
-            Target::Drain(id) => self.drain_timer(id),
-            Target::Pace(id) => self.pace_over(id),
-            Target::Handshake(id) => self.handshake_timer(id),
-            Target::Accept => self.accept_deferred_now(),
-            Target::Refresh(timed) => self.refresh_due(timed),
+            Target::Session(timed) => self.traffic.session_timer(timed),
+            Target::Connection(id) => self.traffic.connection_timer(id),
+            Target::Drain(id) => self.traffic.edge.drain_timer(&mut self.traffic.engine, id),
+            Target::Pace(id) => self
+                .traffic
+                .edge
+                .meters(&mut self.traffic.engine)
+                .pace_over(id),
+            Target::Handshake(id) => self
+                .traffic
+                .edge
+                .handshake_timer(&mut self.traffic.engine, id),
+            Target::Accept => self.accept_all(),
+            Target::Refresh(timed) => self.traffic.reauthentication().refresh_due(timed),
             Target::Sys => {
-                let interval = self.local.settings.sys_interval;
+                let interval = self.traffic.engine.core.settings.sys_interval;
                 if !interval.is_zero() {
-                    self.publish_sys();
+                    self.sys.publish(&mut self.traffic.engine);
                 }
                 // Turned off it is still looked at, as a reload may turn it on.
                 let next = if interval.is_zero() {
@@ -567,57 +404,186 @@ impl Worker {
                 } else {
                     interval
                 };
-                self.timers.insert(self.local.now.plus(next), Target::Sys);
+                self.traffic
+                    .engine
+                    .core
+                    .timers
+                    .insert(self.traffic.engine.core.turn.now.plus(next), Target::Sys);
             }
-            Target::Held => self.held_due(),
-            Target::Trim => self.trim(),
+            Target::Held => self
+                .traffic
+                .engine
+                .held
+                .are_due(&mut self.traffic.engine.core),
+            Target::Trim => self.crowd.trim(&mut self.traffic),
             Target::House => {
-                self.sweep_retained();
-                self.watch_sources();
-                self.watch_memory();
+                let core = &mut self.traffic.engine.core;
+                core.durable
+                    .sweep_retained(&core.node.retained, core.turn.now);
+                self.traffic.reviews.watch(&self.traffic.engine);
+                watch_memory(&mut self.traffic.engine.core);
                 self.watch_bans();
                 self.sweep_protection();
-                self.watch_storage();
-                self.watch_clock();
-                self.timers
-                    .insert(self.local.now.plus(HOUSEKEEPING), Target::House);
+                let core = &mut self.traffic.engine.core;
+                core.durable.watch_storage();
+                core.durable.watch_folder(core.turn.now);
+                core.durable.watch_clock(&core.node.clock, core.turn.now);
+                self.traffic.engine.core.timers.insert(
+                    self.traffic.engine.core.turn.now.plus(HOUSEKEEPING),
+                    Target::House,
+                );
             }
         }
     }
 
-    /// The slot of a session that a timer waited for, if that is still there.
-    fn slot_of_timed(&self, timed: TimedSession) -> Option<Slot> {
-        let client = self.local.clients.get(timed.slot)?;
-        (TimedSession::new(timed.slot, &client.session) == timed).then_some(timed.slot)
-    }
-
-    /// Whether a slot still holds the session of that number.
-    pub(crate) fn is_session(&self, slot: Slot, id: u64) -> bool {
-        self.local
-            .clients
-            .get(slot)
-            .is_some_and(|client| client.session.id() == id)
-    }
-
-    /// A number nobody can guess from outside is not needed here, only an even spread.
-    pub(crate) fn random(&mut self) -> u64 {
-        // SplitMix64.
-        self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random_state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Whether one more line about a single client may be logged in this second.
-    pub(crate) fn may_log(&mut self) -> bool {
-        let (since, count) = &mut self.client_logs;
-        if self.local.now.since(*since) >= Duration::from_secs(1) {
-            *since = self.local.now;
-            *count = 0;
+    /// A listener is readable.
+    fn accept(&mut self, place: usize) {
+        let traffic = &mut self.traffic;
+        let batch = self
+            .accepting
+            .begin(&mut traffic.edge, &mut traffic.engine, place);
+        let Some(mut batch) = batch else { return };
+        while let Some(arrived) =
+            self.accepting
+                .next(&mut traffic.edge, &mut traffic.engine, &mut batch)
+        {
+            traffic.open_and_read(arrived);
         }
-        *count += 1;
-        *count <= CLIENT_LOGS_PER_SECOND
+    }
+
+    /// A pause is over, or some wait: every listener is looked at.
+    fn accept_all(&mut self) {
+        for place in self.accepting.go_on() {
+            self.accept(place);
+        }
+    }
+
+    /// Those who wait there already are let in.
+    fn close_listener(&mut self, number: u32) {
+        if let Some(place) = self.accepting.listeners.find(number) {
+            self.accept(place);
+            self.accepting.close(&self.traffic.edge, place);
+        }
+    }
+
+    /// A connection that came in where no worker listens.
+    fn take_in_arrived(&mut self, arrived: Arrived) {
+        let gate = arrived.gate;
+        let traffic = &mut self.traffic;
+        let opened = traffic.edge.open(&mut traffic.engine, arrived);
+        traffic.edge.gates.get(gate).release();
+        if let Some(key) = opened {
+            traffic.edge.list_reader(key);
+        }
+    }
+
+    /// Other sockets to accept from.
+    fn listen(&mut self, changes: Vec<Change>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.begin();
+        }
+        for change in changes {
+            match change {
+                Change::Open(number, listener) => {
+                    self.accepting.watch(&self.traffic.edge, number, listener);
+                }
+                Change::Regate(number, gate) => self.accepting.listeners.regate(number, gate),
+                Change::Close(number) => self.close_listener(number),
+                Change::Part(gates) => self.go_round(Errand::Part(gates)),
+                Change::Forget(gates) => {
+                    self.rounds.forget_gates(&gates);
+                    self.traffic.edge.gates.forget(&gates);
+                }
+            }
+        }
+        let here = self.traffic.engine.core.id;
+        self.node.gates.count_carried_out(here);
+    }
+
+    /// Tells all workers of new bans. One worker looks for all, so that the others may sleep.
+    fn watch_bans(&mut self) {
+        let Some(changes) = self.node.protection.bans().changes(&mut self.bans_seen) else {
+            return;
+        };
+        for worker in WorkerId::all(self.node.workers()) {
+            if worker != self.traffic.engine.core.id {
+                self.traffic
+                    .engine
+                    .core
+                    .outboxes
+                    .send(worker, Mail::Banned(changes.clone()));
+            }
+        }
+        self.banned(&changes);
+    }
+
+    /// Clients that are banned and connected have to go.
+    fn banned(&mut self, changes: &BanChanges) {
+        let keys = match changes {
+            BanChanges::Added(subjects) => self.keys_of(subjects),
+            BanChanges::Unknown => None,
+        };
+        let Some(keys) = keys else {
+            self.go_round(Errand::Bans);
+            return;
+        };
+        for key in keys {
+            self.disconnect_banned(key);
+            self.traffic.engine.core.durable.end_unit();
+        }
+    }
+
+    /// Connections of client identifiers; none if there are many, or a user or a network is among
+    /// them, which nobody can look up.
+    fn keys_of(&self, subjects: &[Subject]) -> Option<Vec<ConnectionKey>> {
+        if subjects.len() > BANS_AT_ONCE {
+            return None;
+        }
+        let mut keys = Vec::new();
+        for subject in subjects {
+            let Subject::ClientId(client_id) = subject else {
+                return None;
+            };
+            let slot = self.traffic.engine.core.sessions.find(client_id);
+            let key = slot.and_then(|slot| self.traffic.engine.core.sessions[slot].connection);
+            keys.extend(key);
+        }
+        Some(keys)
+    }
+
+    /// Forgets what is over.
+    fn sweep_protection(&mut self) {
+        let ahead = self.node.clock.look_at_wall();
+        self.node.protection.bans().set_wall_ahead(ahead);
+        let (settings, now) = (
+            &self.traffic.engine.core.settings.protection,
+            self.traffic.engine.core.turn.now,
+        );
+        let forgotten = self.node.protection.sweep(settings, now);
+        self.traffic
+            .engine
+            .core
+            .row()
+            .add(Counter::RateAccountsForgotten, forgotten);
+    }
+
+    /// Second step: everyone is told and disconnected. What came before it in the same turn leaves
+    /// first.
+    fn stop(&mut self) {
+        self.accepting.listeners.clear();
+        self.hand_out();
+        let keys: Vec<ConnectionKey> = self.traffic.edge.connections.keys().collect();
+        for key in keys {
+            self.traffic.edge.dismiss(&mut self.traffic.engine, key);
+        }
+        let core = &mut self.traffic.engine.core;
+        if core.id == WorkerId::new(0) {
+            core.durable.note_end(&core.node.clock, core.turn.now);
+        }
+        if self.traffic.engine.core.settle() {
+            self.traffic.engine.core.outboxes.empty();
+        }
+        self.stopping = true;
     }
 }
 

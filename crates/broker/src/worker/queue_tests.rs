@@ -499,11 +499,11 @@ fn what_a_member_leaves_behind_asks_the_others_for_room_once() {
     const MEMBERS: usize = 640;
     let mut workers = Workers::new(1, short);
     let (mut members, _publisher) = full_group(&mut workers, &[0; MEMBERS]);
-    let before = workers.workers[0].local.work;
+    let before = workers.workers[0].traffic.engine.core.turn.work;
     drop(members.remove(0));
     workers.settle();
     assert_eq!(workers.count(Counter::SharedRedispatched), 3);
-    let work = workers.workers[0].local.work - before;
+    let work = workers.workers[0].traffic.engine.core.turn.work - before;
     // Sixteen members cost a unit, and all the turns some eighty; to ask them for each of the three
     // would cost two hundred.
     assert!(work < 150, "{work} units");

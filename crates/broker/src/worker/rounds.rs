@@ -6,8 +6,9 @@ use std::sync::mpsc::SyncSender;
 use thrum_codec::ReasonCode;
 
 use super::Worker;
-use super::lifecycle::Ending;
 use crate::control::settled;
+use crate::door::is_banned;
+use crate::edge::{Ending, Farewell};
 use crate::ids::{ConnectionKey, Slot};
 use crate::metrics::Counter;
 use crate::workers::WorkerId;
@@ -60,8 +61,8 @@ impl Worker {
     /// Begins a round; its first portion is done at once.
     pub(super) fn go_round(&mut self, errand: Errand) {
         let end = match errand {
-            Errand::Part(_) | Errand::Bans => self.local.connections.capacity(),
-            Errand::Wills => self.local.clients.capacity(),
+            Errand::Part(_) | Errand::Bans => self.traffic.edge.connections.capacity(),
+            Errand::Wills => self.traffic.engine.core.sessions.capacity(),
         };
         let next = 0;
         self.rounds.under_way.push(Round { next, end, errand });
@@ -72,19 +73,19 @@ impl Worker {
         if self.rounds.are_done() {
             return;
         }
-        self.begin_portion();
+        self.traffic.engine.core.turn.begin_portion();
         let mut under_way = std::mem::take(&mut self.rounds.under_way);
         while let Some(round) = under_way.first_mut() {
             if round.next >= round.end {
                 under_way.remove(0);
                 continue;
             }
-            if self.is_portion_over() {
+            if self.traffic.engine.core.turn.is_portion_over() {
                 break;
             }
-            self.local.work += 1;
+            self.traffic.engine.core.turn.work += 1;
             self.visit(round.next, &round.errand);
-            self.local.end_unit();
+            self.traffic.engine.core.durable.end_unit();
             round.next += 1;
         }
         self.rounds.under_way = under_way;
@@ -106,46 +107,64 @@ impl Worker {
 
     /// Who came through one of these gates is told and disconnected.
     fn part_one(&mut self, key: ConnectionKey, gates: &[u16]) {
-        let connection = self.local.connections.get(key);
+        let connection = self.traffic.edge.connections.get(key);
         let has_to_go = connection.is_some_and(|connection| {
             !connection.is_draining() && gates.contains(&connection.gate)
         });
         if has_to_go {
-            let reason = ReasonCode::AdministrativeAction;
-            let what =
-                "the listener of this connection was removed from the broker's configuration";
-            self.disconnect(key, reason, what, Ending::ClosedByServer);
+            let farewell = Farewell {
+                reason: ReasonCode::AdministrativeAction,
+                what: "the listener of this connection was removed from the broker's configuration",
+            };
+            let traffic = &mut self.traffic;
+            traffic
+                .edge
+                .disconnect(&mut traffic.engine, key, farewell, Ending::ClosedByServer);
         }
     }
 
     pub(super) fn disconnect_banned(&mut self, key: ConnectionKey) {
         let list = self.node.protection.bans().list();
-        let seconds = self.node.clock.wall_seconds(self.local.now);
-        if self.is_banned(key, &list, seconds) {
-            self.local.row().add(Counter::BannedDisconnected, 1);
-            let what = "banned by the administrator of the broker";
-            self.disconnect(
-                key,
-                ReasonCode::AdministrativeAction,
-                what,
-                Ending::ClosedByServer,
-            );
+        let seconds = self
+            .node
+            .clock
+            .wall_seconds(self.traffic.engine.core.turn.now);
+        if is_banned(
+            &self.traffic.edge,
+            &self.traffic.engine,
+            key,
+            &list,
+            seconds,
+        ) {
+            self.traffic
+                .engine
+                .core
+                .row()
+                .add(Counter::BannedDisconnected, 1);
+            let farewell = Farewell {
+                reason: ReasonCode::AdministrativeAction,
+                what: "banned by the administrator of the broker",
+            };
+            let traffic = &mut self.traffic;
+            traffic
+                .edge
+                .disconnect(&mut traffic.engine, key, farewell, Ending::ClosedByServer);
         }
     }
 
     /// The will of a connected client, while its subscribers are connected too.
     fn publish_will_of(&mut self, slot: Slot) {
-        let now = self.local.now;
-        let Some(client) = self.local.clients.get_mut(slot) else {
+        let now = self.traffic.engine.core.turn.now;
+        let Some(client) = self.traffic.engine.core.sessions.get_mut(slot) else {
             return;
         };
         if client.connection.is_none() {
             return;
         }
         if let Some(will) = client.session.take_will_at(now) {
-            self.will_taken(slot);
-            if let Some(will) = self.permitted(slot, will) {
-                self.publish_will(will);
+            self.traffic.engine.core.will_taken(slot);
+            if let Some(will) = self.traffic.engine.permitted(slot, will) {
+                self.traffic.engine.publish_will(will);
             }
         }
     }
@@ -159,7 +178,7 @@ impl Worker {
     pub(super) fn tell_settled(&mut self) {
         if self.rounds.are_done() {
             for sender in self.rounds.settling.drain(..) {
-                settled(self.local.id, &sender);
+                settled(self.traffic.engine.core.id, &sender);
             }
         }
     }

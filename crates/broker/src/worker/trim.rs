@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Target, Worker};
+use crate::engine::timers::Target;
 use crate::system;
+use crate::traffic::Traffic;
 
 /// A worker with no more than so many clients keeps what it has: it is some 2 MiB.
 const CROWD: usize = 4096;
@@ -22,7 +23,7 @@ pub(super) struct Crowd {
 
 /// The allocator looks through all its free memory; workers that allocate nothing do not wait for
 /// it. False if it does not.
-pub(super) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
     let trimmer = std::thread::Builder::new().name("trim".to_owned());
     let spawned = trimmer.spawn(how);
     if let Err(error) = &spawned {
@@ -31,38 +32,36 @@ pub(super) fn give_back(how: impl FnOnce() + Send + 'static) -> bool {
     spawned.is_ok()
 }
 
-impl Worker {
-    /// A client came.
-    pub(super) fn crowd_grew(&mut self) {
-        self.crowd.most = self.crowd.most.max(self.present());
-    }
-
-    /// A connection or a session ended.
-    pub(super) fn crowd_shrank(&mut self) {
-        if !self.crowd.watched && self.has_crowd_gone() {
-            self.crowd.watched = true;
-            self.timers
-                .insert(self.local.now.plus(PATIENCE), Target::Trim);
+impl Crowd {
+    /// Once a turn: clients have come, or gone.
+    pub(super) fn watch(&mut self, traffic: &mut Traffic) {
+        self.most = self.most.max(present(traffic));
+        if !self.watched && self.has_gone(traffic) {
+            self.watched = true;
+            let core = &mut traffic.engine.core;
+            core.timers
+                .insert(core.turn.now.plus(PATIENCE), Target::Trim);
         }
     }
 
     /// The patience is over.
-    pub(super) fn trim(&mut self) {
-        self.crowd.watched = false;
-        if !self.has_crowd_gone() {
+    pub(super) fn trim(&mut self, traffic: &mut Traffic) {
+        self.watched = false;
+        if !self.has_gone(traffic) {
             return;
         }
-        self.crowd.most = self.present();
-        self.local.shrink();
-        self.routes.forget();
+        self.most = present(traffic);
+        traffic.edge.connections.shrink_to_fit();
+        traffic.engine.shrink();
         give_back(system::give_back_memory);
     }
 
-    fn present(&self) -> usize {
-        self.local.connections.len().max(self.local.clients.len())
+    fn has_gone(&self, traffic: &Traffic) -> bool {
+        self.most > CROWD && present(traffic) < self.most / LEFT
     }
+}
 
-    fn has_crowd_gone(&self) -> bool {
-        self.crowd.most > CROWD && self.present() < self.crowd.most / LEFT
-    }
+fn present(traffic: &Traffic) -> usize {
+    let sessions = traffic.engine.core.sessions.len();
+    traffic.edge.connections.len().max(sessions)
 }

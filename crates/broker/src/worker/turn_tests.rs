@@ -14,17 +14,18 @@ use thrum_codec::properties::{SubscribeProperties, UserProperties, WillPropertie
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, encode};
 use thrum_protection::Measured;
 
-use super::budget::{CLOSING_UNITS, OUT_UNIT_BYTES};
 use super::rounds::Errand;
 use super::tests::{
     bytes, connect, connect_v5, messages, publish, settle, subscribe, subscriber, two_workers,
 };
-use super::{PAUSE_CHECK, READ_BYTES, Worker};
+use super::{PAUSE_CHECK, Worker};
+use crate::engine::turn::{CLOSING_UNITS, OUT_UNIT_BYTES};
 use crate::ids::ConnectionKey;
 use crate::listener::{Change, Listener};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
+use crate::traffic::READ_BYTES;
 use crate::workers::WorkerId;
 
 /// Messages that the mailboxes of these tests hold.
@@ -43,8 +44,10 @@ fn client(workers: &mut [Worker; 2], client_id: &str) -> UnixStream {
 }
 
 fn key_of(worker: &Worker, client_id: &str) -> ConnectionKey {
-    let slot = worker.local.find(client_id).unwrap();
-    worker.local.clients[slot].connection.unwrap()
+    let slot = worker.traffic.engine.core.sessions.find(client_id).unwrap();
+    worker.traffic.engine.core.sessions[slot]
+        .connection
+        .unwrap()
 }
 
 fn flood() -> Vec<u8> {
@@ -101,7 +104,7 @@ fn a_publisher_goes_on_when_the_mailbox_is_half_empty_and_nothing_is_lost() {
     workers[0].takes_a_turn();
     let key = key_of(&workers[0], "publisher");
     let is_paused = |worker: &Worker| {
-        let reading = worker.local.connections[key].reading;
+        let reading = worker.traffic.edge.connections[key].reading;
         reading.has(PauseReason::Mailbox)
     };
     assert!(is_paused(&workers[0]));
@@ -126,12 +129,12 @@ fn a_client_that_was_not_read_gets_no_more_than_its_portion_of_a_turn() {
     let mut talker = client(&mut workers, "talker");
     let key = key_of(&workers[0], "talker");
     let mut other = client(&mut workers, "other");
-    workers[0].pause(key, PauseReason::Decision);
+    workers[0].traffic.edge.pause(key, PauseReason::Decision);
     let waiting = fill(&mut talker, &torrent());
     assert!(waiting > 2 * READ_BYTES, "{waiting} bytes fit");
     settle(&mut workers);
     let read = |workers: &[Worker; 2]| workers[0].node.metrics.total(Counter::BytesReceived);
-    workers[0].resume(key, PauseReason::Decision);
+    workers[0].traffic.edge.resume(key, PauseReason::Decision);
     for _ in 0..4 {
         let before = read(&workers);
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
@@ -153,15 +156,15 @@ fn what_a_client_said_before_its_connection_broke_is_heard_in_portions_too() {
     let mut workers = two_workers();
     let mut talker = client(&mut workers, "talker");
     let key = key_of(&workers[0], "talker");
-    workers[0].pause(key, PauseReason::Rate);
+    workers[0].traffic.edge.pause(key, PauseReason::Rate);
     let waiting = fill(&mut talker, &torrent());
     settle(&mut workers);
     drop(talker);
     let before = workers[0].node.metrics.total(Counter::BytesReceived);
     workers[0].takes_a_turn();
-    workers[0].resume(key, PauseReason::Rate);
+    workers[0].traffic.edge.resume(key, PauseReason::Rate);
     let mut turns = 0;
-    while workers[0].local.connections.contains(key) {
+    while workers[0].traffic.edge.connections.contains(key) {
         workers[0].takes_a_turn();
         turns += 1;
         assert!(turns < 100);
@@ -275,7 +278,13 @@ fn packets_of_one_read_are_handled_in_portions_and_in_order() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 0);
     let mut publisher = client(&mut workers, "publisher");
-    workers[0].budget.limits.portion_units = 20;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 20;
     publisher.write_all(&numbered(0..100)).unwrap();
     let mut received = Vec::new();
     while received.len() < 100 {
@@ -297,8 +306,20 @@ fn all_connections_together_have_a_share_of_a_turn_and_each_its_turn() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 0);
     let mut publishers = ["a", "b", "c", "d"].map(|name| client(&mut workers, name));
-    workers[0].budget.limits.portion_units = 20;
-    workers[0].budget.limits.reading_units = 30;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 20;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .reading_units = 30;
     for publisher in &mut publishers {
         publisher.write_all(&numbered(0..30)).unwrap();
     }
@@ -319,7 +340,13 @@ fn mail_is_handled_in_portions_and_counts_as_waiting_until_then() {
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let mut publisher = client(&mut workers, "publisher");
-    workers[1].budget.limits.portion_units = 10;
+    workers[1]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 10;
     publisher.write_all(&numbered(0..50)).unwrap();
     workers[0].takes_a_turn();
     let mut received = Vec::new();
@@ -347,7 +374,13 @@ fn a_client_that_comes_back_does_not_overtake_its_mail_that_was_put_off() {
     publisher.write_all(&numbered(0..50)).unwrap();
     drop(publisher);
     workers[0].takes_a_turn();
-    workers[1].budget.limits.portion_units = 10;
+    workers[1]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 10;
     workers[1].takes_a_turn();
     let mut publisher = workers[1].accepted();
     publisher.write_all(&connect("publisher", None)).unwrap();
@@ -384,14 +417,21 @@ fn timers_that_are_due_together_are_handled_in_portions() {
     let mut workers = two_workers();
     let _crowd = crowd(&mut workers, CROWD);
     let worker = &mut workers[0];
-    worker.budget.limits.portion_units = 3 * CLOSING_UNITS;
+    worker.traffic.engine.core.turn.limits_mut().portion_units = 3 * CLOSING_UNITS;
     let connected = |worker: &Worker| worker.node.metrics.total(Counter::ClientsConnected);
     assert_eq!(connected(worker), u64::from(CROWD));
-    worker.local.now = worker.local.now.plus(Duration::from_secs(1000));
+    worker.traffic.engine.core.turn.now = worker
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(1000));
     let mut before = connected(worker);
     while before > 0 {
         assert_eq!(worker.wait(), Some(Duration::ZERO));
-        worker.begin_budget();
+        let now = worker.traffic.engine.core.turn.now;
+        worker.traffic.engine.core.turn.begin(now);
         worker.handle_timers();
         let left = connected(worker);
         assert!(before - left <= 3, "{before} {left}");
@@ -406,7 +446,13 @@ fn wills_of_a_stop_are_published_in_portions_and_it_is_told_when_the_last_one_ha
     let mut workers = two_workers();
     let mut subscriber = subscriber(&mut workers, 1);
     let _crowd = crowd(&mut workers, CROWD);
-    workers[0].budget.limits.portion_units = 10;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 10;
     let (sender, settled) = sync_channel(2);
     let mailbox = workers[0].node.mailbox(WorkerId::new(0));
     mailbox.push(Mail::StopWills);
@@ -431,7 +477,13 @@ fn clients_of_a_listener_that_was_removed_leave_in_portions() {
     let mut workers = two_workers();
     let _crowd = crowd(&mut workers, CROWD);
     let mut other = client(&mut workers, "other");
-    workers[0].budget.limits.portion_units = 3 * CLOSING_UNITS;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 3 * CLOSING_UNITS;
     workers[0].go_round(Errand::Part(vec![0]));
     let connected = |worker: &Worker| worker.node.metrics.total(Counter::ClientsConnected);
     let mut before = connected(&workers[0]);
@@ -459,7 +511,7 @@ fn connections_are_written_in_portions() {
         })
         .collect();
     let mut publisher = client(&mut workers, "publisher");
-    workers[0].budget.limits.writes = 4;
+    workers[0].traffic.engine.core.turn.limits_mut().writes = 4;
     publisher.write_all(&publish(b"x")).unwrap();
     let mut received = 0;
     for expected in [4, 8, 9] {
@@ -493,7 +545,7 @@ fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others()
     let mut remote = workers[1].accepted();
     remote.write_all(&connect("remote", None)).unwrap();
     settle(&mut workers);
-    workers[0].budget.limits.write_bytes = 3 * PAYLOAD_BYTES;
+    workers[0].traffic.engine.core.turn.limits_mut().write_bytes = 3 * PAYLOAD_BYTES;
     let large = publish(&[7; PAYLOAD_BYTES]);
     publisher.write_all(&large).unwrap();
     let mut received = Vec::new();
@@ -527,7 +579,8 @@ fn a_turn_writes_so_many_bytes_and_who_has_little_does_not_wait_for_the_others()
         received.push(brought.sum());
     }
     assert_eq!(received.iter().sum::<usize>(), 7 * subscribers.len());
-    assert!(!workers[0].has_dirty());
+    let traffic = &workers[0].traffic;
+    assert!(!traffic.edge.has_dirty(&traffic.engine));
 }
 
 #[test]
@@ -536,9 +589,9 @@ fn large_packets_that_come_in_count_by_their_bytes() {
     let mut publisher = client(&mut workers, "publisher");
     let large = publish(&vec![7; 1_000_000]);
     publisher.write_all(&large[..READ_BYTES]).unwrap();
-    let before = workers[0].local.work;
+    let before = workers[0].traffic.engine.core.turn.work;
     workers[0].takes_a_turn();
-    let work = workers[0].local.work - before;
+    let work = workers[0].traffic.engine.core.turn.work - before;
     assert!((250..300).contains(&work), "{work}");
 }
 
@@ -548,10 +601,10 @@ fn large_packets_that_go_out_count_by_their_bytes() {
     let _subscriber = subscriber(&mut workers, 0);
     let mut publisher = client(&mut workers, "publisher");
     let [small, large] = [1, 32_000].map(|len| {
-        let before = workers[0].local.work;
+        let before = workers[0].traffic.engine.core.turn.work;
         publisher.write_all(&publish(&vec![7; len])).unwrap();
         workers[0].takes_a_turn();
-        workers[0].local.work - before
+        workers[0].traffic.engine.core.turn.work - before
     });
     let coming_in = 32_000 / 256;
     let going_out = 32_000 / OUT_UNIT_BYTES as u64;
@@ -568,18 +621,21 @@ fn newcomers_trickle_in_while_turns_take_long() {
     let worker = &mut workers[0];
     worker.listen(vec![Change::Open(1, Listener::new(listener.into(), 0))]);
     let node = worker.node.clone();
-    let limits = worker.local.settings.protection.overload;
+    let limits = worker.traffic.engine.core.settings.protection.overload;
     let slow = Measured {
         turn: limits.turn,
         handshakes: 0,
     };
     for _ in 0..limits.turns {
-        worker
-            .overload
-            .observe(&slow, &limits, worker.local.now, |_, _| {});
+        worker.traffic.edge.overload.observe(
+            &slow,
+            &limits,
+            worker.traffic.engine.core.turn.now,
+            |_, _| {},
+        );
     }
-    node.set_defers_connections(worker.local.id, true);
-    assert!(worker.overload.defers_connections());
+    node.set_defers_connections(worker.traffic.engine.core.id, true);
+    assert!(worker.traffic.edge.overload.defers_connections());
     let _newcomers: Vec<_> = (0..40)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
@@ -589,8 +645,8 @@ fn newcomers_trickle_in_while_turns_take_long() {
         worker.take_in(&events);
         // Every second turn is one after the pause.
         if turn % 2 == 1 {
-            worker.let_newcomers_in_from = worker.local.now;
-            worker.accept_again = true;
+            let now = worker.traffic.engine.core.turn.now;
+            worker.accepting.let_in_now(now);
         }
         opened.push(node.metrics.total(Counter::ConnectionsOpened));
     }

@@ -1,4 +1,4 @@
-//! The client: connection and session, and which packet goes where.
+//! The client: how connections come and go, and what the passing of time means.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -8,9 +8,10 @@ use thrum_codec::packet::{Disconnect, Packet};
 use thrum_codec::properties::{ConnAckProperties, DisconnectProperties, UserProperties};
 use thrum_codec::{EncodeError, ReasonCode, Version, encode};
 
+use super::ClientOptions;
 use super::exchanges::Exchanges;
-use super::handshake::{ServerLimits, Turn};
-use super::{ClientOptions, Event};
+use super::link::{Phase, ServerLink};
+use super::server_limits::ServerLimits;
 use crate::packet_ids::PacketIds;
 use crate::{Time, Violation};
 
@@ -21,46 +22,32 @@ pub struct Client {
     pub(super) options: Arc<ClientOptions>,
     pub(super) id: Box<str>,
     pub(super) exchanges: Option<Box<Exchanges>>,
-    pub(super) server: ServerLimits,
-    pub(super) last_sent: Time,
-    /// Since when a CONNACK or PINGRESP is awaited.
-    pub(super) awaiting: Option<Time>,
+    pub(super) link: ServerLink,
     pub(super) packet_ids: PacketIds,
-    pub(super) phase: Phase,
     pub(super) turn: Turn,
 }
 
-/// How far the connection is.
+/// Whose step of an enhanced authentication is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// No connection, or one that must carry nothing more.
-    Disconnected,
-    /// CONNECT sent.
-    Connecting,
-    /// Accepted.
-    Connected,
-}
-
-/// Why a packet was not written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendError {
-    /// Over the server's maximum packet size.
-    TooLarge,
-    Encode(EncodeError),
+pub(super) enum Turn {
+    /// Nobody's: none is under way.
+    Over,
+    Client,
+    Server,
 }
 
 impl Client {
     /// A client that is not connected. An empty identifier lets the server choose one.
     pub fn new(options: Arc<ClientOptions>, client_id: &str) -> Self {
         Self {
-            server: ServerLimits::new(&ConnAckProperties::default(), &options, client_id),
+            link: ServerLink::new(
+                options.version,
+                ServerLimits::new(&ConnAckProperties::default(), &options, client_id),
+            ),
             options,
             id: client_id.into(),
             exchanges: None,
-            last_sent: Time::default(),
-            awaiting: None,
             packet_ids: PacketIds::default(),
-            phase: Phase::Disconnected,
             turn: Turn::Over,
         }
     }
@@ -98,52 +85,9 @@ impl Client {
             // [MQTT-3.1.2-4] [MQTT3-3.1.2-6]
             self.discard_session();
         }
-        self.phase = Phase::Connecting;
+        self.link.begin(now);
         self.turn = Turn::Server;
-        self.last_sent = now;
-        self.awaiting = Some(now);
         Ok(())
-    }
-
-    /// One packet from the server. Any packet counts as a sign of life.
-    ///
-    /// # Errors
-    /// The server broke the protocol: call [`Client::disconnect`] with the reason and close.
-    pub fn handle_packet<'p>(
-        &mut self,
-        packet: Packet<'p>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<Event<'p>, Violation> {
-        match self.phase {
-            Phase::Disconnected => return Err(protocol_error("packet after the connection ended")),
-            Phase::Connecting => return self.handle_handshake(&packet, now, out),
-            Phase::Connected => {}
-        }
-        if self.awaiting.is_some() {
-            // A PINGRESP may stand in line behind the messages that arrive now.
-            self.awaiting = Some(now);
-        }
-        match packet {
-            Packet::Publish(publish) => self.handle_publish(publish, now, out),
-            Packet::PubAck(ack) => self.handle_puback(&ack, now, out),
-            Packet::PubRec(ack) => self.handle_pubrec(&ack, now, out),
-            Packet::PubRel(ack) => self.handle_pubrel(&ack, now, out),
-            Packet::PubComp(ack) => self.handle_pubcomp(&ack, now, out),
-            Packet::SubAck(ack) => self.handle_suback(ack),
-            Packet::UnsubAck(ack) => self.handle_unsuback(ack),
-            Packet::PingResp => {
-                self.awaiting = None;
-                Ok(Event::Pong)
-            }
-            Packet::Disconnect(disconnect) => self.handle_disconnect(disconnect),
-            Packet::Auth(auth) => self.handle_auth(auth, now),
-            Packet::ConnAck(_) => Err(protocol_error("second CONNACK")),
-            Packet::Connect(_) => Err(protocol_error("CONNECT from a server")),
-            Packet::Subscribe(_) => Err(protocol_error("SUBSCRIBE from a server")),
-            Packet::Unsubscribe(_) => Err(protocol_error("UNSUBSCRIBE from a server")),
-            Packet::PingReq => Err(protocol_error("PINGREQ from a server")),
-        }
     }
 
     /// Writes DISCONNECT; then close the connection and call [`Client::connection_lost`].
@@ -166,11 +110,11 @@ impl Client {
 
     /// As [`Client::disconnect`], with properties of the caller's choice.
     pub fn disconnect_with(&mut self, disconnect: &Disconnect<'_>, out: &mut Vec<u8>) {
-        if self.phase == Phase::Disconnected {
+        if self.link.phase() == Phase::Disconnected {
             return;
         }
         // [MQTT-3.14.4-1] [MQTT3-3.14.4-2]
-        self.phase = Phase::Disconnected;
+        self.link.close();
         if self.options.version != Version::V5 && disconnect.reason != ReasonCode::Success {
             return;
         }
@@ -183,26 +127,26 @@ impl Client {
                 ..disconnect.properties
             },
         };
-        let mut written = self.write(&Packet::Disconnect(packet), self.last_sent, out);
+        let mut written = self.link.write_last(&Packet::Disconnect(packet), out);
         if written.is_err() {
             // [MQTT-3.14.2-3] [MQTT-3.14.2-4]
             packet.properties.reason_string = None;
             packet.properties.user = UserProperties::default();
-            written = self.write(&Packet::Disconnect(packet), self.last_sent, out);
+            written = self.link.write_last(&Packet::Disconnect(packet), out);
         }
         if written.is_ok()
             && let Some(expiry) = session_expiry
         {
-            self.server.resumable = expiry != 0 && !self.options.cleans(&self.id);
+            self.link
+                .set_resumable(expiry != 0 && !self.options.cleans(&self.id));
         }
     }
 
     /// The connection is gone, for whatever cause. Keeps what a later connect can resume.
     pub fn connection_lost(&mut self) {
-        self.phase = Phase::Disconnected;
-        self.awaiting = None;
+        self.link.end();
         // [MQTT-3.1.2-23] [MQTT-4.1.0-1] [MQTT3-4.1.0-1]
-        if !self.server.resumable {
+        if !self.link.limits().resumable {
             self.discard_session();
         }
         if let Some(exchanges) = &mut self.exchanges {
@@ -213,7 +157,7 @@ impl Client {
 
     /// The server has accepted the connection.
     pub fn is_connected(&self) -> bool {
-        self.phase == Phase::Connected
+        self.link.is_connected()
     }
 
     /// The identifier: as given, or as assigned by the server.
@@ -229,28 +173,57 @@ impl Client {
     /// Seconds of silence after which the client pings: the server's keep alive if it set one; 0 is
     /// off.
     pub fn keep_alive(&self) -> u16 {
-        self.server.keep_alive
+        self.link.limits().keep_alive
     }
 
-    fn handle_disconnect<'p>(
-        &mut self,
-        disconnect: Disconnect<'p>,
-    ) -> Result<Event<'p>, Violation> {
-        if self.options.version != Version::V5 {
-            return Err(protocol_error("DISCONNECT from a 3.x server"));
+    /// When [`Client::handle_timeout`] wants to be called; none while there is nothing to wait for.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let response = self.link.response_deadline(self.options.response_timeout);
+        match self.link.phase() {
+            Phase::Disconnected => None,
+            Phase::Connecting => response,
+            Phase::Connected => match (response, self.link.ping_deadline()) {
+                (Some(response), Some(ping)) => Some(response.min(ping)),
+                (response, ping) => response.or(ping),
+            },
         }
-        // [MQTT-4.13.2-1]
-        self.phase = Phase::Disconnected;
-        Ok(Event::Disconnected(disconnect))
+    }
+
+    /// Time has passed: writes a PINGREQ if the connection was silent for the keep alive.
+    ///
+    /// # Errors
+    /// The server did not answer in time: close the connection.
+    pub fn handle_timeout(&mut self, now: Time, out: &mut Vec<u8>) -> Result<(), Violation> {
+        let overdue = self
+            .link
+            .response_deadline(self.options.response_timeout)
+            .is_some_and(|at| at <= now);
+        match self.link.phase() {
+            Phase::Disconnected => Ok(()),
+            Phase::Connecting if overdue => Err(Violation::new(
+                ReasonCode::UnspecifiedError,
+                "no CONNACK in time",
+            )),
+            Phase::Connected if overdue => Err(Violation::new(
+                ReasonCode::UnspecifiedError,
+                "no PINGRESP in time",
+            )),
+            Phase::Connecting => Ok(()),
+            Phase::Connected => {
+                // [MQTT-3.1.2-20] [MQTT3-3.1.2-23]
+                if self.link.ping_deadline().is_some_and(|at| at <= now) {
+                    self.link.reply(&Packet::PingReq, now, out)?;
+                    self.link.await_pong(now);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Drops the session state.
     pub(super) fn discard_session(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
-            exchanges.publishes.clear();
-            exchanges.releases.clear();
-            exchanges.received.clear();
-            exchanges.unsent = 0;
+            exchanges.discard_session();
         }
         self.release_exchanges();
     }
@@ -258,50 +231,6 @@ impl Client {
     /// Gives the memory back once nothing is under way.
     pub(super) fn release_exchanges(&mut self) {
         self.exchanges.take_if(|exchanges| exchanges.is_empty());
-    }
-
-    /// Writes a packet unless it is over the server's maximum packet size.
-    pub(super) fn write(
-        &mut self,
-        packet: &Packet<'_>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<(), SendError> {
-        let start = out.len();
-        encode(packet, self.options.version, out).map_err(SendError::Encode)?;
-        self.check_size(start, out)?;
-        self.last_sent = now;
-        Ok(())
-    }
-
-    /// Takes back what was written from `start` on if the server does not accept a packet of that
-    /// size.
-    pub(super) fn check_size(&self, start: usize, out: &mut Vec<u8>) -> Result<(), SendError> {
-        // [MQTT-3.2.2-15]
-        if self.server.fits(out.len() - start) {
-            return Ok(());
-        }
-        out.truncate(start);
-        Err(SendError::TooLarge)
-    }
-
-    /// Writes a packet that the protocol demands now.
-    pub(super) fn reply(
-        &mut self,
-        packet: &Packet<'_>,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Violation> {
-        self.write(packet, now, out).map_err(|_| {
-            Violation::new(
-                ReasonCode::PacketTooLarge,
-                "maximum packet size leaves no room for an answer",
-            )
-        })
-    }
-
-    pub(super) fn mark_sent(&mut self, now: Time) {
-        self.last_sent = now;
     }
 }
 

@@ -13,13 +13,12 @@
 mod aliases;
 mod error;
 mod exchanges;
-mod handshake;
 mod inbound;
-mod keep_alive;
+mod link;
 mod machine;
 mod options;
 mod outbound;
-mod subscribe;
+mod server_limits;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +30,7 @@ use thrum_codec::{PacketId, ReasonCode};
 pub use error::{PublishError, SubscribeError};
 pub use machine::Client;
 pub use options::{ClientOptions, WillOptions};
-pub use subscribe::FILTERS_PER_PACKET;
+pub use outbound::FILTERS_PER_PACKET;
 
 /// What one packet of the server means for the application. Replies are in the output buffer
 /// already.

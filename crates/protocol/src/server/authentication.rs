@@ -14,9 +14,8 @@ use thrum_codec::packet::{Auth, Packet};
 use thrum_codec::properties::AuthProperties;
 use thrum_codec::{ReasonCode, Version, encode, encoded_len};
 
-use super::inbound::protocol_error;
-use super::session::Link;
-use super::{Action, Handshake, Session};
+use super::packets::protocol_error;
+use super::{Action, Handshake, Link};
 use crate::{Output, Violation};
 
 /// The method that a client named in CONNECT, and how far it is.
@@ -150,7 +149,7 @@ impl Handshake {
     }
 }
 
-impl Session {
+impl Link {
     /// The method of enhanced authentication of this connection.
     pub fn authentication_method(&self) -> Option<&str> {
         self.method().map(|method| &*method.name)
@@ -161,6 +160,8 @@ impl Session {
     ///
     /// # Errors
     /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    ///
+    /// [`Session::disconnect`]: super::Session::disconnect
     pub fn authenticate_continue(
         &mut self,
         data: &[u8],
@@ -178,6 +179,8 @@ impl Session {
     ///
     /// # Errors
     /// The client takes no packets of that size: call [`Session::disconnect`] and close.
+    ///
+    /// [`Session::disconnect`]: super::Session::disconnect
     pub fn authenticate_done(
         &mut self,
         data: Option<&[u8]>,
@@ -188,9 +191,8 @@ impl Session {
 
     /// AUTH of the client, who may send anything else meanwhile.
     pub(super) fn handle_auth<'p>(&mut self, auth: Auth<'p>) -> Result<Action<'p>, Violation> {
-        let method = self.rare.as_mut().and_then(|rare| rare.method.as_mut());
         // [MQTT-4.12.0-6] [MQTT-4.12.0-7]
-        let Some(method) = method else {
+        let Some(method) = self.method_mut() else {
             return Err(protocol_error("AUTH without authentication method"));
         };
         // [MQTT-4.12.0-5] [MQTT-4.12.1-1]
@@ -219,20 +221,16 @@ impl Session {
         let Some(method) = self.method().filter(is_due) else {
             return Ok(());
         };
-        if self.link != Link::Up {
+        if !self.is_up() {
             return Ok(());
         }
         if !self.append(&method.packet(reason, data), out) {
             return Err(no_room());
         }
-        if let Some(method) = self.rare.as_mut().and_then(|rare| rare.method.as_mut()) {
+        if let Some(method) = self.method_mut() {
             method.turn = next;
         }
         Ok(())
-    }
-
-    fn method(&self) -> Option<&Method> {
-        self.rare.as_ref()?.method.as_ref()
     }
 }
 

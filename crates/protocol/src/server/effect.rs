@@ -25,17 +25,17 @@ pub enum Action<'p> {
         /// Topic from the alias table.
         alias: Option<Rc<str>>,
     },
-    /// Subscribe each filter, then call [`Session::suback`](super::Session::suback) with one code
+    /// Subscribe each filter, then call [`Link::suback`](super::Link::suback) with one code
     /// per filter.
     Subscribe(Subscribe<'p>),
-    /// Unsubscribe each filter, then call [`Session::unsuback`](super::Session::unsuback).
+    /// Unsubscribe each filter, then call [`Link::unsuback`](super::Link::unsuback).
     Unsubscribe(Unsubscribe<'p>),
     /// The client said goodbye: close the connection, then call
     /// [`Session::connection_lost`](super::Session::connection_lost).
     Disconnected,
     /// The client wants to be authenticated again (0x19), or goes on with that (0x18): call
-    /// [`Session::authenticate_continue`](super::Session::authenticate_continue) or
-    /// [`Session::authenticate_done`](super::Session::authenticate_done), or
+    /// [`Link::authenticate_continue`](super::Link::authenticate_continue) or
+    /// [`Link::authenticate_done`](super::Link::authenticate_done), or
     /// [`Session::disconnect`](super::Session::disconnect) and close. Until then what the client
     /// may do stays as it is.
     Authenticate(Auth<'p>),
@@ -135,7 +135,7 @@ pub enum Timeout {
     Pending,
     /// Nothing came for one and a half keep alives: close with 0x8D.
     KeepAlive,
-    /// The time of [`Session::set_valid_until`](super::Session::set_valid_until) has come: close
+    /// The time of [`Link::set_valid_until`](super::Link::set_valid_until) has come: close
     /// with 0x87.
     NotAuthorized,
     /// The delayed will is due.

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
+use super::dropped::Cause;
 use super::journal::UNNOTED;
 use super::{DeliveryOptions, GroupId, Seq, StoredDelivery, Taken};
-use crate::{Message, Time};
+use crate::{Limits, Message, Time};
 
 /// A message with what its delivery to this session needs.
 #[derive(Debug)]
@@ -88,8 +89,18 @@ impl Held {
         }
     }
 
+    /// Why it is no longer to be delivered.
+    pub(super) fn staleness(&self, limits: &Limits, now: Time) -> Option<Cause> {
+        // [MQTT-3.3.2-5]
+        if self.message.is_expired(now) {
+            return Some(Cause::Expired);
+        }
+        let age_max = limits.queue.age_max?;
+        (self.age_secs(now) > age_max).then_some(Cause::TooOld)
+    }
+
     /// Time since it was delivered to the session: whole seconds that began.
-    pub(super) fn age_secs(&self, now: Time) -> u32 {
+    fn age_secs(&self, now: Time) -> u32 {
         whole_secs(now).saturating_sub(self.since_secs)
     }
 

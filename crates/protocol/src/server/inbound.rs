@@ -1,113 +1,159 @@
-//! What the client sends: which packet means what, its acknowledgements, its requests and its
-//! goodbye.
+//! What the client publishes: its topic aliases, and which of its messages are not done.
 
-use thrum_codec::packet::{Ack, Disconnect, Packet, ReasonCodes, SubAck};
-use thrum_codec::properties::AckProperties;
-use thrum_codec::{PacketId, ReasonCode, Version};
+use alloc::rc::Rc;
 
-use super::session::Link;
-use super::{Action, Awaiting, Session, Step};
-use crate::{Output, Time, Violation};
+use thrum_codec::packet::Publish;
+use thrum_codec::{PacketId, QoS, ReasonCode, Version};
 
-impl Session {
-    /// One packet from the client. Any packet counts as a sign of life.
+use super::packets::protocol_error;
+use super::received::Received;
+use super::topic_aliases::InboundAliases;
+use super::{SessionJournal, Step};
+use crate::{Limits, Violation};
+
+/// Topic aliases that the client set, and the exchanges of its messages with `QoS` 1 and 2.
+#[derive(Debug, Default)]
+pub struct Inbound {
+    received: Received,
+    aliases: InboundAliases,
+    /// `QoS` 1 and 2 messages of this connection less the exchanges that ended on it: what the
+    /// client counts against the receive maximum.
+    unacknowledged: i32,
+    /// `QoS` 1 messages of this connection whose outcome the node has not told yet.
+    routing: u16,
+    /// The same of earlier connections: their PUBACK must not be sent on this one.
+    routing_before: u16,
+}
+
+/// What is to be done with a PUBLISH.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arrival {
+    /// Its message goes to the node.
+    New,
+    /// A `QoS` 2 exchange has its packet identifier: PUBACK says so.
+    InUse(PacketId),
+    /// The node has its message, and has said what became of it: PUBREC says so once more.
+    Routed(PacketId),
+    /// The node has its message: PUBREC follows.
+    Routing,
+}
+
+impl Inbound {
+    /// What was taken over before the node was started.
+    pub(super) fn restore(received: Received) -> Self {
+        Self {
+            received,
+            ..Self::default()
+        }
+    }
+
+    /// The topic of a PUBLISH that [`Session::handle_packet`] has not seen yet, the one its alias
+    /// stands for if it has none itself; none if that alias is not known, so that the packet breaks
+    /// the protocol. Changes nothing.
     ///
-    /// # Errors
-    /// The client broke the protocol: call [`Session::disconnect`] and close.
-    // [MQTT-4.13.1-1] [MQTT3-4.8.0-1]
-    pub fn handle_packet<'p>(
-        &mut self,
-        packet: Packet<'p>,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<Action<'p>, Violation> {
-        if self.link != Link::Up {
-            return Ok(Action::None);
+    /// [`Session::handle_packet`]: super::Session::handle_packet
+    pub fn topic_of<'a>(&'a self, publish: &Publish<'a>) -> Option<&'a str> {
+        if !publish.topic.is_empty() {
+            return Some(publish.topic);
         }
-        self.seen = now;
-        match packet {
-            Packet::Publish(publish) => return self.handle_publish(publish, out),
-            Packet::PubAck(ack) => self.handle_puback(ack, now, out)?,
-            Packet::PubRec(ack) => self.handle_pubrec(ack, now, out)?,
-            Packet::PubRel(ack) => self.handle_pubrel(ack, out)?,
-            Packet::PubComp(ack) => self.handle_pubcomp(ack, now, out)?,
-            Packet::Subscribe(subscribe) => return Ok(Action::Subscribe(subscribe)),
-            Packet::Unsubscribe(unsubscribe) => return Ok(Action::Unsubscribe(unsubscribe)),
-            // [MQTT-3.12.4-1] [MQTT3-3.12.4-1]
-            Packet::PingReq => {
-                self.append(&Packet::PingResp, out);
-            }
-            Packet::Disconnect(disconnect) => return self.handle_disconnect(&disconnect),
-            // [MQTT-3.1.0-2] [MQTT-3.2.0-2] [MQTT3-3.1.0-2]
-            Packet::Connect(_) => return Err(protocol_error("second CONNECT")),
-            Packet::Auth(auth) => return self.handle_auth(auth),
-            Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
-                return Err(protocol_error("packet that only a server sends"));
-            }
-        }
-        Ok(Action::None)
+        self.aliases.topic(publish.properties.topic_alias?)
     }
 
-    /// SUBACK, with words for the client (5.0) if it wants any.
-    pub fn suback(
+    /// Whether a PUBLISH that [`Session::handle_packet`] has not seen yet repeats one that the node
+    /// has: it is answered without the node. Changes nothing.
+    ///
+    /// [`Session::handle_packet`]: super::Session::handle_packet
+    pub fn is_repeated(&self, publish: &Publish<'_>) -> bool {
+        publish.qos == QoS::ExactlyOnce
+            && publish
+                .packet_id
+                .is_some_and(|packet_id| self.received.contains(packet_id))
+    }
+
+    /// The topic that the alias of a PUBLISH stands for, if it has one; an alias may be set by it.
+    pub(super) fn resolve_alias(
+        &mut self,
+        publish: &Publish<'_>,
+        topic_alias_maximum: u16,
+    ) -> Result<Option<Rc<str>>, Violation> {
+        match publish.properties.topic_alias {
+            Some(alias) => self
+                .aliases
+                .resolve(alias, publish.topic, topic_alias_maximum),
+            None if publish.topic.is_empty() => Err(protocol_error("empty topic name")),
+            None => Ok(None),
+        }
+    }
+
+    /// Begins the exchange of a PUBLISH, or finds the one that it repeats.
+    pub(super) fn begin(
+        &mut self,
+        publish: &Publish<'_>,
+        version: Version,
+        limits: &Limits,
+        journal: &mut SessionJournal,
+    ) -> Result<Arrival, Violation> {
+        match (publish.qos, publish.packet_id) {
+            (QoS::AtMostOnce, _) => Ok(Arrival::New),
+            (QoS::AtLeastOnce, Some(packet_id)) => self.begin_qos1(packet_id, version, limits),
+            (QoS::ExactlyOnce, Some(packet_id)) => {
+                self.begin_qos2(packet_id, version, limits, journal)
+            }
+            (_, None) => Err(protocol_error("PUBLISH without packet identifier")),
+        }
+    }
+
+    /// The node is done with the oldest `QoS` 1 message; true if it came on this connection, which
+    /// awaits its PUBACK.
+    ///
+    /// The client sends the message again on its new connection; a PUBACK for the old one could be
+    /// taken for that of a later message with the same identifier.
+    pub(super) fn qos1_done(&mut self) -> bool {
+        if self.routing_before > 0 {
+            self.routing_before -= 1;
+            return false;
+        }
+        self.routing = self.routing.saturating_sub(1);
+        self.unacknowledged -= 1;
+        true
+    }
+
+    /// The node is done with a `QoS` 2 message, which may end its exchange; true if this connection
+    /// awaits its PUBREC.
+    pub(super) fn qos2_done(
         &mut self,
         packet_id: PacketId,
-        codes: &[ReasonCode],
-        what: Option<&str>,
-        out: &mut Output,
-    ) {
-        let plain = answer(packet_id, codes);
-        // [MQTT-3.1.2-29]
-        if let Some(what) = what
-            && self.link == Link::Up
-            && self.version == Version::V5
-            && self.wants_words
-        {
-            let mut told = plain;
-            told.properties.reason_string = Some(what);
-            // [MQTT-3.9.2-1]
-            if self.append(&Packet::SubAck(told), out) {
-                return;
-            }
-        }
-        // [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-2.2.1-6] [MQTT3-3.8.4-1] [MQTT3-3.8.4-2]
-        // [MQTT3-2.3.1-7]
-        self.append_answer(&Packet::SubAck(plain), out);
-    }
-
-    /// UNSUBACK.
-    pub fn unsuback(&mut self, packet_id: PacketId, codes: &[ReasonCode], out: &mut Output) {
-        // [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT3-3.10.4-4] [MQTT3-3.10.4-5]
-        self.append_answer(&Packet::UnsubAck(answer(packet_id, codes)), out);
-    }
-
-    /// Answers pass whatever the window and the congestion are. [MQTT-3.3.4-10] [MQTT-4.9.0-3]
-    fn append_answer(&self, packet: &Packet<'_>, out: &mut Output) {
-        if self.link == Link::Up {
-            self.append(packet, out);
-        }
-    }
-
-    /// An answer with the packet identifier of what it answers. [MQTT-2.2.1-5] [MQTT3-2.3.1-6]
-    pub(super) fn append_ack(
-        &self,
-        kind: impl FnOnce(Ack<'static>) -> Packet<'static>,
-        packet_id: PacketId,
-        reason: ReasonCode,
-        out: &mut Output,
-    ) {
-        let ack = Ack {
-            packet_id,
-            reason,
-            // [MQTT-3.1.2-29] [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2] [MQTT-3.5.2-3]
-            // [MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3]
-            properties: AckProperties::default(),
+        is_over: bool,
+        journal: &mut SessionJournal,
+    ) -> bool {
+        let Some(exchange) = self.received.find(packet_id) else {
+            return false;
         };
-        self.append_answer(&kind(ack), out);
+        if exchange.routed {
+            return false;
+        }
+        exchange.routed = true;
+        let on_connection = exchange.on_connection;
+        if is_over {
+            self.forget(packet_id, journal);
+        }
+        on_connection
     }
 
-    fn handle_pubrel(&mut self, ack: Ack<'_>, out: &mut Output) -> Result<(), Violation> {
-        let packet_id = ack.packet_id;
+    /// A `QoS` 2 exchange ends without PUBREL.
+    pub(super) fn forget(&mut self, packet_id: PacketId, journal: &mut SessionJournal) {
+        if let Some(exchange) = self.received.remove(packet_id) {
+            journal.note(Step::ReceivedRemoved { packet_id });
+            self.unacknowledged -= i32::from(exchange.on_connection);
+        }
+    }
+
+    /// Ends the exchange of a PUBREL: the reason for its PUBCOMP.
+    pub(super) fn pubrel(
+        &mut self,
+        packet_id: PacketId,
+        journal: &mut SessionJournal,
+    ) -> Result<ReasonCode, Violation> {
         let reason = match self.received.find(packet_id) {
             Some(exchange) if !exchange.routed => {
                 return Err(protocol_error("PUBREL before PUBREC"));
@@ -115,7 +161,7 @@ impl Session {
             Some(_) => {
                 // [MQTT-4.3.3-12]
                 self.received.remove(packet_id);
-                self.note(Step::ReceivedRemoved { packet_id });
+                journal.note(Step::ReceivedRemoved { packet_id });
                 ReasonCode::Success
             }
             None => ReasonCode::PacketIdentifierNotFound,
@@ -124,110 +170,82 @@ impl Session {
         // connection, so the number may fall below 0: nobody who keeps the rules is refused for
         // such a one.
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
-        // [MQTT-4.3.3-11] [MQTT3-4.3.3-2]
-        self.append_ack(Packet::PubComp, packet_id, reason, out);
-        Ok(())
+        Ok(reason)
     }
 
-    fn handle_puback(
+    /// The connection is gone, and what belonged to it is forgotten.
+    pub(super) fn end_connection(&mut self) {
+        self.received.end_connection();
+        self.routing_before = self.routing_before.saturating_add(self.routing);
+        self.routing = 0;
+        self.unacknowledged = 0;
+        // [MQTT-3.3.2-7]
+        self.aliases.clear();
+    }
+
+    /// Every identifier of a `QoS` 2 exchange, ascending.
+    #[cfg(test)]
+    pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
+        self.received.packet_ids()
+    }
+
+    fn begin_qos1(
         &mut self,
-        ack: Ack<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<(), Violation> {
-        let Some(place) = self.inflight.find(ack.packet_id) else {
-            return Ok(());
+        packet_id: PacketId,
+        version: Version,
+        limits: &Limits,
+    ) -> Result<Arrival, Violation> {
+        // 3.x could only be told that all is well, so there the two kinds of exchange are kept
+        // apart.
+        if version == Version::V5 && self.received.contains(packet_id) {
+            return Ok(Arrival::InUse(packet_id));
+        }
+        // [MQTT-4.3.2-5] [MQTT3-4.3.2-2]
+        self.count_unacknowledged(version, limits)?;
+        self.routing = self.routing.saturating_add(1);
+        Ok(Arrival::New)
+    }
+
+    // It would make a message with another quality of service slower.
+    #[inline(never)]
+    fn begin_qos2(
+        &mut self,
+        packet_id: PacketId,
+        version: Version,
+        limits: &Limits,
+        journal: &mut SessionJournal,
+    ) -> Result<Arrival, Violation> {
+        let Some(exchange) = self.received.find(packet_id) else {
+            self.count_unacknowledged(version, limits)?;
+            self.received.insert(packet_id);
+            journal.note(Step::Received { packet_id });
+            return Ok(Arrival::New);
         };
-        if self.inflight.awaiting(place) != Some(Awaiting::PubAck) {
-            return Err(protocol_error("PUBACK for a message with QoS 2"));
+        // Once begun, the exchange has nothing to do with the expiry of the message.
+        // [MQTT-4.3.3-13]
+        // [MQTT-4.3.3-10] [MQTT3-4.3.3-2]
+        let is_routed = exchange.routed;
+        if !exchange.on_connection {
+            exchange.on_connection = true;
+            self.count_unacknowledged(version, limits)?;
         }
-        // [MQTT-4.3.2-3] [MQTT-4.4.0-2] [MQTT-4.8.2-6] [MQTT3-4.3.2-1]
-        self.finish(place);
-        self.window_moved(now, out);
+        Ok(if is_routed {
+            Arrival::Routed(packet_id)
+        } else {
+            Arrival::Routing
+        })
+    }
+
+    fn count_unacknowledged(&mut self, version: Version, limits: &Limits) -> Result<(), Violation> {
+        let is_full = self.unacknowledged >= i32::from(limits.receive_maximum.max(1));
+        // [MQTT-3.3.4-7]
+        if is_full && version == Version::V5 {
+            return Err(Violation::new(
+                ReasonCode::ReceiveMaximumExceeded,
+                "more unacknowledged messages than the receive maximum",
+            ));
+        }
+        self.unacknowledged = self.unacknowledged.saturating_add(1);
         Ok(())
     }
-
-    fn handle_pubrec(
-        &mut self,
-        ack: Ack<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<(), Violation> {
-        let Some(place) = self.inflight.find(ack.packet_id) else {
-            if !ack.reason.is_error() {
-                let reason = ReasonCode::PacketIdentifierNotFound;
-                self.append_ack(Packet::PubRel, ack.packet_id, reason, out);
-            }
-            return Ok(());
-        };
-        if self.inflight.awaiting(place) == Some(Awaiting::PubAck) {
-            return Err(protocol_error("PUBREC for a message with QoS 1"));
-        }
-        // [MQTT-4.4.0-2] [MQTT-4.8.2-6]
-        if ack.reason.is_error() {
-            self.finish(place);
-            self.window_moved(now, out);
-            return Ok(());
-        }
-        // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
-        let seq = self.inflight.release(place);
-        self.note_sent(seq, ack.packet_id, Awaiting::PubComp);
-        self.append_ack(Packet::PubRel, ack.packet_id, ReasonCode::Success, out);
-        Ok(())
-    }
-
-    fn handle_pubcomp(
-        &mut self,
-        ack: Ack<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<(), Violation> {
-        let Some(place) = self.inflight.find(ack.packet_id) else {
-            return Ok(());
-        };
-        if self.inflight.awaiting(place) != Some(Awaiting::PubComp) {
-            return Err(protocol_error("PUBCOMP before PUBREL"));
-        }
-        // [MQTT-4.3.3-5] [MQTT3-4.3.3-1]
-        self.finish(place);
-        self.window_moved(now, out);
-        Ok(())
-    }
-
-    fn handle_disconnect<'p>(
-        &mut self,
-        disconnect: &Disconnect<'_>,
-    ) -> Result<Action<'p>, Violation> {
-        if disconnect.properties.server_reference.is_some() {
-            return Err(protocol_error("server reference from a client"));
-        }
-        if let Some(asked) = disconnect.properties.session_expiry {
-            if self.session_expiry == 0 && asked > 0 {
-                return Err(protocol_error(
-                    "session expiry at DISCONNECT but none at CONNECT",
-                ));
-            }
-            self.session_expiry = asked.min(self.limits.session_expiry_max);
-        }
-        self.link = Link::Closing;
-        // [MQTT-3.1.2-10] [MQTT-3.14.4-3] [MQTT3-3.1.2-10] [MQTT3-3.14.4-3]
-        if disconnect.reason == ReasonCode::Success {
-            self.withdraw_will();
-        }
-        Ok(Action::Disconnected)
-    }
-}
-
-fn answer(packet_id: PacketId, codes: &[ReasonCode]) -> SubAck<'_> {
-    SubAck {
-        packet_id,
-        // [MQTT-3.1.2-29] [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]
-        properties: AckProperties::default(),
-        // [MQTT-3.9.3-1] [MQTT-3.11.3-1] [MQTT3-3.9.3-1]
-        codes: ReasonCodes::Listed(codes),
-    }
-}
-
-pub(super) fn protocol_error(what: &'static str) -> Violation {
-    Violation::new(ReasonCode::ProtocolError, what)
 }

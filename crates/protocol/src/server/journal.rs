@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use thrum_codec::{PacketId, QoS};
 
 use super::held::Held;
-use super::{DeliveryOptions, GroupId, Session};
+use super::{DeliveryOptions, GroupId};
 use crate::Message;
 
 /// Place of a delivery in its session: from 1, never used again in the session.
@@ -90,9 +90,13 @@ pub enum Step {
     WillRemoved,
 }
 
-/// The steps of a session that were not taken yet.
+/// The steps of a session that were not taken yet, and the places of its deliveries. Nothing in a
+/// session that was never durable.
+#[derive(Debug, Default)]
+pub struct SessionJournal(Option<Box<Notes>>);
+
 #[derive(Debug)]
-pub(super) struct Journal {
+struct Notes {
     /// Off in a session that was durable and is to end with its connection; it keeps the last
     /// place, as none may be used twice.
     is_on: bool,
@@ -104,79 +108,62 @@ pub(super) struct Journal {
     steps: Option<Box<Vec<Step>>>,
 }
 
-impl Journal {
+impl SessionJournal {
     /// On, behind the last place that was given and the last that was sent.
-    pub(super) fn behind(seq_last: Seq, sent_last: Seq) -> Self {
-        Self {
-            is_on: true,
-            seq_last,
-            sent_last,
-            steps: None,
-        }
+    pub(super) fn behind_places(seq_last: Seq, sent_last: Seq) -> Self {
+        Self(Some(Box::new(Notes::behind(seq_last, sent_last))))
     }
 
-    #[inline(never)]
-    fn push(&mut self, step: Step) {
-        self.steps.get_or_insert_default().push(step);
-    }
-}
-
-impl Session {
     /// Steps are noted from here on, or no longer; what was noted and not taken is forgotten with
     /// the latter.
     ///
     /// To be turned on before the first delivery: what the session holds at that moment is in no
     /// step. It is turned off when the session is resumed with an expiry of 0.
-    pub fn set_durable(&mut self, durable: bool) {
-        if durable {
-            let journal = self
-                .journal
-                .get_or_insert_with(|| Box::new(Journal::behind(UNNOTED, UNNOTED)));
-            journal.is_on = true;
-        } else if let Some(journal) = &mut self.journal {
-            journal.is_on = false;
-            journal.steps = None;
+    pub fn set_on(&mut self, is_on: bool) {
+        if is_on {
+            let new = || Box::new(Notes::behind(UNNOTED, UNNOTED));
+            self.0.get_or_insert_with(new).is_on = true;
+        } else if let Some(notes) = &mut self.0 {
+            notes.is_on = false;
+            notes.steps = None;
         }
     }
 
     /// Steps are noted.
     #[inline]
-    pub fn is_durable(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.is_on)
+    pub(super) fn is_on(&self) -> bool {
+        self.0.as_ref().is_some_and(|notes| notes.is_on)
     }
 
     /// There are steps to take.
     #[cfg(test)]
     pub(super) fn has_steps(&self) -> bool {
-        let steps = self
-            .journal
-            .as_ref()
-            .and_then(|journal| journal.steps.as_ref());
+        let steps = self.0.as_ref().and_then(|notes| notes.steps.as_ref());
         steps.is_some_and(|steps| !steps.is_empty())
     }
 
     /// The steps since the last call, in order; the caller may empty the list and lend it again.
     /// None if nothing was noted; an empty list only if that was lent.
     pub fn take_steps(&mut self) -> Option<Box<Vec<Step>>> {
-        self.journal.as_mut()?.steps.take()
+        self.0.as_mut()?.steps.take()
+    }
+
+    /// There is a list to note steps in, or steps in it.
+    #[must_use]
+    pub fn has_list(&self) -> bool {
+        self.0.as_ref().is_some_and(|notes| notes.steps.is_some())
     }
 
     /// A list to note the next steps in, so that steady traffic allocates nothing. It is emptied,
     /// and let go if the session has one or is not durable.
     pub fn lend_steps(&mut self, mut empty: Box<Vec<Step>>) {
-        if let Some(journal) = &mut self.journal
-            && journal.is_on
-            && journal.steps.is_none()
+        if let Some(notes) = &mut self.0
+            && notes.is_on
+            && notes.steps.is_none()
         {
             empty.clear();
-            journal.steps = Some(empty);
+            notes.steps = Some(empty);
         }
-    }
-
-    /// The last packet identifier that was given to a delivery, 0 before the first: a hint for
-    /// [`Stored::last_packet_id`](super::Stored::last_packet_id).
-    pub fn last_packet_id(&self) -> u16 {
-        self.packet_ids.last()
     }
 
     /// Gives a delivery its place; [`UNNOTED`] with `QoS` 0 and in a session that is not durable.
@@ -185,15 +172,15 @@ impl Session {
         message: &Arc<Message>,
         options: &DeliveryOptions<'_>,
     ) -> Seq {
-        let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_on) else {
+        let Some(notes) = self.0.as_mut().filter(|notes| notes.is_on) else {
             return UNNOTED;
         };
         if options.qos == QoS::AtMostOnce {
             return UNNOTED;
         }
-        journal.seq_last += 1;
-        let seq = journal.seq_last;
-        journal.push(Step::Queued {
+        notes.seq_last += 1;
+        let seq = notes.seq_last;
+        notes.push(Step::Queued {
             seq,
             message: Arc::clone(message),
             qos: options.qos,
@@ -211,14 +198,14 @@ impl Session {
         if held.seq == UNNOTED {
             return;
         }
-        let sent_last = self.journal.as_ref().map(|journal| journal.sent_last);
-        if sent_last.is_some_and(|sent_last| held.seq < sent_last) && self.is_durable() {
+        let sent_last = self.0.as_ref().map(|notes| notes.sent_last);
+        if sent_last.is_some_and(|sent_last| held.seq < sent_last) && self.is_on() {
             let overtaken = held.seq;
             held.seq = self.note_queued(&held.message, &held.options());
             self.note_removed(overtaken);
         }
-        if let Some(journal) = &mut self.journal {
-            journal.sent_last = held.seq;
+        if let Some(notes) = &mut self.0 {
+            notes.sent_last = held.seq;
         }
         if let Some(awaiting) = Awaiting::first(held.qos) {
             self.note_sent(held.seq, packet_id, awaiting);
@@ -245,10 +232,26 @@ impl Session {
 
     #[inline]
     pub(super) fn note(&mut self, step: Step) {
-        if let Some(journal) = &mut self.journal
-            && journal.is_on
+        if let Some(notes) = &mut self.0
+            && notes.is_on
         {
-            journal.push(step);
+            notes.push(step);
         }
+    }
+}
+
+impl Notes {
+    fn behind(seq_last: Seq, sent_last: Seq) -> Self {
+        Self {
+            is_on: true,
+            seq_last,
+            sent_last,
+            steps: None,
+        }
+    }
+
+    #[inline(never)]
+    fn push(&mut self, step: Step) {
+        self.steps.get_or_insert_default().push(step);
     }
 }

@@ -15,7 +15,8 @@
 
 mod authentication;
 mod connack;
-mod deadlines;
+mod deliver;
+mod dropped;
 mod effect;
 mod handshake;
 mod held;
@@ -23,8 +24,10 @@ mod inbound;
 mod inflight;
 mod journal;
 mod lane;
+mod lifetime;
+mod link;
 mod outbound;
-mod published;
+mod packets;
 mod queue;
 mod rare;
 mod received;
@@ -33,7 +36,6 @@ mod ring;
 mod session;
 mod topic_aliases;
 mod traffic;
-mod waiting;
 mod will;
 
 #[cfg(test)]
@@ -45,7 +47,11 @@ pub use effect::{
     Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Taken, Timeout, Welcome,
 };
 pub use handshake::Handshake;
-pub use journal::{Awaiting, Seq, Step};
+pub use inbound::Inbound;
+pub use journal::{Awaiting, Seq, SessionJournal, Step};
+pub use lifetime::Lifetime;
+pub use link::Link;
+pub use outbound::Outbound;
 pub use restore::{Stored, StoredDelivery, StoredWill, WillView};
 pub use session::Session;
 pub use traffic::{SentLater, Traffic};

@@ -1,412 +1,307 @@
-//! What goes to the client: new messages, the queue behind the window, and redelivery.
+//! What goes to the client: messages that are under way, and those that wait behind them.
 
-use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use thrum_codec::packet::{Ack, Packet};
-use thrum_codec::properties::AckProperties;
+use thrum_codec::packet::Ack;
 use thrum_codec::{PacketId, QoS, ReasonCode};
 
+use super::dropped::{Cause, Dropped};
 use super::held::Held;
-use super::inflight::Place;
-use super::session::Link;
-use super::waiting::Cause;
-use super::{Delivered, DeliveryOptions, DropReason, SentLater, Session};
-use crate::message::Form;
-use crate::{Message, Outgoing, Output, Time};
+use super::inflight::{Inflight, Kept, Place};
+use super::packets::protocol_error;
+use super::queue::Queue;
+use super::{Awaiting, DropReason, GroupId, SessionJournal, Taken};
+use crate::limits::QueuePolicy;
+use crate::{Limits, Time, Violation};
 
-/// Bytes of messages after which one packet of the client, or its connect, triggers no further
-/// ones.
-const BURST_BYTES: usize = 256 * 1024;
-
-/// The PUBLISH packet of a message that the session held.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeldPacket {
-    /// None with `QoS` 0.
-    id: Option<PacketId>,
-    is_sent_again: bool,
-}
-
-impl HeldPacket {
-    pub(super) const fn first(id: Option<PacketId>) -> Self {
-        Self {
-            id,
-            is_sent_again: false,
-        }
-    }
-
-    const fn again(id: PacketId) -> Self {
-        Self {
-            id: Some(id),
-            is_sent_again: true,
-        }
-    }
+/// The messages that a session holds for its client, and a count of those that it dropped.
+#[derive(Debug, Default)]
+pub struct Outbound {
+    pub(super) inflight: Inflight,
+    pub(super) queue: Queue,
+    dropped: Dropped,
 }
 
 /// What can be sent next.
-enum Next {
+pub(super) enum Next {
     Nothing,
     Redelivery,
     Queued,
 }
 
-impl Session {
-    /// A message for this client: into `out` if there is a connection, a window and room, else
-    /// queued or dropped.
-    pub fn deliver(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        options: DeliveryOptions<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Delivered {
-        // [MQTT-3.3.2-5]
-        if outgoing.publication().is_expired(now) {
-            return Delivered::Dropped(DropReason::Expired);
+/// What a PUBREC leads to.
+pub(super) enum AfterPubRec {
+    Nothing,
+    /// PUBREL with this reason.
+    Release(ReasonCode),
+    /// The exchange is over.
+    Over,
+}
+
+/// A message for which room is wanted in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newcomer {
+    /// Memory that it takes.
+    pub(super) bytes: usize,
+    pub(super) priority: u8,
+    pub(super) qos: QoS,
+}
+
+impl Outbound {
+    /// Messages queued, bytes of memory that they take, messages inflight.
+    pub fn backlog(&self) -> (usize, usize, usize) {
+        (self.queue.len(), self.queue.bytes(), self.inflight.len())
+    }
+
+    /// Messages and bytes queued that no message with `QoS` 1 or 2 displaces.
+    pub fn lasting_backlog(&self) -> (usize, usize) {
+        self.queue.lasting()
+    }
+
+    /// What waits, but for messages of shared groups: topic and quality of service of each.
+    pub fn waiting(&self) -> impl Iterator<Item = (&str, QoS)> {
+        let all = self.queue.iter().filter(|held| held.group.is_none());
+        all.map(|held| (held.message.topic(), held.qos))
+    }
+
+    /// Whether a stored message waits here or is under way: one that may come a second time after a
+    /// crash.
+    pub fn holds(&self, stored_id: u64) -> bool {
+        let is_it = |held: &Held| held.message.stored_id() == stored_id;
+        let is_under_way = |kept: Option<&Kept>| match kept {
+            Some(Kept::Message(held)) => is_it(held),
+            Some(Kept::Nothing | Kept::Released(_)) | None => false,
+        };
+        let mut inflight = self.inflight.iter();
+        inflight.any(|(_, _, kept)| is_under_way(kept)) || self.queue.kept().any(is_it)
+    }
+
+    /// The last packet identifier that was given to a delivery, 0 before the first: a hint for
+    /// [`Stored::last_packet_id`](super::Stored::last_packet_id).
+    pub fn last_packet_id(&self) -> u16 {
+        self.inflight.last_packet_id()
+    }
+
+    /// Takes the messages of shared groups, to give them to other members: called when the session
+    /// ends (`None`) and for groups that the session leaves, in the order of their numbers.
+    ///
+    /// Leaving groups takes what is queued only: a delivery that has begun is completed. At the end
+    /// of the session `QoS` 1 messages without PUBACK are taken too, `QoS` 2 messages that were
+    /// sent are not. What was written down of them is left to the caller, who moves or removes it.
+    pub fn take_shared(&mut self, groups: Option<&[GroupId]>) -> Vec<Taken> {
+        let mut taken = Vec::new();
+        // [MQTT-3.10.4-3] [MQTT3-3.10.4-3]
+        if groups.is_none() {
+            self.inflight.take_shared(&mut taken);
         }
-        if options.qos == QoS::AtMostOnce {
-            return self.deliver_qos0(outgoing, &options, now, out);
-        }
-        // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5]
-        // [MQTT3-4.6.0-6]
-        if self.may_send() && self.queue.is_empty() && self.has_window() {
-            return self.deliver_now(outgoing, &options, now, out);
-        }
-        if self.link != Link::Up && !self.is_persistent() {
-            return Delivered::Dropped(DropReason::Offline);
-        }
-        self.enqueue(outgoing, &options, now)
+        self.queue.take_shared(groups, &mut taken);
+        taken
     }
 
-    /// Whether a message would have to wait in the queue, instead of being sent at once or dropped.
-    pub fn would_queue(&self, qos: QoS) -> bool {
-        let is_up = self.link == Link::Up;
-        if qos == QoS::AtMostOnce {
-            let is_kept = self.limits.queue_qos0 && self.is_persistent();
-            return if is_up {
-                !self.is_congested && self.queue.has_fleeting()
-            } else {
-                is_kept
-            };
-        }
-        let is_sent = self.may_send() && self.queue.is_empty() && self.has_window();
-        !is_sent && (is_up || self.is_persistent())
+    /// Messages that the session held and dropped since the last call, by reason: to make room for
+    /// another, too old, expired, or too large when their turn came.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
+        self.dropped.take()
     }
 
-    /// The connection's output is over its soft limit (or no longer): while set, nothing but
-    /// acknowledgements is encoded, `QoS` 0 is dropped and `QoS` 1 and 2 are queued.
-    pub fn set_congested(&mut self, congested: bool) {
-        self.is_congested = congested;
-    }
-
-    /// Moves queued messages into `out` while the window is open and `out` is below `bytes_max`;
-    /// true if more could follow at once.
-    pub fn pump(&mut self, now: Time, bytes_max: usize, out: &mut Output) -> bool {
-        loop {
-            let moved = match self.next_to_send() {
-                Next::Nothing => None,
-                Next::Redelivery | Next::Queued if out.len() >= bytes_max => return true,
-                Next::Redelivery => self.redeliver_next(now, out),
-                Next::Queued => self.send_queued(now, out),
-            };
-            if moved.is_none() {
-                return false;
-            }
+    /// Without messages; packet identifiers go on behind that one.
+    pub(super) fn behind(last_packet_id: u16) -> Self {
+        Self {
+            inflight: Inflight::behind(last_packet_id),
+            ..Self::default()
         }
     }
 
-    /// Messages sent from the queue or once more since the last call: those that
-    /// [`Session::deliver`] did not report as sent.
-    pub fn take_sent_later(&mut self) -> SentLater {
-        self.carried.take_later()
-    }
-
-    /// First packets of a connection behind CONNACK. [MQTT-4.4.0-1] [MQTT3-4.4.0-1]
-    pub(super) fn redeliver(&mut self, now: Time, out: &mut Output) {
-        let window_bytes_max = self.limits.inflight_bytes_max;
-        self.inflight.begin_connection(window_bytes_max);
-        // PUBREL is no part of the window: a client may get all of them at once. [MQTT-3.3.4-10]
-        for packet_id in self.inflight.released() {
-            let ack = Ack {
-                packet_id,
-                reason: ReasonCode::Success,
-                properties: AckProperties::default(),
-            };
-            self.append(&Packet::PubRel(ack), out);
-        }
-        self.pump(now, out.len().saturating_add(BURST_BYTES), out);
-    }
-
-    /// An exchange is over, so there may be room for another message.
-    pub(super) fn window_moved(&mut self, now: Time, out: &mut Output) {
-        self.inflight.trim();
-        self.pump(now, out.len().saturating_add(BURST_BYTES), out);
-    }
-
-    fn may_send(&self) -> bool {
-        self.link == Link::Up && !self.is_congested
-    }
-
-    /// A new message may be sent: nothing older waits to be sent again and the window is open.
-    // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
-    fn has_window(&self) -> bool {
-        self.inflight.unsent() == 0 && !self.is_window_full()
-    }
-
-    /// As many messages, or as many bytes of them, are on their way as may be.
+    /// A new message may be sent at once: none waits, and the window is open.
+    // Nothing new overtakes what waits. [MQTT-4.6.0-5] [MQTT-4.6.0-6] [MQTT3-4.6.0-5]
+    // [MQTT3-4.6.0-6]
     #[inline]
-    fn is_window_full(&self) -> bool {
-        self.inflight.window_used() >= usize::from(self.window) || self.inflight.is_out_of_bytes()
+    pub(super) fn is_open(&self) -> bool {
+        self.queue.is_empty() && self.inflight.is_open()
     }
 
-    /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
-    pub fn free_window(&self) -> usize {
-        if !self.may_send() || !self.queue.is_empty() || !self.has_window() {
-            return 0;
-        }
-        if self.inflight.counts_bytes() {
-            // The next one may use up the bytes.
-            return 1;
-        }
-        usize::from(self.window) - self.inflight.window_used()
-    }
-
-    fn next_to_send(&self) -> Next {
-        let waits = self.inflight.unsent() > 0 || !self.queue.is_empty();
-        if !waits || !self.may_send() {
-            return Next::Nothing;
-        }
-        let is_full = self.is_window_full();
+    /// What is to be sent next to a client that can be sent something.
+    #[inline]
+    pub(super) fn next(&self) -> Next {
         if self.inflight.unsent() > 0 {
-            return if is_full {
+            return if self.inflight.is_full() {
                 Next::Nothing
             } else {
                 Next::Redelivery
             };
         }
         // QoS 0 needs no place in the window.
-        if !is_full || self.queue.next_is_fleeting() {
+        if !self.queue.is_empty() && (!self.inflight.is_full() || self.queue.next_is_fleeting()) {
             Next::Queued
         } else {
             Next::Nothing
         }
     }
 
-    fn deliver_qos0(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        options: &DeliveryOptions<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Delivered {
-        if self.link != Link::Up {
-            return if self.limits.queue_qos0 && self.is_persistent() {
-                self.enqueue(outgoing, options, now)
-            } else {
-                Delivered::Dropped(DropReason::Offline)
-            };
-        }
-        if self.is_congested {
-            return Delivered::Dropped(DropReason::SlowConsumer);
-        }
-        // Nothing new overtakes what has waited since the client was away. [MQTT-4.6.0-6]
-        // [MQTT3-4.6.0-6]
-        if self.queue.has_fleeting() {
-            return self.enqueue(outgoing, options, now);
-        }
-        // [MQTT-4.3.1-1] [MQTT3-4.3.1-1]
-        let form = self.first_form(options, None, now);
-        match self.send(outgoing, form, out) {
-            Ok(()) => Delivered::Sent,
-            Err(reason) => Delivered::Dropped(reason),
-        }
-    }
-
-    #[inline(never)]
-    fn deliver_now(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        options: &DeliveryOptions<'_>,
-        now: Time,
-        out: &mut Output,
-    ) -> Delivered {
-        let Some(packet_id) = self.next_packet_id() else {
-            return self.enqueue(outgoing, options, now);
-        };
-        // [MQTT-3.1.2-24] [MQTT-3.1.2-25]
-        let form = self.first_form(options, Some(packet_id), now);
-        let must_keep = self.must_keep(options.group.is_some());
-        if must_keep && outgoing.publication().is_large() {
-            // Once it is owned, it is sent without a copy.
-            outgoing.message();
-        }
-        if let Err(reason) = self.send(outgoing, form, out) {
-            return Delivered::Dropped(reason);
-        }
-        if must_keep {
-            let held = self.hold(outgoing.message(), options, now);
-            self.begin_exchange(packet_id, held);
+    /// Messages with `QoS` 1 and 2 that are certain to be sent at once.
+    pub(super) fn room(&self) -> usize {
+        if self.queue.is_empty() {
+            self.inflight.room()
         } else {
-            self.inflight.push_unkept(packet_id, options.qos);
+            0
         }
-        Delivered::Sent
-    }
-
-    fn first_form<'a>(
-        &self,
-        options: &DeliveryOptions<'a>,
-        packet_id: Option<PacketId>,
-        now: Time,
-    ) -> Form<'a> {
-        Form {
-            version: self.version,
-            qos: options.qos,
-            retain: options.retain,
-            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3] [MQTT3-4.3.2-1]
-            // [MQTT3-4.3.3-1]
-            dup: false,
-            packet_id,
-            identifiers: options.identifiers,
-            alias: None,
-            bytes_max: self.packet_bytes_max,
-            now,
-        }
-    }
-
-    /// Appends a PUBLISH, if the client takes a packet that large.
-    fn send(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        form: Form<'_>,
-        out: &mut Output,
-    ) -> Result<(), DropReason> {
-        if !self.sends_plain_topics {
-            return self.send_renamed(outgoing, form, out);
-        }
-        let sent = outgoing.append(&form, out);
-        self.carried.sent(sent.is_ok());
-        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
-    }
-
-    /// As [`Self::send`], with an alias for the topic or without the mount point.
-    #[inline(never)]
-    fn send_renamed(
-        &mut self,
-        outgoing: &mut Outgoing<'_>,
-        mut form: Form<'_>,
-        out: &mut Output,
-    ) -> Result<(), DropReason> {
-        let whole = outgoing.publication().topic;
-        let topic = self.seen(whole).ok_or(DropReason::OutsideMount)?;
-        form.alias = self.outbound_aliases.choose(topic);
-        let cut = whole.len() - topic.len();
-        let sent = if cut == 0 {
-            outgoing.append(&form, out)
-        } else {
-            outgoing.append_behind(cut, &form, out)
-        };
-        self.outbound_aliases.sent(topic, form.alias, sent.is_ok());
-        self.carried.sent(sent.is_ok());
-        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
-    }
-
-    /// Appends a message that the session held; as [`Self::send`].
-    pub(super) fn send_held(
-        &mut self,
-        held: &Held,
-        packet: HeldPacket,
-        now: Time,
-        out: &mut Output,
-    ) -> Result<(), Cause> {
-        let mut publication = held.message.publication();
-        let mut alias = None;
-        if !self.sends_plain_topics {
-            publication.topic = self.seen(publication.topic).ok_or(Cause::OutsideMount)?;
-            alias = self.outbound_aliases.choose(publication.topic);
-        }
-        let form = Form {
-            version: self.version,
-            qos: held.qos,
-            retain: held.retain,
-            dup: packet.is_sent_again,
-            packet_id: packet.id,
-            identifiers: held.identifiers.as_slice(),
-            alias,
-            bytes_max: self.packet_bytes_max,
-            now,
-        };
-        let sent = form.append_owned(&held.message, &publication, out);
-        self.outbound_aliases
-            .sent(publication.topic, alias, sent.is_ok());
-        if sent.is_err() {
-            return Err(Cause::TooLarge);
-        }
-        self.carried.sent_later(publication.payload.len());
-        Ok(())
-    }
-
-    /// What the client calls a topic.
-    fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
-        match self.mount_point() {
-            None => Some(topic),
-            Some(mount) => mount.seen_topic(topic),
-        }
-    }
-
-    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]
-    /// [MQTT3-2.3.1-4]
-    pub(super) fn next_packet_id(&mut self) -> Option<PacketId> {
-        let inflight = &self.inflight;
-        self.packet_ids.next(|| inflight.packet_ids())
-    }
-
-    /// Only a session that can be resumed, or a shared group, may need the message again; and what
-    /// was written down must be removed there.
-    pub(super) fn must_keep(&self, is_shared: bool) -> bool {
-        is_shared
-            || self.is_persistent()
-            || self.is_durable()
-            // Its bytes are counted for as long as it is kept.
-            || self.inflight.counts_bytes()
-    }
-
-    /// A message that the session keeps from here on.
-    pub(super) fn hold(
-        &mut self,
-        message: &Arc<Message>,
-        options: &DeliveryOptions<'_>,
-        now: Time,
-    ) -> Held {
-        let seq = self.note_queued(message, options);
-        Held::new(message, options, seq, now)
     }
 
     /// A message that is kept was sent for the first time.
-    pub(super) fn begin_exchange(&mut self, packet_id: PacketId, mut held: Held) {
-        self.note_first_sent(&mut held, packet_id);
+    pub(super) fn begin(
+        &mut self,
+        packet_id: PacketId,
+        mut held: Held,
+        journal: &mut SessionJournal,
+    ) {
+        journal.note_first_sent(&mut held, packet_id);
         self.inflight.push(packet_id, held);
     }
 
-    /// The exchange at that place is over; the caller trims afterwards.
-    pub(super) fn finish(&mut self, place: Place) {
-        let seq = self.inflight.finish(place);
-        self.note_removed(seq);
+    /// Ends the exchange of a PUBACK; true if there was one.
+    #[inline]
+    pub(super) fn puback(
+        &mut self,
+        packet_id: PacketId,
+        journal: &mut SessionJournal,
+    ) -> Result<bool, Violation> {
+        let Some(place) = self.inflight.find(packet_id) else {
+            return Ok(false);
+        };
+        if self.inflight.awaiting(place) != Some(Awaiting::PubAck) {
+            return Err(protocol_error("PUBACK for a message with QoS 2"));
+        }
+        // [MQTT-4.3.2-3] [MQTT-4.4.0-2] [MQTT-4.8.2-6] [MQTT3-4.3.2-1]
+        self.finish(place, journal);
+        Ok(true)
     }
 
-    /// Sends one message again, in the order they were sent first; none if there is none.
-    // [MQTT-4.6.0-1] [MQTT3-4.6.0-1]
-    fn redeliver_next(&mut self, now: Time, out: &mut Output) -> Option<()> {
-        // Its expiry no longer matters. [MQTT-4.3.3-7]
-        let (place, packet_id, held) = self.inflight.take_unsent()?;
-        // [MQTT-3.3.1-1] [MQTT3-3.3.1-1]
-        match self.send_held(&held, HeldPacket::again(packet_id), now, out) {
-            Ok(()) => self.inflight.put_back(place, held),
-            // [MQTT-3.1.2-25]
-            Err(cause) => {
-                self.inflight.finish(place);
-                self.inflight.trim();
-                self.drop_held(&held, cause);
-            }
+    /// Lets go of the message of a PUBREC.
+    pub(super) fn pubrec(
+        &mut self,
+        ack: &Ack<'_>,
+        journal: &mut SessionJournal,
+    ) -> Result<AfterPubRec, Violation> {
+        let Some(place) = self.inflight.find(ack.packet_id) else {
+            return Ok(if ack.reason.is_error() {
+                AfterPubRec::Nothing
+            } else {
+                AfterPubRec::Release(ReasonCode::PacketIdentifierNotFound)
+            });
+        };
+        if self.inflight.awaiting(place) == Some(Awaiting::PubAck) {
+            return Err(protocol_error("PUBREC for a message with QoS 1"));
         }
-        Some(())
+        // [MQTT-4.4.0-2] [MQTT-4.8.2-6]
+        if ack.reason.is_error() {
+            self.finish(place, journal);
+            return Ok(AfterPubRec::Over);
+        }
+        // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
+        let seq = self.inflight.release(place);
+        journal.note_sent(seq, ack.packet_id, Awaiting::PubComp);
+        Ok(AfterPubRec::Release(ReasonCode::Success))
+    }
+
+    /// Ends the exchange of a PUBCOMP; true if there was one.
+    pub(super) fn pubcomp(
+        &mut self,
+        packet_id: PacketId,
+        journal: &mut SessionJournal,
+    ) -> Result<bool, Violation> {
+        let Some(place) = self.inflight.find(packet_id) else {
+            return Ok(false);
+        };
+        if self.inflight.awaiting(place) != Some(Awaiting::PubComp) {
+            return Err(protocol_error("PUBCOMP before PUBREL"));
+        }
+        // [MQTT-4.3.3-5] [MQTT3-4.3.3-1]
+        self.finish(place, journal);
+        Ok(true)
+    }
+
+    /// Drops a message that was to be sent again.
+    pub(super) fn drop_unsent(
+        &mut self,
+        place: Place,
+        held: &Held,
+        cause: Cause,
+        journal: &mut SessionJournal,
+    ) {
+        self.inflight.finish(place);
+        self.inflight.trim();
+        self.drop_held(held, cause, journal);
+    }
+
+    /// Counts a message that is dropped and forgets what was written down of it.
+    pub(super) fn drop_held(&mut self, held: &Held, cause: Cause, journal: &mut SessionJournal) {
+        journal.note_removed(held.seq);
+        self.dropped.count(cause);
+    }
+
+    /// Drops what has to make room for a message; true if there is room then.
+    #[cold]
+    pub(super) fn make_room(
+        &mut self,
+        newcomer: Newcomer,
+        now: Time,
+        limits: &Limits,
+        journal: &mut SessionJournal,
+    ) -> bool {
+        if !Queue::could_have_room(newcomer.bytes, limits) {
+            return false;
+        }
+        self.drop_stale(now, limits, journal);
+        while !self.queue.has_room(newcomer.bytes, limits) {
+            let takes_oldest = limits.queue.policy == QueuePolicy::DropOldest;
+            let held = match newcomer.qos {
+                QoS::AtMostOnce if takes_oldest => self.queue.pop_fleeting(),
+                QoS::AtMostOnce => None,
+                QoS::AtLeastOnce | QoS::ExactlyOnce => self.queue.pop_fleeting().or_else(|| {
+                    takes_oldest
+                        .then(|| self.queue.pop_lowest(newcomer.priority))
+                        .flatten()
+                }),
+            };
+            let Some(held) = held else { return false };
+            self.drop_held(&held, Cause::MadeRoom, journal);
+        }
+        true
+    }
+
+    /// Drops the messages at the front of the queue that are no longer to be delivered.
+    pub(super) fn drop_stale(&mut self, now: Time, limits: &Limits, journal: &mut SessionJournal) {
+        let mut cause = None;
+        while let Some(held) = self.queue.pop_if(|held| {
+            cause = held.staleness(limits, now);
+            cause.is_some()
+        }) {
+            self.drop_held(&held, cause.unwrap_or(Cause::Expired), journal);
+        }
+    }
+
+    /// Drops what waits and may not be delivered any more. How many there were.
+    pub(super) fn drop_forbidden(
+        &mut self,
+        mut is_allowed: impl FnMut(&str, QoS) -> bool,
+        journal: &mut SessionJournal,
+    ) -> usize {
+        let mut forbidden = Vec::new();
+        self.queue.take_if(
+            |held| held.group.is_none() && !is_allowed(held.message.topic(), held.qos),
+            &mut forbidden,
+        );
+        for held in &forbidden {
+            self.drop_held(held, Cause::NotAllowed, journal);
+        }
+        forbidden.len()
+    }
+
+    /// The exchange at that place is over.
+    #[inline]
+    fn finish(&mut self, place: Place, journal: &mut SessionJournal) {
+        let seq = self.inflight.finish(place);
+        journal.note_removed(seq);
+        self.inflight.trim();
     }
 }

@@ -68,13 +68,13 @@ impl Queue {
 
     /// Whether a message that takes so much memory is within both limits.
     pub(super) fn has_room(&self, bytes: usize, limits: &Limits) -> bool {
-        fits(self.len() + 1, limits.queue_messages_max)
-            && fits(self.bytes() + bytes, limits.queue_bytes_max)
+        fits(self.len() + 1, limits.queue.messages_max)
+            && fits(self.bytes() + bytes, limits.queue.bytes_max)
     }
 
     /// Whether a message that takes so much memory is within both limits if no other waits.
     pub(super) fn could_have_room(bytes: usize, limits: &Limits) -> bool {
-        fits(1, limits.queue_messages_max) && fits(bytes, limits.queue_bytes_max)
+        fits(1, limits.queue.messages_max) && fits(bytes, limits.queue.bytes_max)
     }
 
     pub(super) fn push(&mut self, held: Held, priority: u8) {
@@ -157,7 +157,7 @@ impl Queue {
     /// Gives every message the priority that it has now.
     pub(super) fn prioritise(&mut self, limits: &Limits) {
         self.rebuild(|held, _, queue| {
-            let priority = limits.queue_priority(held.message.topic());
+            let priority = limits.queue.priority(held.message.topic());
             queue.push(held, priority);
         });
     }

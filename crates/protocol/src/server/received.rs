@@ -70,7 +70,7 @@ impl Received {
     }
 
     /// What was taken over before the node was started: it was routed, on another connection.
-    pub(super) fn restore(&mut self, mut packet_ids: Vec<PacketId>) {
+    pub(super) fn restore(mut packet_ids: Vec<PacketId>) -> Self {
         packet_ids.sort_unstable();
         packet_ids.dedup();
         let exchange = |packet_id| Exchange {
@@ -79,7 +79,9 @@ impl Received {
             on_connection: false,
         };
         let list: VecDeque<_> = packet_ids.into_iter().map(exchange).collect();
-        self.exchanges = (!list.is_empty()).then(|| Box::new(list));
+        Self {
+            exchanges: (!list.is_empty()).then(|| Box::new(list)),
+        }
     }
 
     /// Every identifier, ascending.

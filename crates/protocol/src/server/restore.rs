@@ -7,12 +7,9 @@ use alloc::vec::Vec;
 use thrum_codec::{PacketId, QoS, Version};
 
 use super::held::Held;
-use super::inflight::Kept;
-use super::journal::{Journal, UNNOTED};
-use super::session::Link;
-use super::will::Will;
-use super::{Awaiting, GroupId, Seq, Session, Step};
-use crate::packet_ids::PacketIds;
+use super::journal::UNNOTED;
+use super::outbound::Outbound;
+use super::{Awaiting, GroupId, Seq, SessionJournal, Step};
 use crate::{Limits, Message, Time};
 
 /// All of a session that survives a crash.
@@ -83,61 +80,32 @@ pub struct WillView<'a> {
     pub message_expiry: Option<u32>,
 }
 
-impl Session {
-    /// A session that was written down: away and durable.
-    ///
-    /// What cannot be true any more is left out and noted as [`Step::Removed`]: a delivery without
-    /// its message, and one whose packet identifier a later delivery has.
-    pub fn restore(stored: Stored, limits: &Arc<Limits>) -> Self {
-        let mut session = Self::empty(stored.id, stored.client_id, limits);
-        session.version = stored.version;
-        session.session_expiry = stored.session_expiry;
-        session.was_persistent_at_connect = stored.session_expiry > 0;
-        session.link = Link::Away;
-        session.seen = stored.away_since;
-        session.packet_ids = PacketIds::behind(stored.last_packet_id);
-        session.received.restore(stored.received);
-        session.will = stored.will.map(|will| Box::new(Will::restore(will)));
-        let mut deliveries = stored.deliveries;
-        deliveries.sort_by_key(|delivery| delivery.seq);
-        let seq_last = deliveries.last().map_or(UNNOTED, |last| last.seq);
-        let sent = deliveries
-            .iter()
-            .filter(|delivery| delivery.inflight.is_some());
-        let sent_last = sent.map(|delivery| delivery.seq).max();
-        session.journal = Some(Box::new(Journal::behind(
-            seq_last.max(stored.seq_max),
-            sent_last.unwrap_or(UNNOTED),
-        )));
+impl Outbound {
+    /// What was written down, in the order of its places. Packet identifiers go on behind the last.
+    pub(super) fn restore(
+        deliveries: Vec<StoredDelivery>,
+        last_packet_id: u16,
+        limits: &Limits,
+        journal: &mut SessionJournal,
+    ) -> Self {
+        let mut outbound = Self::behind(last_packet_id);
         let replaced = replaced(&deliveries);
         for delivery in deliveries {
             let seq = delivery.seq;
-            if replaced.contains(&seq) || session.restore_delivery(delivery).is_none() {
-                session.note(Step::Removed { seq });
+            if replaced.contains(&seq) || outbound.restore_delivery(delivery, limits).is_none() {
+                journal.note(Step::Removed { seq });
             }
         }
-        session
-    }
-
-    /// Whether a stored message waits here or is under way: one that may come a second time after a
-    /// crash.
-    pub fn holds(&self, stored_id: u64) -> bool {
-        let is_it = |held: &Held| held.message.stored_id() == stored_id;
-        let is_under_way = |kept: Option<&Kept>| match kept {
-            Some(Kept::Message(held)) => is_it(held),
-            Some(Kept::Nothing | Kept::Released(_)) | None => false,
-        };
-        let mut inflight = self.inflight.iter();
-        inflight.any(|(_, _, kept)| is_under_way(kept)) || self.queue.kept().any(is_it)
+        outbound
     }
 
     /// None if it cannot be completed.
-    fn restore_delivery(&mut self, delivery: StoredDelivery) -> Option<()> {
+    fn restore_delivery(&mut self, delivery: StoredDelivery, limits: &Limits) -> Option<()> {
         let StoredDelivery { seq, qos, .. } = delivery;
         match delivery.inflight {
             None => {
                 let held = Held::restore(delivery, qos)?;
-                let priority = self.limits.queue_priority(held.message.topic());
+                let priority = limits.queue.priority(held.message.topic());
                 self.queue.push(held, priority);
             }
             Some((packet_id, Awaiting::PubComp)) => self.inflight.push_released(packet_id, seq),
@@ -151,6 +119,19 @@ impl Session {
             }
         }
         Some(())
+    }
+}
+
+impl SessionJournal {
+    /// Behind these deliveries, which are in the order of their places, and the highest place that
+    /// there was.
+    pub(super) fn behind(deliveries: &[StoredDelivery], seq_max: Seq) -> Self {
+        let seq_last = deliveries.last().map_or(UNNOTED, |last| last.seq);
+        let sent = deliveries
+            .iter()
+            .filter(|delivery| delivery.inflight.is_some());
+        let sent_last = sent.map(|delivery| delivery.seq).max();
+        Self::behind_places(seq_last.max(seq_max), sent_last.unwrap_or(UNNOTED))
     }
 }
 

@@ -73,10 +73,10 @@ impl InboundAliases {
 /// Aliases set towards the client: the first topics it is sent get one each. None while there may
 /// be none, as for most clients.
 #[derive(Debug, Default)]
-pub(super) struct OutboundAliases(Option<Box<Outbound>>);
+pub(super) struct OutboundAliases(Option<Box<AliasTable>>);
 
 #[derive(Debug)]
-struct Outbound {
+struct AliasTable {
     /// The lower one of what the client accepts and the server wants.
     maximum: u16,
     by_topic: HashMap<Box<str>, NonZeroU16>,
@@ -85,18 +85,18 @@ struct Outbound {
 impl OutboundAliases {
     /// Up to that many; 0 turns aliases off. [MQTT-3.1.2-27]
     pub(super) fn new(maximum: u16) -> Self {
-        let outbound = || {
-            Box::new(Outbound {
+        let table = || {
+            Box::new(AliasTable {
                 maximum,
                 by_topic: HashMap::new(),
             })
         };
-        Self((maximum > 0).then(outbound))
+        Self((maximum > 0).then(table))
     }
 
     /// The alias to send with this topic, and whether the client knows it already.
     pub(super) fn choose(&self, topic: &str) -> Option<(NonZeroU16, bool)> {
-        let Outbound { maximum, by_topic } = self.0.as_deref()?;
+        let AliasTable { maximum, by_topic } = self.0.as_deref()?;
         if topic.len() < TOPIC_BYTES_MIN {
             return None;
         }
@@ -115,9 +115,9 @@ impl OutboundAliases {
     pub(super) fn sent(&mut self, topic: &str, chosen: Option<(NonZeroU16, bool)>, is_sent: bool) {
         if let Some((alias, false)) = chosen
             && is_sent
-            && let Some(outbound) = &mut self.0
+            && let Some(table) = &mut self.0
         {
-            outbound.by_topic.insert(topic.into(), alias);
+            table.by_topic.insert(topic.into(), alias);
         }
     }
 }

@@ -34,6 +34,11 @@ pub(super) struct Carried {
 }
 
 impl Carried {
+    /// A connection begins.
+    pub(super) fn begin(&mut self, now: Time) {
+        self.traffic = Traffic::begins(now);
+    }
+
     /// A PUBLISH with a new message came.
     #[inline]
     pub(super) fn received(&mut self) {
@@ -65,7 +70,7 @@ impl Carried {
 
 impl Traffic {
     /// Of a connection that begins.
-    pub(super) fn begins(now: Time) -> Self {
+    fn begins(now: Time) -> Self {
         Self {
             began: u32::try_from(now.as_millis() / 1000).unwrap_or(u32::MAX),
             ..Self::default()

@@ -1,14 +1,52 @@
 //! The will: taken from CONNECT, kept with the session, published by the node when it is due.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 
 use thrum_codec::packet::Will as WillPacket;
 use thrum_codec::properties::PublishProperties;
 
-use super::{StoredWill, WillView};
+use super::{SessionJournal, Step, StoredWill, WillView};
 use crate::message::PublisherId;
 use crate::{Message, MountPoint, Publication, Time};
+
+/// The will of a session until it is published or withdrawn; each of the two is noted.
+#[derive(Debug, Default)]
+pub(super) struct PendingWill(Option<Box<Will>>);
+
+impl PendingWill {
+    pub(super) fn new(will: Option<Box<Will>>) -> Self {
+        Self(will)
+    }
+
+    pub(super) fn restore(stored: Option<StoredWill>) -> Self {
+        Self(stored.map(|will| Box::new(Will::restore(will))))
+    }
+
+    /// The will, to be written down.
+    pub(super) fn view(&self) -> Option<WillView<'_>> {
+        self.0.as_deref().map(Will::view)
+    }
+
+    /// When it is to be published if the connection ended at that time and the session lives on.
+    pub(super) fn due(&self, away_since: Time) -> Option<Time> {
+        Some(away_since.plus(self.0.as_ref()?.delay()))
+    }
+
+    /// Takes it, to be published or withdrawn.
+    pub(super) fn take(&mut self, journal: &mut SessionJournal) -> Option<Box<Will>> {
+        let will = self.0.take()?;
+        journal.note(Step::WillRemoved);
+        Some(will)
+    }
+
+    /// Takes it, to be published, if it does not wait after the connection is gone.
+    pub(super) fn take_undelayed(&mut self, journal: &mut SessionJournal) -> Option<Box<Will>> {
+        let is_undelayed = self.0.as_ref()?.delay().is_zero();
+        is_undelayed.then(|| self.take(journal)).flatten()
+    }
+}
 
 /// A will that may still have to be published.
 #[derive(Debug)]
@@ -58,7 +96,7 @@ impl Will {
         Some(())
     }
 
-    pub(super) fn restore(stored: StoredWill) -> Self {
+    fn restore(stored: StoredWill) -> Self {
         Self {
             message: stored.message,
             delay_secs: stored.delay_secs,
@@ -75,7 +113,7 @@ impl Will {
     }
 
     /// How long it waits after the connection is gone, if the session lives that long.
-    pub(super) fn delay(&self) -> Duration {
+    fn delay(&self) -> Duration {
         Duration::from_secs(u64::from(self.delay_secs))
     }
 

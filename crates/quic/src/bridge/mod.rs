@@ -77,7 +77,8 @@ pub(crate) enum Ending {
 /// whose owner sees the end once it is dropped; `refused` is told of every extra stream.
 pub(crate) async fn run(
     connection: &Connection,
-    (send, receive): (SendStream, RecvStream),
+    send: SendStream,
+    receive: RecvStream,
     socket: UnixStream,
     refused: impl Fn(),
 ) -> (Ending, UnixStream) {

@@ -3,20 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use quinn::{ConnectionError, TransportErrorCode};
-
-/// Codes of TLS's alerts in QUIC begin here, RFC 9001 section 4.8.
-const ALERTS: u64 = 0x100;
+use thrum_settings::LeftOut;
 
 /// Alerts about certificates, RFC 8446 section 6.2.
-const CERTIFICATE_ALERTS: std::ops::RangeInclusive<u64> = 42..=51;
 const REVOKED: u64 = 44;
-const EXPIRED: u64 = 45;
-const UNKNOWN_AUTHORITY: u64 = 48;
-/// A wrong signature: an authority of the same name, but another key.
-const BAD_SIGNATURE: u64 = 51;
-const CERTIFICATE_REQUIRED: u64 = 116;
-const NO_APPLICATION_PROTOCOL: u64 = 120;
+pub(super) const EXPIRED: u64 = 45;
+pub(super) const UNKNOWN_AUTHORITY: u64 = 48;
 
 /// Why a connection over QUIC was not made, or has ended. Texts name no address, so that equal
 /// causes are equal.
@@ -72,6 +64,9 @@ pub enum DialError {
     /// The TLS configuration lacks what QUIC needs.
     #[error("QUIC needs TLS 1.3 with the cipher suite TLS13_AES_128_GCM_SHA256")]
     NoTls13,
+    /// This program, which was built without QUIC.
+    #[error("QUIC: {0}")]
+    LeftOut(LeftOut),
     /// This machine, not the server.
     #[error("{0}")]
     Local(String),
@@ -80,39 +75,6 @@ pub enum DialError {
 impl From<io::Error> for DialError {
     fn from(error: io::Error) -> Self {
         Self::Local(error.to_string())
-    }
-}
-
-impl DialError {
-    /// What a connection failed of before it was one.
-    pub(super) fn from_handshake(error: &ConnectionError, time: Duration) -> Self {
-        match error {
-            ConnectionError::TimedOut => Self::NoAnswer(time),
-            ConnectionError::ApplicationClosed(close) => Self::Handshake(close.to_string()),
-            error => Self::from_end(error).unwrap_or_else(|| Self::Handshake(error.to_string())),
-        }
-    }
-
-    /// What a connection has ended with; none if that is how MQTT ends.
-    ///
-    /// A server's word about the client's certificate comes only after the client's end of the
-    /// handshake.
-    pub(super) fn from_end(error: &ConnectionError) -> Option<Self> {
-        Some(match error {
-            ConnectionError::LocallyClosed => return None,
-            ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
-                return None;
-            }
-            ConnectionError::ApplicationClosed(close) => Self::Closed(close.to_string()),
-            ConnectionError::TransportError(error) => by_us(error.code.into(), &error.reason),
-            ConnectionError::ConnectionClosed(close) => {
-                by_server(close.error_code, &close.to_string())
-            }
-            ConnectionError::VersionMismatch => Self::Version,
-            ConnectionError::Reset => Self::Reset,
-            ConnectionError::TimedOut => Self::TimedOut,
-            ConnectionError::CidsExhausted => Self::Local(error.to_string()),
-        })
     }
 }
 
@@ -125,41 +87,5 @@ const fn refusal(alert: u64) -> &'static str {
             "no authority that the server trusts vouches for it, use one of theirs; its log says more"
         }
         _ => "its log says why",
-    }
-}
-
-/// What this end found wrong.
-fn by_us(code: u64, reason: &str) -> DialError {
-    let what = reason
-        .strip_prefix("invalid peer certificate: ")
-        .unwrap_or(reason);
-    match code.checked_sub(ALERTS) {
-        Some(UNKNOWN_AUTHORITY | BAD_SIGNATURE) => DialError::Untrusted,
-        Some(EXPIRED) => DialError::Certificate(format!(
-            "{what}: renew it, or set the clock of this machine"
-        )),
-        Some(_) if what.contains("not valid for name") => DialError::Certificate(format!(
-            "{what}: connect by such a name, or give it as server name (--server-name)"
-        )),
-        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
-            DialError::Certificate(what.to_owned())
-        }
-        Some(NO_APPLICATION_PROTOCOL) => DialError::NoMqtt,
-        _ => DialError::Handshake(reason.to_owned()),
-    }
-}
-
-/// What the server found wrong.
-fn by_server(code: TransportErrorCode, text: &str) -> DialError {
-    if code == TransportErrorCode::CONNECTION_REFUSED {
-        return DialError::Refused;
-    }
-    match u64::from(code).checked_sub(ALERTS) {
-        Some(CERTIFICATE_REQUIRED) => DialError::ClientCertificateMissing,
-        Some(NO_APPLICATION_PROTOCOL) => DialError::NoMqtt,
-        Some(alert) if CERTIFICATE_ALERTS.contains(&alert) => {
-            DialError::ClientCertificateRefused(alert)
-        }
-        _ => DialError::Handshake(text.to_owned()),
     }
 }

@@ -13,62 +13,19 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::timeout;
 
 use super::metrics::{Counters, Metrics, count};
-use super::{CLOSED, CODE_SHUTDOWN, Limits};
+use super::{Admission, Host, Limits, Peer};
 use crate::bridge::{self, Ending};
 use crate::pipe;
 use crate::seats::{Seat, Seats};
 
+/// The listener ends the connection before its client does.
+pub(super) const CODE_SHUTDOWN: VarInt = VarInt::from_u32(3);
+
+/// What such a client is told.
+pub(super) const CLOSED: &[u8] = b"listener closed";
+
 /// The listener has no open files left for the connection.
 const CODE_NO_SOCKETS: VarInt = VarInt::from_u32(2);
-
-/// Who is at the other end of a connection.
-#[derive(Clone, Debug)]
-pub struct Peer {
-    /// Its address at the end of the handshake; QUIC's connections survive a change of it.
-    pub address: SocketAddr,
-    /// The address that it connected to, as it was bound.
-    pub local: SocketAddr,
-    /// The server name that it asked for.
-    pub server_name: Option<String>,
-    /// Its certificate and those that sign it, checked as the TLS configuration asks; empty if it
-    /// has none.
-    pub certificates: Vec<CertificateDer<'static>>,
-}
-
-/// Who is told of clients, in a thread of the listener: nothing in here may block.
-pub trait Host: Send + Sync + 'static {
-    /// A connection and the non-blocking stream socket that carries its plain bytes of MQTT. The
-    /// end of the socket is the end of the connection.
-    fn on_connection(&self, socket: UnixStream, peer: Peer);
-
-    /// Asked about each new connection before anything is spent on it; `is_proven` tells whether
-    /// its client has shown that it receives at its address. What is admitted counts as a
-    /// connection, whether or not its handshake succeeds.
-    fn admission(&self, _is_proven: bool) -> Admission {
-        Admission::Now
-    }
-
-    /// A client at this address was refused: there are `connections_max` of them, or the listener
-    /// closes.
-    fn on_refusal(&self, _address: SocketAddr) {}
-}
-
-/// Whether a new connection may begin its handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// It may.
-    Now,
-    /// It may if its client proves its address; else it is told to.
-    Proven,
-    /// It waits in the listener's queue and is asked about again after so long.
-    Later(Duration),
-}
-
-impl<F: Fn(UnixStream, Peer) + Send + Sync + 'static> Host for F {
-    fn on_connection(&self, socket: UnixStream, peer: Peer) {
-        self(socket, peer);
-    }
-}
 
 /// What all tasks of a listener share.
 pub(super) struct Shared {
@@ -137,22 +94,33 @@ fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<S
         incoming.ignore();
     } else {
         // Taken before the next first packet is looked at.
-        let seats = (shared.connections.take(), shared.handshakes.take());
-        tokio::spawn(serve(incoming, (local, limits), seats, Arc::clone(shared)));
+        let taken = Taken {
+            _connection: shared.connections.take(),
+            handshake: shared.handshakes.take(),
+        };
+        tokio::spawn(serve(incoming, local, limits, taken, Arc::clone(shared)));
     }
+}
+
+/// The places that a new connection has.
+struct Taken {
+    /// Until its end.
+    _connection: Seat,
+    handshake: Seat,
 }
 
 /// One connection from its handshake to its end.
 async fn serve(
     incoming: Incoming,
-    (local, limits): (SocketAddr, Limits),
-    (_seat, handshake): (Seat, Seat),
+    local: SocketAddr,
+    limits: Limits,
+    taken: Taken,
     shared: Arc<Shared>,
 ) {
     let address = incoming.remote_address();
     let opened = open(incoming, limits.handshake_time).await;
-    drop(handshake);
-    let (connection, stream) = match opened {
+    drop(taken.handshake);
+    let (connection, (send, receive)) = match opened {
         Ok(opened) => opened,
         Err(Failure::Late) => {
             count(&shared.counters.handshakes_late);
@@ -188,7 +156,7 @@ async fn serve(
     let refused = || {
         count(&shared.counters.streams_refused);
     };
-    let (ending, _socket) = bridge::run(&connection, stream, ours, refused).await;
+    let (ending, _socket) = bridge::run(&connection, send, receive, ours, refused).await;
     if ending == Ending::Lost(ConnectionError::TimedOut) {
         count(&shared.counters.timed_out);
     }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::pipe::PIPE_BYTES;
-use crate::transport::WINDOW_BYTES;
+use crate::{PIPE_BYTES, WINDOW_BYTES};
 
 /// Limits of one listener, all addresses together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

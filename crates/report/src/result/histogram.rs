@@ -261,7 +261,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn text_and_back_is_the_same_histogram(values in prop::collection::vec(0_u64..1 << 40, 0..200)) {
+        fn text_and_back_is_the_same_histogram(
+            values in prop::collection::vec(0_u64..1 << 40, 0..200),
+        ) {
             let original = histogram(&values);
             let distribution = Distribution::from_histogram(&original);
             prop_assert_eq!(distribution.histogram().unwrap(), original);

@@ -1,6 +1,6 @@
 //! Bars for comparisons.
 
-use super::drawing::{Drawing, clip, text_width};
+use super::drawing::{Drawing, Place, Size, clip, text_width};
 use super::scale::{Scale, tick_text, value_text};
 use crate::metric::Unit;
 use crate::units;
@@ -63,13 +63,13 @@ impl BarChart {
         let bottom = TOP + rows * ROW + 30.0;
         let x = Scale::linear(high, self.unit, (left(bars), RIGHT));
         let mut drawing = Drawing::new(WIDTH, bottom + 220.0, &self.title);
-        drawing.text("t", (0.0, 150.0), &self.title);
-        drawing.text("a", (0.0, 310.0), &self.axis);
+        drawing.text("t", Place::new(0.0, 150.0), &self.title);
+        drawing.text("a", Place::new(0.0, 310.0), &self.axis);
         for tick in x.ticks(self.unit) {
             drawing.line("k", (x.at(tick), TOP), (x.at(tick), bottom));
             drawing.text(
                 "v c",
-                (x.at(tick), bottom + 150.0),
+                Place::new(x.at(tick), bottom + 150.0),
                 &tick_text(tick, self.unit),
             );
         }
@@ -86,11 +86,11 @@ impl BarChart {
         let below = if bar.detail.is_empty() { 40.0 } else { -10.0 };
         drawing.text(
             "e",
-            (left - 60.0, middle + below),
+            Place::new(left - 60.0, middle + below),
             &clip(&bar.name, NAME_MAX),
         );
         if !bar.detail.is_empty() {
-            let at = (left - 60.0, middle + 110.0);
+            let at = Place::new(left - 60.0, middle + 110.0);
             drawing.text("v e far", at, &clip(&bar.detail, DETAIL_MAX));
         }
         if !bar.value.is_finite() {
@@ -98,7 +98,7 @@ impl BarChart {
         }
         let mut end = x.at(bar.value);
         let class = if bar.is_void { "bar void" } else { "bar" };
-        drawing.rectangle(class, (left, top), (end - left, 180.0));
+        drawing.rectangle(class, Place::new(left, top), Size::new(end - left, 180.0));
         if let Some((low, high)) = bar.range.filter(|(low, high)| low < high) {
             let (low, high) = (x.at(low), x.at(high));
             drawing.line("w", (low, middle), (high, middle));
@@ -111,7 +111,7 @@ impl BarChart {
         if bar.is_void {
             text.push_str(" INVALID");
         }
-        drawing.text("n", (end + 60.0, middle + 40.0), &text);
+        drawing.text("n", Place::new(end + 60.0, middle + 40.0), &text);
     }
 }
 

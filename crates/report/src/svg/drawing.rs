@@ -10,6 +10,35 @@ const TEXT_MAX: usize = 90;
 /// Width of a character as a part of the font size, on average, of common sans-serif fonts.
 const CHARACTER: f64 = 0.56;
 
+/// A place in a drawing, from its upper left corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// To the right.
+    pub x: f64,
+    /// Downwards.
+    pub y: f64,
+}
+
+impl Place {
+    /// A place.
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+}
+
+/// How large a part of a drawing is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+impl Size {
+    pub(crate) const fn new(width: f64, height: f64) -> Self {
+        Self { width, height }
+    }
+}
+
 /// A chart: elements in a coordinate system of tenths of a pixel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
@@ -41,31 +70,31 @@ impl Drawing {
     }
 
     /// Adds text; `class` may hold `c` or `e` to centre or end it at `x`. Long texts are cut.
-    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), content: &str) {
+    pub(crate) fn text(&mut self, class: &str, at: Place, content: &str) {
         self.text_full(class, at, &clip(content, TEXT_MAX));
     }
 
     /// Adds text of any length.
-    pub(crate) fn text_full(&mut self, class: &str, (x, y): (f64, f64), content: &str) {
+    pub(crate) fn text_full(&mut self, class: &str, at: Place, content: &str) {
         write!(
             self.body,
             "<text class=\"{class}\" x=\"{}\" y=\"{}\">{}</text>",
-            number(x),
-            number(y),
+            number(at.x),
+            number(at.y),
             escape(content)
         )
         .ok();
     }
 
     /// Adds a rectangle from its upper left corner.
-    pub(crate) fn rectangle(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64)) {
+    pub(crate) fn rectangle(&mut self, class: &str, at: Place, size: Size) {
         write!(
             self.body,
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            number(x),
-            number(y),
-            number(w.max(0.0)),
-            number(h.max(0.0))
+            number(at.x),
+            number(at.y),
+            number(size.width.max(0.0)),
+            number(size.height.max(0.0))
         )
         .ok();
     }
@@ -109,12 +138,12 @@ impl Drawing {
 
     /// The element as a part of another drawing, at a place and with a width in that drawing's
     /// units.
-    pub fn nested(&self, (x, y): (f64, f64), width: f64) -> String {
+    pub fn nested(&self, at: Place, width: f64) -> String {
         let height = width * self.height / self.width;
         format!(
             "<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">{}</svg>",
-            number(x),
-            number(y),
+            number(at.x),
+            number(at.y),
             number(width),
             number(height),
             number(self.width),

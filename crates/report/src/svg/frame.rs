@@ -1,6 +1,6 @@
 //! What all charts over time share: places, axes, stages, marks.
 
-use super::drawing::{Drawing, clip, number, text_width};
+use super::drawing::{Drawing, Place, Size, clip, number, text_width};
 use super::line::{StageBand, TimeMark};
 use super::scale::{Scale, tick_text, time_text, time_ticks, time_title};
 use crate::metric::Unit;
@@ -83,14 +83,18 @@ impl<'chart> TimeFrame<'chart> {
         for (index, band) in stages.iter().enumerate() {
             let (from, to) = ends(band);
             let shade = if index % 2 == 0 { "b" } else { "b o" };
-            drawing.rectangle(shade, (from, TOP), (to - from, BOTTOM + STRIP - TOP));
+            drawing.rectangle(
+                shade,
+                Place::new(from, TOP),
+                Size::new(to - from, BOTTOM + STRIP - TOP),
+            );
         }
         for band in stages {
             let (from, to) = ends(band);
             let name = stage_name(band.stage);
             let fits = |size: f64| to - from > text_width(name, size) + 60.0;
             if let Some(class) = label_class("g", fits(LABEL_SIZE), fits(LABEL_SIZE_NARROW)) {
-                drawing.text(&class, (from + 40.0, BOTTOM + 115.0), name);
+                drawing.text(&class, Place::new(from + 40.0, BOTTOM + 115.0), name);
             }
         }
     }
@@ -100,11 +104,11 @@ impl<'chart> TimeFrame<'chart> {
         drawing.raw("<g class=\"ticks\">");
         for tick in time_ticks(self.seconds) {
             let text = time_text(tick, self.seconds);
-            drawing.text("v c", (self.x(tick), TICKS_Y), &text);
+            drawing.text("v c", Place::new(self.x(tick), TICKS_Y), &text);
         }
         drawing.raw("</g>");
         let middle = f64::midpoint(LEFT, RIGHT);
-        drawing.text("a c", (middle, TITLE_Y), time_title(self.seconds));
+        drawing.text("a c", Place::new(middle, TITLE_Y), time_title(self.seconds));
     }
 
     /// Vertical lines with numbers, and with words where there is room for them.
@@ -120,7 +124,7 @@ impl<'chart> TimeFrame<'chart> {
             let label = mark_label(index + 1, &mark.text, next - start - 90.0);
             if start < x + LABEL_SHIFT_MAX {
                 free = start + text_width(&label, LABEL_SIZE) + 50.0;
-                drawing.text("g", (start, TOP - 70.0), &label);
+                drawing.text("g", Place::new(start, TOP - 70.0), &label);
             }
             drawing.raw("</g>");
         }
@@ -135,8 +139,8 @@ pub(super) fn close(drawing: &mut Drawing) {
 /// A drawing with its title and the title of its vertical axis.
 pub(super) fn titled(title: &str, axis: &str) -> Drawing {
     let mut drawing = Drawing::new(WIDTH, HEIGHT, title);
-    drawing.text("t", (0.0, 150.0), title);
-    drawing.text("a", (0.0, 310.0), axis);
+    drawing.text("t", Place::new(0.0, 150.0), title);
+    drawing.text("a", Place::new(0.0, 310.0), axis);
     drawing
 }
 
@@ -145,7 +149,11 @@ pub(super) fn value_axis(drawing: &mut Drawing, y: Scale, unit: Unit) {
     for tick in y.ticks(unit) {
         let at = y.at(tick);
         drawing.line("k", (LEFT, at), (RIGHT, at));
-        drawing.text("v e", (LEFT - 50.0, at + 38.0), &tick_text(tick, unit));
+        drawing.text(
+            "v e",
+            Place::new(LEFT - 50.0, at + 38.0),
+            &tick_text(tick, unit),
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lines over time.
 
-use super::drawing::{Drawing, clip, steps};
+use super::drawing::{Drawing, Place, clip, steps};
 use super::frame::{BOTTOM, LEFT, RIGHT, TOP, TimeFrame, close};
 use super::sample::{POINTS_MAX, Point, sample};
 use super::scale::Scale;
@@ -197,7 +197,7 @@ pub(super) fn end_labels(drawing: &mut Drawing, mut labels: Vec<EndLabel<'_>>) {
             drawing.line(&format!("n s{style}"), (x, y), (x + 230.0, y));
             x += 270.0;
         }
-        drawing.text("n", (x, y + 40.0), &clip(text, 12));
+        drawing.text("n", Place::new(x, y + 40.0), &clip(text, 12));
     }
 }
 
@@ -210,7 +210,7 @@ fn draw_limit(drawing: &mut Drawing, limit: &Limit, y: Scale, highest_end: f64) 
     drawing.line("i", (LEFT, at), (RIGHT, at));
     let below = at - TOP < 200.0 || (highest_end > limit.value && BOTTOM - at > 200.0);
     let y = if below { at + 130.0 } else { at - 35.0 };
-    drawing.text("i e", (RIGHT - 40.0, y), &clip(&limit.text, 40));
+    drawing.text("i e", Place::new(RIGHT - 40.0, y), &clip(&limit.text, 40));
 }
 
 #[cfg(test)]

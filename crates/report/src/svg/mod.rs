@@ -14,8 +14,8 @@ mod sample;
 mod scale;
 
 pub use bars::{Bar, BarChart};
-pub(crate) use drawing::clip;
-pub use drawing::{Drawing, escape};
+pub use drawing::{Drawing, Place, escape};
+pub(crate) use drawing::{Size, clip};
 pub use heat::{HeatColumn, HeatMap};
 pub use line::{Limit, LineChart, Series, StageBand, TimeMark};
 pub use palette::{Palette, STYLE};

@@ -1,6 +1,6 @@
 //! The percentile plot of HDR histograms: the tail at full length.
 
-use super::drawing::{Drawing, path, text_width};
+use super::drawing::{Drawing, Place, path, text_width};
 use super::frame::{
     BOTTOM, LABEL_SIZE, LABEL_SIZE_NARROW, LEFT, RIGHT, TICKS_Y, TITLE_Y, TOP, label_class, titled,
     value_axis,
@@ -73,7 +73,7 @@ impl PercentileChart {
         let middle = f64::midpoint(LEFT, RIGHT);
         drawing.text(
             "a c",
-            (middle, TITLE_Y),
+            Place::new(middle, TITLE_Y),
             "share of messages that took at most this long",
         );
         let mut labels = Vec::new();
@@ -114,7 +114,7 @@ fn axis<'texts>(drawing: &mut Drawing, marks: impl Iterator<Item = (f64, &'texts
         let is_wide = fits(&mut free, at, text, LABEL_SIZE);
         let is_narrow = fits(&mut free_narrow, at, text, LABEL_SIZE_NARROW);
         if let Some(class) = label_class("v c", is_wide, is_narrow) {
-            drawing.text(&class, (at, TICKS_Y), text);
+            drawing.text(&class, Place::new(at, TICKS_Y), text);
         }
     }
 }

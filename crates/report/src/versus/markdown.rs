@@ -90,7 +90,7 @@ pub(crate) fn cells(scenario: &VersusScenario, broker: &VersusBroker) -> Vec<Cel
     };
     let judged = |(good, all), yes, no| Cell {
         good: Some(good == all),
-        ..plain(verdict((good, all), yes, no))
+        ..plain(verdict(good, all, yes, no))
     };
     let columns = columns(scenario);
     let figures = columns.iter().map(|column| match column.spread(broker) {
@@ -122,7 +122,7 @@ pub(crate) fn headings(scenario: &VersusScenario) -> Vec<String> {
         .collect()
 }
 
-fn verdict((good, all): (usize, usize), yes: &str, no: &str) -> String {
+fn verdict(good: usize, all: usize, yes: &str, no: &str) -> String {
     match good {
         _ if all == 0 => MISSING.to_owned(),
         good if good == all => yes.to_owned(),

@@ -304,7 +304,12 @@ fn scenario(hold_seconds: u32) -> ScenarioDescription {
         source_addresses: vec!["127.0.0.2-127.0.0.9".to_owned()],
         load: LoadModel { closed_loop: false, text: "open loop, constant".to_owned() },
         scale: 1.0,
-        stages: StageSeconds { ramp: 10.0, warm_up: 5.0, hold: f64::from(hold_seconds), drain: 5.0 },
+        stages: StageSeconds {
+            ramp: 10.0,
+            warm_up: 5.0,
+            hold: f64::from(hold_seconds),
+            drain: 5.0,
+        },
         groups: vec![
             group("devices", 50_000, "publish test/{i} 1/s QoS 1 · 16 B random"),
             group("backend", 500, "subscribe $share/bench/test/# QoS 1"),

@@ -43,6 +43,8 @@ pub struct Committer {
 #[derive(Debug)]
 pub struct Submitter {
     shared: Arc<Shared>,
+    /// Its last ticket whose batch is durable.
+    durable: Arc<OwnLines<AtomicU64>>,
     worker: usize,
     last: Ticket,
 }
@@ -53,13 +55,17 @@ struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
     queue_bytes_max: usize,
-    /// By worker.
-    durable: Box<[AtomicU64]>,
-    health: AtomicU8,
+    /// Read by workers for each message, and written when it changes.
+    health: OwnLines<AtomicU8>,
     /// Guards the text of the last failure; taken when a commit fails and when someone asks.
     failure: Mutex<Option<String>>,
     metrics: Metrics,
 }
+
+/// On cache lines of its own: what one worker reads often is not where others write.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OwnLines<T>(T);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -183,8 +189,7 @@ impl Submitter {
 
     /// The last ticket whose batch is durable, and with it all before.
     pub fn durable(&self) -> Ticket {
-        let durable = self.shared.durable.get(self.worker);
-        durable.map_or(0, |ticket| ticket.load(Ordering::Acquire))
+        self.durable.0.load(Ordering::Acquire)
     }
 
     /// The last ticket given.
@@ -218,7 +223,7 @@ impl Shared {
     }
 
     fn health(&self) -> Health {
-        match self.health.load(Ordering::Acquire) {
+        match self.health.0.load(Ordering::Acquire) {
             0 => Health::Healthy,
             1 => Health::Full,
             _ => Health::Failing,

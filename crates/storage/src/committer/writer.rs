@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Queue, Shared, Submitted, Submitter, Ticket, Wake};
+use super::{OwnLines, Queue, Shared, Submitted, Submitter, Ticket, Wake};
 use crate::clock::Stopwatch;
 use crate::disk::Disk;
 use crate::log::WriteError;
@@ -26,10 +26,23 @@ pub(super) struct Writer<D: Disk> {
     store: Store<D>,
     wakes: Vec<Wake>,
     shared: Arc<Shared>,
-    /// Last ticket of each worker that the store has taken.
-    applied: Vec<Ticket>,
+    /// By worker.
+    tickets: Vec<Tickets>,
+    /// Workers with batches in the commit at hand, each once.
+    committing: Vec<usize>,
     /// Batches for the commit at hand; empty between two steps.
     taken: Vec<Submitted>,
+}
+
+/// The tickets of one worker.
+#[derive(Debug, Default)]
+struct Tickets {
+    /// The last one that the store has taken.
+    applied: Ticket,
+    /// It waits for its commit.
+    is_committing: bool,
+    /// The last one that is durable, for the worker to read.
+    durable: Arc<OwnLines<AtomicU64>>,
 }
 
 impl<D: Disk> Writer<D> {
@@ -43,20 +56,23 @@ impl<D: Disk> Writer<D> {
             queue: Mutex::default(),
             arrived: Condvar::new(),
             queue_bytes_max,
-            durable: wakes.iter().map(|_| AtomicU64::new(0)).collect(),
-            health: AtomicU8::new(store.health() as u8),
+            health: OwnLines(AtomicU8::new(store.health() as u8)),
             failure: Mutex::default(),
             metrics: Metrics::default(),
         });
         shared.metrics.usage(store.usage());
-        let submitters = (0..wakes.len()).map(|worker| Submitter {
+        let tickets: Vec<_> = wakes.iter().map(|_| Tickets::default()).collect();
+        let numbered = tickets.iter().enumerate();
+        let submitters = numbered.map(|(worker, tickets)| Submitter {
             shared: Arc::clone(&shared),
+            durable: Arc::clone(&tickets.durable),
             worker,
             last: 0,
         });
         let submitters = submitters.collect();
         let writer = Self {
-            applied: vec![0; wakes.len()],
+            tickets,
+            committing: Vec::new(),
             store,
             wakes,
             shared,
@@ -175,7 +191,11 @@ impl<D: Disk> Writer<D> {
             // Only a bug of ours makes a batch that cannot be read, and to acknowledge it would be
             // a lie.
             assert!(applied.is_ok(), "a batch that cannot be read");
-            self.applied[submitted.worker] = submitted.ticket;
+            let tickets = &mut self.tickets[submitted.worker];
+            tickets.applied = submitted.ticket;
+            if !std::mem::replace(&mut tickets.is_committing, true) {
+                self.committing.push(submitted.worker);
+            }
             submitted.batch.clear();
         }
         let is_kept = |batch: &Batch| batch.capacity() <= SPARE_BYTES_MAX;
@@ -207,12 +227,13 @@ impl<D: Disk> Writer<D> {
         result.map(|_| ())
     }
 
-    fn publish_tickets(&self) {
-        let workers = self.shared.durable.iter().zip(&self.applied);
-        for ((durable, &ticket), wake) in workers.zip(&self.wakes) {
-            if durable.swap(ticket, Ordering::Release) != ticket {
-                wake();
-            }
+    /// Tells the workers whose batches are safe, and no others.
+    fn publish_tickets(&mut self) {
+        for worker in self.committing.drain(..) {
+            let tickets = &mut self.tickets[worker];
+            tickets.is_committing = false;
+            tickets.durable.0.store(tickets.applied, Ordering::Release);
+            self.wakes[worker]();
         }
     }
 
@@ -229,7 +250,7 @@ impl<D: Disk> Writer<D> {
 
     fn publish_health(&self) {
         let health = self.store.health();
-        let before = self.shared.health.swap(health as u8, Ordering::AcqRel);
+        let before = self.shared.health.0.swap(health as u8, Ordering::AcqRel);
         if before == health as u8 {
             return;
         }

@@ -69,7 +69,12 @@ struct TestArgs {
     #[arg(long, value_name = "NAME", default_value = "mqtt")]
     listener: String,
     /// Quality of service.
-    #[arg(long, value_name = "0|1|2", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(
+        long,
+        value_name = "0|1|2",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u8).range(0..=2),
+    )]
     qos: u8,
     /// The message is to be retained.
     #[arg(long)]
@@ -196,7 +201,7 @@ impl TestArgs {
         };
         for rules in &sets {
             // Too many rules deny everything, which is then what is found.
-            rules.resolve(&admission.identity, &mut resolved).ok();
+            resolved.add_set(rules, &admission.identity).ok();
         }
         resolved.set_default(Some(policy.allows_by_default));
         let name = |id: RuleId| {

@@ -3,6 +3,10 @@
 mod acl;
 mod backup;
 mod bans;
+#[cfg(feature = "bench")]
+mod bench;
+#[cfg(not(feature = "bench"))]
+#[path = "bench_left_out.rs"]
 mod bench;
 mod completion;
 mod config;
@@ -40,7 +44,7 @@ Examples:
 
 /// MQTT broker, benchmark and command-line clients in one program.
 #[derive(Debug, Parser)]
-#[command(name = "thrum", version, after_help = EXAMPLES)]
+#[command(name = "thrum", version, long_version = version::long(), after_help = EXAMPLES)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,

@@ -47,7 +47,14 @@ pub(crate) struct PublishArgs {
     retain: bool,
 
     /// How often the message is published
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "stdin_line", help_heading = "Message")]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "stdin_line",
+        help_heading = "Message",
+    )]
     repeat: u32,
 
     /// Seconds between a message that is delivered and its repetition

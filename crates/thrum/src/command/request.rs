@@ -49,7 +49,12 @@ pub(crate) struct RequestArgs {
     no_retained: bool,
 
     /// Ends after so many seconds, with exit code 27
-    #[arg(short = 'W', value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Response")]
+    #[arg(
+        short = 'W',
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Response",
+    )]
     timeout: Option<u32>,
 
     #[command(flatten)]

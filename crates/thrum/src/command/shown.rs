@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use thrum_broker::config::units;
 use thrum_codec::Version;
-use thrum_report::units::{bytes, fraction};
+use thrum_figures::{bytes, fraction};
 use thrum_storage::WallMillis;
 
 use super::Failure;

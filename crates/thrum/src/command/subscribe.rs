@@ -92,11 +92,21 @@ pub(crate) struct SubscribeArgs {
     random_filter: Option<f64>,
 
     /// Ends after so many messages
-    #[arg(short = 'C', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..), help_heading = "End")]
+    #[arg(
+        short = 'C',
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "End",
+    )]
     count: Option<u64>,
 
     /// Ends after so many seconds, with exit code 27
-    #[arg(short = 'W', value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "End")]
+    #[arg(
+        short = 'W',
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "End",
+    )]
     timeout: Option<u32>,
 
     /// Ends once the broker has answered the subscriptions

@@ -108,11 +108,24 @@ pub(crate) struct ConnectionArgs {
     pub(super) disable_clean_session: bool,
 
     /// Seconds that the broker keeps the session after the connection; -1 for ever (5.0)
-    #[arg(short = 'x', long, value_name = "SECONDS", allow_hyphen_values = true, value_parser = parse_expiry, help_heading = "Session")]
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "SECONDS",
+        allow_hyphen_values = true,
+        value_parser = parse_expiry,
+        help_heading = "Session",
+    )]
     pub(super) session_expiry_interval: Option<u32>,
 
     /// Most messages of QoS 1 and 2 that are under way at the same time [default: 20]
-    #[arg(short = 'M', long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Session")]
+    #[arg(
+        short = 'M',
+        long,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u16).range(1..),
+        help_heading = "Session",
+    )]
     pub(super) max_inflight: Option<u16>,
 
     /// User name
@@ -146,7 +159,14 @@ pub(crate) struct ConnectionArgs {
 
     /// Property of a packet (5.0): PACKET PROPERTY VALUE, or PACKET user-property NAME VALUE; may
     /// be repeated
-    #[arg(short = 'D', long = "property", num_args = 3..=4, value_names = ["PACKET", "PROPERTY", "VALUE"], action = ArgAction::Append, help_heading = "Properties")]
+    #[arg(
+        short = 'D',
+        long = "property",
+        num_args = 3..=4,
+        value_names = ["PACKET", "PROPERTY", "VALUE"],
+        action = ArgAction::Append,
+        help_heading = "Properties",
+    )]
     pub(super) properties: Vec<String>,
 
     /// Topic of the message that the broker publishes if this client disappears

@@ -2,7 +2,8 @@
 //! thread, poll(2).
 //!
 //! ```text
-//!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client -> Event -> Application (a command)
+//!   arguments -> Plan -> run: Link (socket, buffers) <-> protocol's Client
+//!             -> Event -> Application (a command)
 //! ```
 
 mod application;

@@ -33,8 +33,13 @@ impl Quic {
             sources: local.iter().map(SocketAddr::ip).collect(),
             ..DialOptions::default()
         };
-        let cannot =
-            |error: DialError| Stop::unreachable(format!("cannot connect to {place}: {error}"));
+        let cannot = |error: DialError| {
+            let message = format!("cannot connect to {place}: {error}");
+            match error {
+                DialError::LeftOut(_) => Stop::usage(message),
+                _ => Stop::unreachable(message),
+            }
+        };
         let dialer = QuicDialer::new(tls, options).map_err(cannot)?;
         let dialled = dialer.dial(addresses, &server_name.to_str());
         let (stream, dialing) = dialled.map_err(cannot)?;

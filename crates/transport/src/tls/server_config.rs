@@ -45,7 +45,11 @@ impl ServerTls {
     ) -> Result<Self, AcceptorError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut certificates = Vec::new();
-        let names = server_names(options, &provider, (&mut certificates, warnings))?;
+        let mut notes = Notes {
+            certificates: &mut certificates,
+            warnings,
+        };
+        let names = server_names(options, &provider, &mut notes)?;
         let authorities = Authorities::read(options, warnings)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(options.min_version.and_newer())
@@ -67,10 +71,17 @@ impl ServerTls {
     }
 }
 
+/// What is told of the certificates that are read.
+struct Notes<'a> {
+    certificates: &'a mut Vec<ServerCertificate>,
+    /// What works but will not be liked.
+    warnings: &'a mut Vec<String>,
+}
+
 fn server_names(
     options: &ServerTlsOptions,
     provider: &CryptoProvider,
-    (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
+    notes: &mut Notes<'_>,
 ) -> Result<ServerNames, AcceptorError> {
     let more = options
         .chain_file
@@ -78,14 +89,11 @@ fn server_names(
         .map(certificates)
         .transpose()?;
     let more = more.unwrap_or_default();
-    let certified_key = |files: &KeyPairFiles, shown: &mut Vec<_>, warnings: &mut Vec<_>| {
-        certified_key((files, &more), provider, (shown, warnings))
-    };
-    let default = certified_key(&options.files, shown, warnings)?;
+    let default = certified_key(&options.files, &more, provider, notes)?;
     let mut names = ServerNames::new(default);
     for files in &options.sni {
-        if !names.add(certified_key(files, shown, warnings)?) {
-            warnings.push(format!(
+        if !names.add(certified_key(files, &more, provider, notes)?) {
+            notes.warnings.push(format!(
                 "the certificate '{}' is never chosen: it has no DNS name among its subject \
                  alternative names; issue it with the names of its hosts",
                 files.cert_file.display()
@@ -96,21 +104,24 @@ fn server_names(
 }
 
 fn certified_key(
-    (files, more): (&KeyPairFiles, &[CertificateDer<'static>]),
+    files: &KeyPairFiles,
+    more: &[CertificateDer<'static>],
     provider: &CryptoProvider,
-    (shown, warnings): (&mut Vec<ServerCertificate>, &mut Vec<String>),
+    notes: &mut Notes<'_>,
 ) -> Result<CertifiedKey, AcceptorError> {
     let chain = completed(certificates(&files.cert_file)?, more);
     let key = private_key(&files.key_file)?;
     let validity = chain.first().and_then(validity);
-    shown.extend(validity.map(|validity| ServerCertificate {
-        file: files.cert_file.clone(),
-        validity,
-    }));
+    notes
+        .certificates
+        .extend(validity.map(|validity| ServerCertificate {
+            file: files.cert_file.clone(),
+            validity,
+        }));
     if let Some(own) = chain.first()
         && let Some(cause) = out_of_date(own, UnixTime::now())
     {
-        warnings.push(format!(
+        notes.warnings.push(format!(
             "clients will refuse the certificate '{}': {cause}; renew it, or set the clock",
             files.cert_file.display()
         ));

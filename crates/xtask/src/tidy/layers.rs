@@ -8,7 +8,7 @@ use crate::workspace::Package;
 /// Rows from bottom to top, by the name of the crate's folder.
 const ROWS: [(&str, &[&str]); 7] = [
     ("wire", &["codec"]),
-    ("pure", &["access", "protocol", "routing"]),
+    ("pure", &["access", "figures", "protocol", "routing"]),
     (
         "library",
         &["files", "protection", "report", "settings", "transport"],

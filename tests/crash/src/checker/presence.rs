@@ -161,8 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_without_an_answer_may_have_begun_another_session_once_the_old_one_may_have_expired()
-     {
+    fn a_connect_without_an_answer_may_have_begun_a_session_once_the_old_one_may_have_expired() {
         assert!(after_unanswered(1_999).is_certain());
         assert!(!after_unanswered(2_000).is_certain());
     }

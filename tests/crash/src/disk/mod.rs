@@ -1,7 +1,8 @@
 //! The disk of a broker under test, which forgets what was not synced when the power fails.
 //!
 //! ```text
-//!   broker + library (preload/lossy_disk.c) --notes--> side folder --after the kill--> loss::lose_power --> data folder
+//!   broker + library (preload/lossy_disk.c) --notes--> side folder
+//!          --after the kill--> loss::lose_power --> data folder
 //! ```
 
 mod compile;

@@ -1,8 +1,6 @@
 //! An HTTP service that says who may come in, and who may do what.
 
 mod answer;
-mod config;
-mod header;
 mod request;
 
 use std::error::Error as _;
@@ -13,13 +11,11 @@ use reqwest::{Certificate, Client, Method, redirect};
 use thrum_access::{Login, Question, Source};
 use tokio::sync::Semaphore;
 
-pub use config::{ContentType, HttpConfig, HttpMethod};
-pub use header::HeaderLine;
-
 use super::gate::Gate;
 use super::pool::CONNECT_TIME_MAX;
 use super::settings::{SetupError, read_file, secret_of, secret_text};
 use super::{Asked, Backend, BackendError, Verdict};
+use crate::config::HttpConfig;
 use crate::template::{Place, Values};
 use request::{Keys, Prepared, RequestTemplate, Unfit};
 

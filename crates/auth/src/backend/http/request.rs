@@ -5,8 +5,8 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::config::{ContentType, HttpConfig, HttpMethod};
-use crate::backend::settings::{ServerUrl, SetupError};
+use crate::backend::settings::SetupError;
+use crate::config::{ContentType, HttpConfig, HttpMethod, ServerUrl};
 use crate::template::{NotText, Part, Place, Template, Values};
 
 /// What is sent for one kind of question.

@@ -6,6 +6,10 @@
 mod acl;
 mod claims;
 mod keys;
+#[cfg(feature = "http-auth")]
+mod remote;
+#[cfg(not(feature = "http-auth"))]
+#[path = "remote_left_out.rs"]
 mod remote;
 mod source;
 #[cfg(test)]

@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use reqwest::Url;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use url::Url;
 
 use super::ber::{
     self, ENUMERATED, INTEGER, OCTETS, Reader, SEQUENCE, push, push_all, push_number,
 };
-use super::config::LdapConfig;
 use super::search::{Entry, SEARCH_DONE, SEARCH_ENTRY, SEARCH_REFERENCE, Search};
 use super::tls;
 use crate::backend::BackendError;
 use crate::backend::pool::{Connect, Request};
 use crate::backend::settings::{SetupError, secret_of};
+use crate::config::LdapConfig;
 use thrum_access::Secret;
 
 /// Longest message that a server may send.

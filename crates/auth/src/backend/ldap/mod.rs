@@ -4,7 +4,6 @@
 //! sends would take the whole process down with it.
 
 mod ber;
-mod config;
 mod filter;
 mod line;
 mod password;
@@ -16,12 +15,11 @@ use std::sync::Arc;
 
 use thrum_access::{Identity, Login, Rules, Secret, Source};
 
-pub use config::{LdapConfig, LdapMethod};
-
 use super::pool::Pool;
 use super::record::Decoy;
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
+use crate::config::{LdapConfig, LdapMethod};
 use crate::hash::{For, Hasher};
 use crate::template::{Place, Template, Values};
 use filter::Filter;

@@ -2,11 +2,11 @@
 
 use thrum_access::{Rules, Source};
 
-use super::config::{LdapConfig, LdapMethod};
 use super::search::Entry;
 use crate::backend::grants::{Grant, RULES_MAX, too_many, truth};
 use crate::backend::settings::SetupError;
 use crate::backend::{BackendError, Found};
+use crate::config::{LdapConfig, LdapMethod};
 
 /// Attributes that mean something.
 #[derive(Debug)]

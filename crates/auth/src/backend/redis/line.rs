@@ -10,10 +10,10 @@ use redis::{
 };
 use tokio::sync::OnceCell;
 
-use super::config::RedisConfig;
 use crate::backend::BackendError;
 use crate::backend::pool::CONNECT_TIME_MAX;
 use crate::backend::settings::{SetupError, read_file, secret_of, secret_text};
+use crate::config::RedisConfig;
 
 /// A connection, or the one attempt to make it that all requests wait for.
 type Cell = Arc<OnceCell<MultiplexedConnection>>;

@@ -1,7 +1,6 @@
 //! Users and rules in Redis.
 
 mod command;
-mod config;
 mod line;
 
 use std::sync::Arc;
@@ -9,13 +8,12 @@ use std::sync::Arc;
 use redis::FromRedisValue;
 use thrum_access::{Identity, Login, Rules, Source};
 
-pub use config::RedisConfig;
-
 use super::gate::Gate;
 use super::grants::{RULES_MAX, from_field, too_many};
 use super::record::{Decoy, Record};
 use super::settings::{SetupError, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
+use crate::config::RedisConfig;
 use crate::hash::{Hasher, Scheme};
 use crate::template::Values;
 use command::{Command, CommandError, Verb};

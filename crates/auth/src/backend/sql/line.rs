@@ -15,10 +15,10 @@ use sqlx::{
 
 use super::Dialect;
 use super::cell::{Cells, Row};
-use super::config::SqlConfig;
 use crate::backend::BackendError;
 use crate::backend::pool::{Connect, Request};
 use crate::backend::settings::{SetupError, secret_of, secret_text};
+use crate::config::SqlConfig;
 
 /// Statements that a connection keeps prepared: the two of a backend, and room for nothing else.
 const STATEMENTS_KEPT: usize = 4;

@@ -1,7 +1,6 @@
 //! Users and rules in PostgreSQL, MySQL, MariaDB or SQLite.
 
 mod cell;
-mod config;
 mod line;
 mod statement;
 
@@ -9,13 +8,12 @@ use std::sync::Arc;
 
 use thrum_access::{Identity, Login, Rules, Source};
 
-pub use config::SqlConfig;
-
 use super::grants::{Grant, RULES_MAX, too_many};
 use super::pool::Pool;
 use super::record::{Decoy, Record};
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
+use crate::config::SqlConfig;
 use crate::hash::{Hasher, Scheme};
 use crate::template::{Place, Placeholder, Values};
 use cell::Row;

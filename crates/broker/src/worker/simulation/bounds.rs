@@ -2,10 +2,10 @@
 
 use thrum_transport::Scheme;
 
-use super::super::budget::HANDSHAKE_UNITS;
-use super::super::{Client, READ_BYTES};
 use super::world::{Failure, World};
-use crate::connection::Connection;
+use crate::engine::client::Client;
+use crate::engine::turn::HANDSHAKE_UNITS;
+use crate::traffic::READ_BYTES;
 
 /// Messages that a session writes at once, whatever the limit of the output is: on a new
 /// connection, and for one packet of the client.
@@ -45,7 +45,7 @@ impl World {
         let others = self.machine.seats.len() - 1;
         let connections = self.machine.seats.iter();
         let connections: usize = connections
-            .map(|seat| seat.worker.local.connections.len())
+            .map(|seat| seat.worker.traffic.edge.connections.len())
             .sum();
         let capacity = self.plan.mailbox_messages * others;
         let growth = capacity + connections * MAIL_PER_MESSAGE + REDISPATCHED;
@@ -93,18 +93,20 @@ impl World {
         self.machine.doorkeeper.verdict()?;
         self.check_turns()?;
         for seat in &self.machine.seats {
-            let local = &seat.worker.local;
-            let mut clients = local.clients.iter();
+            let core = &seat.worker.traffic.engine.core;
+            let mut clients = core.sessions.iter();
             clients.try_for_each(|(_, client)| self.check_queue(client))?;
-            let mut connections = local.connections.iter();
-            connections.try_for_each(|(_, connection)| self.check_output(connection))?;
+            let mut connections = seat.worker.traffic.edge.connections.iter();
+            connections.try_for_each(|(key, connection)| {
+                self.check_output(connection.waiting(&core.outputs[key]))
+            })?;
         }
         Ok(())
     }
 
     fn check_queue(&self, client: &Client) -> Result<(), Failure> {
         let limits = &self.plan.config.limits.client;
-        let (messages, bytes, inflight) = client.session.backlog();
+        let (messages, bytes, inflight) = client.session.outbound().backlog();
         // A start may find a message that was about to leave for another member of its group, and
         // the one that took its turn.
         let inflight_max = usize::from(if self.plan.has_disk {
@@ -143,11 +145,10 @@ impl World {
         2 * limit + under_way + left_behind
     }
 
-    fn check_output(&self, connection: &Connection) -> Result<(), Failure> {
+    fn check_output(&self, waiting: usize) -> Result<(), Failure> {
         let limit = self.plan.config.limits.output_bytes as usize;
         // The answers to one more read are no longer than what was read.
         let output_max = OUTPUT_HARD_FACTOR * limit + READ_BYTES + BURST_BYTES;
-        let waiting = connection.waiting();
         if waiting <= output_max {
             return Ok(());
         }

@@ -11,8 +11,8 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
 use super::world::World;
+use crate::engine::turn::TurnLimits;
 use crate::mailbox::Mail;
-use crate::worker::budget::TurnLimits;
 
 /// Numbers of messages with a large payload are multiples of this.
 const LARGE: u32 = 7;
@@ -183,7 +183,10 @@ fn a_client_whose_connack_waits_for_the_disk_is_refused_when_another_takes_over(
 fn a_client_whose_connack_waits_for_the_disk_is_refused_when_the_node_stops() {
     let packets = read_unwelcomed(|world| {
         let worker = &world.machine.seats[0].worker;
-        worker.node.mailbox(worker.local.id).push(Mail::Stop);
+        worker
+            .node
+            .mailbox(worker.traffic.engine.core.id)
+            .push(Mail::Stop);
     });
     let refused = ReasonCode::ServerUnavailable;
     assert_eq!(packets, [format!("CONNACK {refused:?}")]);

@@ -145,10 +145,10 @@ impl World {
         }
         for seat in &self.machine.seats {
             let worker = &seat.worker;
-            count("connections", worker.local.connections.len() as u64);
-            count("sessions", worker.local.clients.len() as u64);
-            count("filters", worker.index.filter_count() as u64);
-            let nearly_full = worker.nearly_full.len();
+            count("connections", worker.traffic.edge.connections.len() as u64);
+            count("sessions", worker.traffic.engine.core.sessions.len() as u64);
+            let [filters, nearly_full] = worker.traffic.engine.router.topics.counts();
+            count("filters", filters as u64);
             count("filters that are nearly full", nearly_full as u64);
         }
         if left.is_empty() {

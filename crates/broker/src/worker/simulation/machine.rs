@@ -95,7 +95,7 @@ impl Machine {
             .map(|(id, poll)| Seat::new(id, &node, &settings, poll, parts.next()))
             .collect();
         for seat in &mut seats {
-            seat.worker.budget.limits = plan.turn_limits;
+            *seat.worker.traffic.engine.core.turn.limits_mut() = plan.turn_limits;
         }
         seats.iter_mut().for_each(Seat::opens);
         Self {

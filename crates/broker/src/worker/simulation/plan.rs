@@ -8,10 +8,10 @@ use thrum_protocol::limits::TopicPriority;
 use thrum_routing::Strategy;
 use thrum_transport::Scheme;
 
-use super::super::budget::TurnLimits;
 use super::checker::Allowances;
 use super::random::Random;
 use crate::config::{Config, QueuePolicy};
+use crate::engine::turn::TurnLimits;
 
 /// Longest expiry of a session that the node grants, in seconds; 3.x clients have no other.
 pub(super) const EXPIRY_SECS_MAX: u32 = 600;

@@ -10,7 +10,7 @@ use super::plan::{EXPIRY_SECS_MAX, Plan};
 use super::random::Random;
 use super::seat::Seat;
 use super::world::World;
-use crate::worker::budget::TurnLimits;
+use crate::engine::turn::TurnLimits;
 
 /// Numbers of messages with a large payload are multiples of this.
 const LARGE: u32 = 7;

@@ -40,8 +40,13 @@ impl Seat {
     ) -> Self {
         let mut worker = Worker::new(id, Arc::clone(node), settings, poll).restored(part);
         if id.index() == 0 {
-            let soon = worker.local.now.plus(HOUSEKEEPING);
-            worker.timers.insert(soon, Target::House);
+            let soon = worker.traffic.engine.core.turn.now.plus(HOUSEKEEPING);
+            worker
+                .traffic
+                .engine
+                .core
+                .timers
+                .insert(soon, Target::House);
         }
         Self {
             worker,
@@ -88,17 +93,27 @@ impl Seat {
 
     fn takes_in(&mut self) -> bool {
         self.is_in_turn = true;
-        let before = self.worker.local.work;
+        let before = self.worker.traffic.engine.core.turn.work;
         let Self { worker, events, .. } = self;
-        worker.poll.poll(events, Some(Duration::ZERO)).unwrap();
+        worker
+            .traffic
+            .edge
+            .poll
+            .poll(events, Some(Duration::ZERO))
+            .unwrap();
         worker.take_in(events);
         let had_work = !events.is_empty() || !self.arriving.is_empty();
         // Those who arrive are opened beside the turn, which would have its portion of them too.
-        let units = worker.local.work - before;
+        let units = worker.traffic.engine.core.turn.work - before;
         self.longest_turn = self.longest_turn.max(units);
         for (socket, certificate) in self.arriving.drain(..) {
             if certificate.is_none() {
-                self.worker.open_and_read(socket, Peer::Local, 0);
+                self.worker.traffic.open_and_read(Arrived {
+                    socket,
+                    peer: Peer::Local,
+                    gate: 0,
+                    certificate,
+                });
                 continue;
             }
             self.worker.take_in_arrived(Arrived {

@@ -364,7 +364,7 @@ impl World {
             let now = Time::from_millis(self.now());
             let seats = self.machine.seats.iter();
             let next = seats
-                .filter_map(|seat| seat.worker.timers.next_wait(now))
+                .filter_map(|seat| seat.worker.traffic.engine.core.timers.next_wait(now))
                 .min();
             let wait = next.map_or(rest, |next| next.max(TICK).min(rest));
             rest -= wait;

@@ -72,8 +72,16 @@ fn a_connection_does_not_get_the_certificate_of_the_one_before_that_went_to_anot
     let mut admin = workers[0].accepted_with(Some(Arc::new(certificate)));
     admin.write_all(&connect_as("a", None)).unwrap();
     settle(&mut workers);
-    let slot = workers[1].local.find("a").expect("it was handed over");
-    let access = workers[1].local.clients[slot].access.as_deref();
+    let slot = workers[1]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("a")
+        .expect("it was handed over");
+    let access = workers[1].traffic.engine.core.sessions[slot]
+        .access
+        .as_deref();
     let identity = &access.expect("there is a gatekeeper").identity;
     assert_eq!(identity.username.as_deref(), Some("admin"));
     assert!(identity.certificate.is_some(), "it goes with the client");

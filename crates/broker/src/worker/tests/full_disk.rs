@@ -7,6 +7,7 @@ use thrum_codec::properties::PublishProperties;
 use thrum_protocol::Publication;
 
 use super::{connect, settle, subscribe, two_workers_with};
+use crate::engine::Engine;
 
 #[test]
 fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {
@@ -18,8 +19,9 @@ fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {
         client.write_all(&connect("durable", None)).unwrap();
         client.write_all(&subscribe()).unwrap();
         settle(&mut workers);
-        let filter = workers[0].index.find("t").unwrap();
-        workers[0].durable_came(filter, "t");
+        let Engine { core, router, .. } = &mut workers[0].traffic.engine;
+        let filter = router.topics.find("t").unwrap();
+        router.topics.durable_came(core, filter, "t");
         for worker in &mut workers {
             let publication = Publication {
                 topic: "t",
@@ -31,7 +33,8 @@ fn a_message_that_is_upgraded_for_a_durable_session_needs_the_disk() {
                 publisher: 0,
                 publisher_hash: 0,
             };
-            assert_eq!(worker.needs_disk(&publication), is_upgraded);
+            let Engine { core, router, .. } = &mut worker.traffic.engine;
+            assert_eq!(router.topics.needs_disk(core, &publication), is_upgraded);
         }
     }
 }

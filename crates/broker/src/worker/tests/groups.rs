@@ -113,8 +113,17 @@ fn one_unsubscribe_gives_what_waits_for_several_groups_to_their_other_members() 
     publisher.write_all(&message).unwrap();
     settle(&mut workers);
     let waiting = |workers: &[Worker; 2], client_id| {
-        let slot = workers[0].local.find(client_id).unwrap();
-        let (queued, _, inflight) = workers[0].local.clients[slot].session.backlog();
+        let slot = workers[0]
+            .traffic
+            .engine
+            .core
+            .sessions
+            .find(client_id)
+            .unwrap();
+        let (queued, _, inflight) = workers[0].traffic.engine.core.sessions[slot]
+            .session
+            .outbound()
+            .backlog();
         (queued, inflight)
     };
     assert_eq!(waiting(&workers, "leaves"), (2, 1));

@@ -112,7 +112,7 @@ fn what_a_client_said_before_it_went_is_heard_when_it_is_admitted_late() {
     settle(&mut workers);
     settle(&mut workers);
     assert_eq!(messages(&mut subscriber), [b"x"]);
-    assert_eq!(workers[0].local.connections.len(), 0);
+    assert_eq!(workers[0].traffic.edge.connections.len(), 0);
 }
 
 #[test]
@@ -124,8 +124,15 @@ fn a_client_that_is_admitted_where_no_mail_waits_stays_where_it_is() {
     gatekeeper.admit_all();
     workers[0].takes_in();
     let slot = workers[0]
-        .local
+        .traffic
+        .engine
+        .core
+        .sessions
         .find("a")
         .expect("in the turn of the answer");
-    assert!(workers[0].local.clients[slot].connection.is_some());
+    assert!(
+        workers[0].traffic.engine.core.sessions[slot]
+            .connection
+            .is_some()
+    );
 }

@@ -112,15 +112,29 @@ fn heard_before(end: &[u8]) -> Vec<u8> {
     client.write_all(&hello).unwrap();
     settle(&mut workers);
     // A packet or two in each turn.
-    workers[0].budget.limits.portion_units = 3;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 3;
     let messages = publish(b"x").repeat(10);
     let last = mqtt(&[&messages, &disconnect()]);
     client.write_all(&[&last, end].concat()).unwrap();
     for _ in 0..10 {
         settle(&mut workers);
     }
-    assert_eq!(workers[0].local.connections.len(), 0);
-    assert!(workers[0].local.find("client").is_none());
+    assert_eq!(workers[0].traffic.edge.connections.len(), 0);
+    assert!(
+        workers[0]
+            .traffic
+            .engine
+            .core
+            .sessions
+            .find("client")
+            .is_none()
+    );
     read(&mut subscriber)
 }
 
@@ -161,8 +175,18 @@ fn a_web_socket_that_ends_while_the_client_is_judged_ends_behind_what_it_said() 
             settle(&mut workers);
         }
         assert_eq!(read(&mut subscriber), b"xy", "session at worker {owner}");
-        assert!(workers[owner].local.find("client").is_none());
-        let left = workers.iter().map(|worker| worker.local.connections.len());
+        assert!(
+            workers[owner]
+                .traffic
+                .engine
+                .core
+                .sessions
+                .find("client")
+                .is_none()
+        );
+        let left = workers
+            .iter()
+            .map(|worker| worker.traffic.edge.connections.len());
         assert_eq!(left.sum::<usize>(), 1, "the subscriber");
     }
 }
@@ -177,9 +201,9 @@ fn a_handshake_that_ends_at_once_is_counted_out_where_the_session_is_elsewhere()
         let connect = mqtt(&[&connect("client", None)]);
         let all = [WebSocket::request(), connect, end].concat();
         client.write_all(&all).unwrap();
-        assert_eq!(workers[0].handshakes.open(), 1);
+        assert_eq!(workers[0].traffic.edge.handshakes.open(), 1);
         settle(&mut workers);
-        assert_eq!(workers[0].handshakes.open(), 0);
+        assert_eq!(workers[0].traffic.edge.handshakes.open(), 0);
         // The client says nothing more, and keeps its socket.
         settle(&mut workers);
         let connected = workers[0].node.metrics.total(Counter::ClientsConnected);
@@ -210,11 +234,16 @@ fn what_the_layers_of_a_broken_connection_hold_is_thrown_away() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
     stuff(&mut client, &mut workers[0]);
-    let key = workers[0].local.connections.keys().next().unwrap();
-    let connection = &mut workers[0].local.connections[key];
-    assert!(connection.waiting() > 0);
-    connection.discard_output();
-    assert_eq!(connection.waiting(), 0);
+    let key = workers[0].traffic.edge.connections.keys().next().unwrap();
+    let worker = &mut workers[0];
+    let (connection, outputs) = (
+        &mut worker.traffic.edge.connections[key],
+        &mut worker.traffic.engine.core.outputs,
+    );
+    assert!(connection.waiting(&outputs[key]) > 0);
+    connection.discard_layers();
+    outputs[key].discard();
+    assert_eq!(connection.waiting(&outputs[key]), 0);
 }
 
 #[test]
@@ -222,10 +251,11 @@ fn a_client_that_sends_pings_and_reads_nothing_is_not_read() {
     let mut workers = workers_with(|_| ());
     let mut client = upgraded(&mut workers[0]);
     let sent = stuff(&mut client, &mut workers[0]);
-    let (_, connection) = workers[0].local.connections.iter().next().unwrap();
-    let limit = workers[0].local.settings.output_bytes;
+    let (key, connection) = workers[0].traffic.edge.connections.iter().next().unwrap();
+    let limit = workers[0].traffic.engine.core.settings.output_bytes;
     assert!(connection.reading.has(PauseReason::Output));
-    assert!(connection.waiting() < 3 * limit, "{}", connection.waiting());
+    let waiting = connection.waiting(&workers[0].traffic.engine.core.outputs[key]);
+    assert!(waiting < 3 * limit, "{waiting}");
     let mut answers = Vec::new();
     for _ in 0..200 {
         let mut buffer = vec![0; 1 << 20];
@@ -252,9 +282,9 @@ fn handshakes_that_come_in_single_bytes_leave_the_others_their_share() {
         for slow in &mut slow {
             slow.write_all(&[*byte]).unwrap();
         }
-        let before = workers[0].local.work;
+        let before = workers[0].traffic.engine.core.turn.work;
         workers[0].takes_a_turn();
-        let work = workers[0].local.work - before;
+        let work = workers[0].traffic.engine.core.turn.work - before;
         assert!(work < 1000, "{work} units");
     }
 }

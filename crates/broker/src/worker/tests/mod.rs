@@ -1,6 +1,7 @@
 //! Workers that take their turns by hand: what may happen between them while both run.
 
 mod certificates;
+mod farewells;
 mod full_disk;
 mod groups;
 mod late_answers;
@@ -31,16 +32,18 @@ use thrum_codec::properties::{
 use thrum_codec::{PacketId, QoS, TopicFilter, Version, decode, encode, frame};
 use thrum_protocol::server::{Handshake, Session};
 
-use super::{Client, Worker};
+use super::Worker;
+use crate::engine::client::Client;
 use thrum_transport::Acceptor;
 
 use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{CertificateName, Config};
+use crate::edge::charge_connect;
 use crate::extension::Access;
 use crate::ids::Slot;
 use crate::listener::Gate;
-use crate::mailbox::Capacity;
+use crate::mailbox::{Arrived, Capacity};
 use crate::node::Node;
 use crate::peer::Peer;
 use crate::read_gate::PauseReason;
@@ -121,13 +124,24 @@ impl Worker {
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let socket = Socket::from(OwnedFd::from(ours));
-        self.open(socket, Peer::Local, 0, certificate);
+        let traffic = &mut self.traffic;
+        let arrived = Arrived {
+            socket,
+            peer: Peer::Local,
+            gate: 0,
+            certificate,
+        };
+        traffic.edge.open(&mut traffic.engine, arrived);
         theirs
     }
 
     pub(super) fn ready_sockets(&mut self) -> Events {
         let mut events = Events::with_capacity(16);
-        self.poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        self.traffic
+            .edge
+            .poll
+            .poll(&mut events, Some(Duration::ZERO))
+            .unwrap();
         events
     }
 
@@ -302,7 +316,15 @@ fn a_client_that_comes_back_within_the_turn_keeps_its_worker() {
     workers[0].takes_a_turn();
     let [first, second] = [0, 1].map(WorkerId::new);
     assert_eq!(workers[0].node.registry.claim("publisher", second), first);
-    assert!(workers[0].local.find("publisher").is_some());
+    assert!(
+        workers[0]
+            .traffic
+            .engine
+            .core
+            .sessions
+            .find("publisher")
+            .is_some()
+    );
 }
 
 // [MQTT-3.1.2-8] [MQTT3-3.1.2-8]
@@ -336,7 +358,7 @@ fn the_will_of_a_client_that_cannot_be_written_leaves_in_the_next_turn_which_com
 fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
     const CROWD: u32 = 20_000;
     let [mut worker, _] = two_workers();
-    let limits = Arc::clone(&worker.local.settings.session);
+    let limits = Arc::clone(&worker.traffic.engine.core.settings.session);
     for number in 0..CROWD {
         let connect = connect(&format!("c{number}"), None);
         let frame = frame::split(&connect, u32::MAX).unwrap().unwrap();
@@ -345,27 +367,45 @@ fn memory_of_a_crowd_that_left_is_given_back_and_who_stayed_is_found() {
         };
         let handshake = Handshake::new(&connect, "", &limits).unwrap();
         let session = Session::new(u64::from(number) + 1, &handshake, &limits);
-        worker.local.insert(Client::new(session));
-        worker.crowd_grew();
+        worker
+            .traffic
+            .engine
+            .core
+            .sessions
+            .insert(Client::new(session));
+        worker.crowd.watch(&mut worker.traffic);
     }
     let (first, rest) = {
-        let slots: Vec<Slot> = worker.local.clients.keys().collect();
+        let slots: Vec<Slot> = worker
+            .traffic
+            .engine
+            .core
+            .sessions
+            .iter()
+            .map(|(slot, _)| slot)
+            .collect();
         (slots[0], slots[1..].to_vec())
     };
     for slot in rest {
-        worker.local.remove(slot);
-        worker.crowd_shrank();
+        worker.traffic.engine.core.sessions.remove(slot);
+        worker.crowd.watch(&mut worker.traffic);
     }
     let mut fired = Vec::new();
-    let later = worker.local.now.plus(Duration::from_secs(10));
-    worker.timers.advance(later, &mut fired);
-    assert!(worker.local.clients.capacity() >= CROWD as usize);
+    let later = worker
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(10));
+    worker.traffic.engine.core.timers.advance(later, &mut fired);
+    assert!(worker.traffic.engine.core.sessions.capacity() >= CROWD as usize);
     for target in fired {
         worker.timer(target);
     }
-    assert!(worker.local.clients.capacity() < 100);
-    assert_eq!(worker.local.find("c0"), Some(first));
-    assert_eq!(worker.local.find("c1"), None);
+    assert!(worker.traffic.engine.core.sessions.capacity() < 100);
+    assert_eq!(worker.traffic.engine.core.sessions.find("c0"), Some(first));
+    assert_eq!(worker.traffic.engine.core.sessions.find("c1"), None);
 }
 
 #[test]
@@ -375,20 +415,28 @@ fn who_waits_for_the_gatekeeper_is_not_silent() {
     client.write_all(&connect("a", None)).unwrap();
     settle(&mut workers);
     let worker = &mut workers[0];
-    let slot = worker.local.find("a").unwrap();
-    let id = worker.local.clients[slot].session.id();
-    let key = worker.local.clients[slot].connection.unwrap();
+    let slot = worker.traffic.engine.core.sessions.find("a").unwrap();
+    let id = worker.traffic.engine.core.sessions[slot].session.id();
+    let key = worker.traffic.engine.core.sessions[slot]
+        .connection
+        .unwrap();
     let mut wait = |is_deciding| {
-        let reading = &mut worker.local.connections[key].reading;
+        let reading = &mut worker.traffic.edge.connections[key].reading;
         if is_deciding {
             reading.close(PauseReason::Decision);
         } else {
             reading.open(PauseReason::Decision);
         }
-        worker.local.now = worker.local.now.plus(Duration::from_secs(100));
-        worker.local.clients[slot].armed = worker.local.now;
-        worker.session_due(slot);
-        worker.is_connected(slot, id)
+        worker.traffic.engine.core.turn.now = worker
+            .traffic
+            .engine
+            .core
+            .turn
+            .now
+            .plus(Duration::from_secs(100));
+        worker.traffic.engine.core.sessions[slot].armed = worker.traffic.engine.core.turn.now;
+        worker.traffic.session_due(slot);
+        worker.traffic.engine.core.sessions.is_connected(slot, id)
     };
     assert_eq!([wait(true), wait(true), wait(false)], [true, true, false]);
 }
@@ -396,7 +444,9 @@ fn who_waits_for_the_gatekeeper_is_not_silent() {
 #[test]
 fn the_connect_rate_is_of_the_node_however_many_workers_it_has() {
     let [mut first, mut second] = two_workers_with(|parts| parts.config.limits.connect_rate = 1);
-    assert!(first.may_accept() && second.may_accept());
-    first.charge_connect(0);
-    assert!(!first.may_accept() && !second.may_accept());
+    let may_accept = |worker: &mut Worker| worker.accepting.may_accept(&mut worker.traffic.engine);
+    assert!(may_accept(&mut first) && may_accept(&mut second));
+    let traffic = &mut first.traffic;
+    charge_connect(&mut traffic.edge, &mut traffic.engine, 0);
+    assert!(!may_accept(&mut first) && !may_accept(&mut second));
 }

@@ -98,11 +98,11 @@ fn lines_about_dropped_messages_are_as_few_as_all_lines_about_clients() {
         generation: 1,
     };
     let worker = &mut workers[0];
-    worker.client_logs.1 = 0;
+    *worker.traffic.engine.core.lines_mut() = 0;
     worker.reload(&Arc::new(Settings::new(&config(), &Arc::new(shared))));
-    while worker.is_rechecking() {
-        worker.recheck_some();
+    while worker.traffic.recheck.is_under_way() {
+        worker.traffic.recheck_some();
     }
     // One line for the subscriptions that ended, and one for the messages.
-    assert_eq!(worker.client_logs.1, 2 * SESSIONS);
+    assert_eq!(*worker.traffic.engine.core.lines_mut(), 2 * SESSIONS);
 }

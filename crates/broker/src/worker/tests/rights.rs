@@ -12,8 +12,8 @@ use thrum_codec::packet::{
 use thrum_codec::properties::SubscribeProperties;
 use thrum_codec::{PacketId, TopicFilter, Version, encode};
 
-use super::super::FILTER_UNITS;
 use super::{connect_v5, settle, two_workers_with};
+use crate::engine::turn::FILTER_UNITS;
 use crate::extension::Policy;
 
 const FILTERS: u16 = 200;
@@ -54,15 +54,27 @@ fn who_comes_back_with_the_rights_it_left_with_costs_nothing_for_its_subscriptio
     settle(&mut workers);
     drop(client);
     settle(&mut workers);
-    let slot = workers[0].local.find("device").unwrap();
-    let kept = workers[0].local.clients[slot].subscriptions.len();
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("device")
+        .unwrap();
+    let kept = workers[0].traffic.engine.core.sessions[slot]
+        .subscriptions
+        .len();
     assert_eq!(kept, usize::from(FILTERS));
 
-    let before = workers[0].local.work;
+    let before = workers[0].traffic.engine.core.turn.work;
     let mut back = workers[0].accepted();
     back.write_all(&connect_v5("device", 300)).unwrap();
     settle(&mut workers);
-    assert!(workers[0].local.clients[slot].connection.is_some());
-    let work = workers[0].local.work - before;
+    assert!(
+        workers[0].traffic.engine.core.sessions[slot]
+            .connection
+            .is_some()
+    );
+    let work = workers[0].traffic.engine.core.turn.work - before;
     assert!(work < u64::from(FILTERS) * FILTER_UNITS, "{work} units");
 }

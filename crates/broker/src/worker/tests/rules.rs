@@ -55,7 +55,7 @@ fn workers_with(own: &str) -> [Worker; 2] {
 fn reload(worker: &mut Worker, own: &str) {
     let shared = Shared {
         access: access(&rules(own)),
-        generation: worker.local.settings.access.generation + 1,
+        generation: worker.traffic.engine.core.settings.access.generation + 1,
     };
     let settings = Settings::new(&Config::default(), &Arc::new(shared));
     worker.reload(&settings);
@@ -115,7 +115,13 @@ fn filters_of_a_subscribe_are_looked_up_in_portions_and_granted_together() {
     let mut other = workers[0].accepted();
     other.write_all(&connect("other", None)).unwrap();
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 50;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 50;
     client
         .write_all(&[subscribe_to_many(), publish(b"behind")].concat())
         .unwrap();
@@ -144,7 +150,13 @@ fn rules_that_change_while_filters_are_looked_up_hold_for_all_of_them() {
     let mut workers = workers_with("allow all pubsub own/#");
     let mut client = resume(&mut workers[0]);
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 50;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 50;
     client.write_all(&subscribe_to_many()).unwrap();
     workers[0].takes_a_turn();
     reload(&mut workers[0], "deny all pubsub own/#");
@@ -164,23 +176,35 @@ fn a_session_with_many_filters_is_looked_at_in_portions_when_rules_change() {
     let mut client = resume(&mut workers[0]);
     client.write_all(&subscribe_to_many()).unwrap();
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 100;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 100;
     reload(
         &mut workers[0],
         "allow all pubsub own/+\ndeny all pubsub own/0",
     );
     reload(&mut workers[0], DENIED_ONE);
     let mut turns = 0;
-    while workers[0].is_rechecking() {
+    while workers[0].traffic.recheck.is_under_way() {
         workers[0].takes_a_turn();
         turns += 1;
     }
     assert!((10..40).contains(&turns), "{turns} turns");
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
     settle(&mut workers);
-    let slot = workers[0].local.find("many").unwrap();
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("many")
+        .unwrap();
     assert_eq!(
-        workers[0].local.clients[slot].connection, None,
+        workers[0].traffic.engine.core.sessions[slot].connection, None,
         "it has to come back"
     );
 }
@@ -193,7 +217,13 @@ fn leave_with_many() -> [Worker; 2] {
     settle(&mut workers);
     drop(client);
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 100;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 100;
     workers
 }
 
@@ -203,8 +233,17 @@ fn wait_for_the_review() -> ([Worker; 2], UnixStream, Slot) {
     reload(&mut workers[0], DENIED_ONE);
     let client = resume(&mut workers[0]);
     workers[0].takes_a_turn();
-    let slot = workers[0].local.find("many").unwrap();
-    assert!(workers[0].returning_to(slot).is_some(), "it waits");
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("many")
+        .unwrap();
+    assert!(
+        workers[0].traffic.rechecking().returning_to(slot).is_some(),
+        "it waits"
+    );
     (workers, client, slot)
 }
 
@@ -214,8 +253,17 @@ fn turns_until_it_is_in(workers: &mut [Worker; 2]) -> usize {
     other.write_all(&connect("other", None)).unwrap();
     workers[0].takes_a_turn();
     for turn in 1..100 {
-        let slot = workers[0].local.find("many").unwrap();
-        if workers[0].local.clients[slot].connection.is_some() {
+        let slot = workers[0]
+            .traffic
+            .engine
+            .core
+            .sessions
+            .find("many")
+            .unwrap();
+        if workers[0].traffic.engine.core.sessions[slot]
+            .connection
+            .is_some()
+        {
             return turn;
         }
         other.write_all(&bytes(&Packet::PingReq)).unwrap();
@@ -232,7 +280,7 @@ fn a_client_that_comes_back_while_its_session_is_looked_at_gets_nothing_forbidde
     let mut workers = leave_with_many();
     reload(&mut workers[0], DENIED_ONE);
     workers[0].takes_a_turn();
-    assert!(workers[0].is_rechecking());
+    assert!(workers[0].traffic.recheck.is_under_way());
     let mut client = resume(&mut workers[0]);
     client.write_all(&publish(b"behind")).unwrap();
     let turns = turns_until_it_is_in(&mut workers);
@@ -269,12 +317,22 @@ fn a_session_whose_client_went_again_is_looked_at_to_the_end() {
     for _ in 0..60 {
         workers[0].takes_a_turn();
     }
-    assert!(!workers[0].is_rechecking());
+    assert!(!workers[0].traffic.recheck.is_under_way());
     assert_eq!(subscriptions(&workers[0]), FILTERS as u64 - 1);
     let _client = resume(&mut workers[0]);
     workers[0].takes_a_turn();
-    let slot = workers[0].local.find("many").unwrap();
-    assert!(workers[0].local.clients[slot].connection.is_some());
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("many")
+        .unwrap();
+    assert!(
+        workers[0].traffic.engine.core.sessions[slot]
+            .connection
+            .is_some()
+    );
 }
 
 #[test]
@@ -307,14 +365,20 @@ fn rules_that_change_while_a_client_waits_for_the_review_hold_for_it() {
 #[test]
 fn a_session_does_not_end_while_its_client_waits_for_the_review() {
     let (mut workers, _client, slot) = wait_for_the_review();
-    let id = workers[0].local.clients[slot].session.id();
-    workers[0].local.now = workers[0].local.now.plus(Duration::from_hours(200));
-    workers[0].local.clients[slot].armed = workers[0].local.now;
+    let id = workers[0].traffic.engine.core.sessions[slot].session.id();
+    workers[0].traffic.engine.core.turn.now = workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_hours(200));
+    workers[0].traffic.engine.core.sessions[slot].armed = workers[0].traffic.engine.core.turn.now;
     // Sessions of 3.1.1 end after 168 hours.
-    workers[0].session_due(slot);
-    assert!(workers[0].is_session(slot, id));
+    workers[0].traffic.session_due(slot);
+    assert!(workers[0].traffic.engine.core.sessions.is(slot, id));
     turns_until_it_is_in(&mut workers);
-    assert!(workers[0].is_session(slot, id));
+    assert!(workers[0].traffic.engine.core.sessions.is(slot, id));
 }
 
 #[test]
@@ -326,25 +390,30 @@ fn what_is_left_of_a_review_is_not_taken_for_that_of_the_next_session_in_its_slo
         for _ in 0..2 + extra {
             worker.takes_a_turn();
         }
-        assert!(worker.is_rechecking());
-        let slot = worker.local.find("many").unwrap();
+        assert!(worker.traffic.recheck.is_under_way());
+        let slot = worker.traffic.engine.core.sessions.find("many").unwrap();
         let mut client = worker.accepted();
         let clean = [connect("many", None), subscribe_to_many()].concat();
         client.write_all(&clean).unwrap();
         // What a turn reads, and nothing else of it.
         let events = worker.ready_sockets();
-        worker.budget.limits.portion_units = 32_768;
-        worker.begin_budget();
+        worker.traffic.engine.core.turn.limits_mut().portion_units = 32_768;
+        let now = worker.traffic.engine.core.turn.now;
+        worker.traffic.engine.core.turn.begin(now);
         for event in &events {
-            worker.socket_ready(event);
+            worker.traffic.socket_ready(event);
         }
-        assert_eq!(worker.local.find("many"), Some(slot));
-        worker.budget.limits.portion_units = 100;
+        assert_eq!(worker.traffic.engine.core.sessions.find("many"), Some(slot));
+        worker.traffic.engine.core.turn.limits_mut().portion_units = 100;
         reload(worker, "deny all pubsub own/#");
         for _ in 0..60 {
             worker.takes_a_turn();
         }
-        assert_eq!(worker.local.find("many"), None, "it was turned away");
+        assert_eq!(
+            worker.traffic.engine.core.sessions.find("many"),
+            None,
+            "it was turned away"
+        );
     }
 }
 
@@ -362,12 +431,21 @@ fn who_waits_for_a_review_does_not_wait_for_those_that_nobody_waits_for() {
     settle(&mut workers);
     drop(client);
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 100;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 100;
     reload(&mut workers[0], DENIED_ONE);
     let _client = resume(&mut workers[0]);
     let turns = turns_until_it_is_in(&mut workers);
     assert!(turns < 60, "{turns} turns");
-    assert!(workers[0].is_rechecking(), "the others are not done yet");
+    assert!(
+        workers[0].traffic.recheck.is_under_way(),
+        "the others are not done yet"
+    );
     let before = subscriptions(&workers[0]);
     assert!(before > (OTHERS * (FILTERS - 1)) as u64, "{before}");
     for _ in 0..400 {
@@ -388,7 +466,13 @@ fn a_client_that_waits_for_a_review_keeps_its_place_among_the_connections() {
     let mut before = resume(&mut workers[0]);
     before.write_all(&subscribe_to_many()).unwrap();
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 100;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 100;
     let shared = Shared {
         access: access(&rules(DENIED_ONE)),
         generation: 1,
@@ -407,10 +491,26 @@ fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
     let mut client = workers[0].accepted();
     client.write_all(&connect_v5("many", 60)).unwrap();
     workers[0].takes_a_turn();
-    let slot = workers[0].local.find("many").unwrap();
-    let connection = workers[0].returning_to(slot).expect("it waits");
-    workers[0].local.now = workers[0].local.now.plus(Duration::from_secs(76));
-    workers[0].connection_timer(connection);
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("many")
+        .unwrap();
+    let connection = workers[0]
+        .traffic
+        .rechecking()
+        .returning_to(slot)
+        .expect("it waits");
+    workers[0].traffic.engine.core.turn.now = workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(76));
+    workers[0].traffic.connection_timer(connection);
     workers[0].hand_out();
     let mut connack = [0; 4];
     client.read_exact(&mut connack).unwrap();
@@ -426,11 +526,11 @@ fn a_client_that_waits_for_too_long_is_told_and_the_review_goes_on() {
 fn rules_that_say_the_same_about_a_client_need_no_review() {
     let mut workers = leave_with_many();
     reload(&mut workers[0], "allow all pubsub own/#");
-    let work = workers[0].local.work;
-    while workers[0].is_rechecking() {
+    let work = workers[0].traffic.engine.core.turn.work;
+    while workers[0].traffic.recheck.is_under_way() {
         workers[0].takes_a_turn();
     }
-    let work = workers[0].local.work - work;
+    let work = workers[0].traffic.engine.core.turn.work - work;
     assert!(work < FILTERS as u64, "{work} units");
 }
 
@@ -441,12 +541,12 @@ fn rules_that_say_the_same_are_applied_anew_where_filters_are_granted_otherwise(
     access.policy.filters_partial = !access.policy.filters_partial;
     let generation = 1;
     let shared = Arc::new(Shared { access, generation });
-    let work = workers[0].local.work;
+    let work = workers[0].traffic.engine.core.turn.work;
     workers[0].reload(&Settings::new(&Config::default(), &shared));
-    while workers[0].is_rechecking() {
+    while workers[0].traffic.recheck.is_under_way() {
         workers[0].takes_a_turn();
     }
-    let work = workers[0].local.work - work;
+    let work = workers[0].traffic.engine.core.turn.work - work;
     assert!(work > FILTERS as u64, "{work} units");
 }
 
@@ -454,16 +554,27 @@ fn rules_that_say_the_same_are_applied_anew_where_filters_are_granted_otherwise(
 fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
     let (mut workers, _client, slot) = wait_for_the_review();
     let worker = &mut workers[0];
-    let id = worker.local.clients[slot].session.id();
-    let identity = (*worker.local.clients[slot].access.as_ref().unwrap().identity).clone();
+    let id = worker.traffic.engine.core.sessions[slot].session.id();
+    let identity = (*worker.traffic.engine.core.sessions[slot]
+        .access
+        .as_ref()
+        .unwrap()
+        .identity)
+        .clone();
     let narrower = Rules::parse("deny all pubsub #", "test").unwrap();
     let answer = Answer::Admit(Box::new(Admission {
         identity,
         rules: Some(Arc::new(narrower)),
         ..Admission::default()
     }));
-    worker.refreshed((slot, id), None, answer);
-    let access = worker.local.clients[slot].access.as_ref().unwrap();
+    worker
+        .traffic
+        .reauthentication()
+        .refreshed(slot, id, None, answer);
+    let access = worker.traffic.engine.core.sessions[slot]
+        .access
+        .as_ref()
+        .unwrap();
     assert!(
         access.admission().rules.is_none(),
         "it is judged by its CONNECT"
@@ -475,8 +586,8 @@ fn an_answer_about_the_connection_before_changes_nothing_for_who_waits() {
 #[test]
 fn an_answer_about_a_login_changes_nothing_for_who_waits_for_a_review() {
     let (mut workers, mut client, slot) = wait_for_the_review();
-    let id = workers[0].returning_to(slot).unwrap();
-    workers[0].answered(id, Answer::Unchanged);
+    let id = workers[0].traffic.rechecking().returning_to(slot).unwrap();
+    workers[0].traffic.answered(id, Answer::Unchanged);
     turns_until_it_is_in(&mut workers);
     client.write_all(&publish(b"t")).unwrap();
     settle(&mut workers);
@@ -486,18 +597,33 @@ fn an_answer_about_a_login_changes_nothing_for_who_waits_for_a_review() {
 #[test]
 fn what_was_said_of_the_will_before_holds_while_another_connection_waits() {
     let mut workers = leave_with_many();
-    let slot = workers[0].local.find("many").unwrap();
-    let access = workers[0].local.clients[slot].access.as_mut().unwrap();
+    let slot = workers[0]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("many")
+        .unwrap();
+    let access = workers[0].traffic.engine.core.sessions[slot]
+        .access
+        .as_mut()
+        .unwrap();
     access.is_will_allowed = true;
     access.refresh_secs = Some(7);
     let will_of = |workers: &[Worker; 2]| {
-        let access = workers[0].local.clients[slot].access.as_ref().unwrap();
+        let access = workers[0].traffic.engine.core.sessions[slot]
+            .access
+            .as_ref()
+            .unwrap();
         (access.is_will_allowed, access.refresh_secs)
     };
     reload(&mut workers[0], DENIED_ONE);
     let _client = resume(&mut workers[0]);
     workers[0].takes_a_turn();
-    assert!(workers[0].returning_to(slot).is_some(), "it waits");
+    assert!(
+        workers[0].traffic.rechecking().returning_to(slot).is_some(),
+        "it waits"
+    );
     assert_eq!(will_of(&workers), (true, Some(7)));
     turns_until_it_is_in(&mut workers);
     assert_eq!(will_of(&workers), (false, None), "its own");
@@ -535,7 +661,13 @@ fn whether_a_user_may_stay_is_asked_before_a_long_review() {
         .unwrap();
     client.write_all(&subscribe_to_many()).unwrap();
     settle(&mut workers);
-    workers[0].budget.limits.portion_units = 100;
+    workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .limits_mut()
+        .portion_units = 100;
     let shared = Arc::new(Shared {
         access: by("allow all pubsub own/+"),
         generation: 1,
@@ -545,7 +677,7 @@ fn whether_a_user_may_stay_is_asked_before_a_long_review() {
     for _ in 0..3 {
         workers[0].takes_a_turn();
     }
-    assert!(workers[0].is_rechecking());
+    assert!(workers[0].traffic.recheck.is_under_way());
     assert_eq!(asked.0.load(Ordering::Relaxed), 1);
 }
 
@@ -558,8 +690,8 @@ fn a_client_that_comes_back_by_the_same_rules_is_not_looked_at_again() {
     drop(client);
     settle(&mut workers);
     let _client = resume(&mut workers[0]);
-    let before = workers[0].local.work;
+    let before = workers[0].traffic.engine.core.turn.work;
     settle(&mut workers);
-    let work = workers[0].local.work - before;
+    let work = workers[0].traffic.engine.core.turn.work - before;
     assert!(work < FILTERS as u64, "{work} units");
 }

@@ -1,5 +1,6 @@
 //! Retained messages whose publishers may do less than before.
 
+use crate::door::ask_again;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
@@ -185,8 +186,9 @@ impl Node {
 
     /// A second later.
     fn keep_house(&mut self) {
-        self.workers[0].watch_sources();
-        while self.workers[0].reviews.are_due() {
+        let traffic = &mut self.workers[0].traffic;
+        traffic.reviews.watch(&traffic.engine);
+        while self.workers[0].traffic.reviews.are_due() {
             settle(&mut self.workers);
         }
         settle(&mut self.workers);
@@ -281,11 +283,13 @@ fn about_whom_nobody_can_tell_nothing_changes_until_somebody_can() {
     users.set("ann", User::Has(""));
     node.keep_house();
     assert_eq!(node.shown(), ["a"], "it is asked again after a while");
-    let now = node.workers[0].local.now;
-    node.workers[0].local.now = now.plus(Duration::from_secs(31));
-    node.workers[0].watch_sources();
-    while node.workers[0].reviews.are_due() {
-        node.workers[0].go_on_with_sources();
+    let now = node.workers[0].traffic.engine.core.turn.now;
+    node.workers[0].traffic.engine.core.turn.now = now.plus(Duration::from_secs(31));
+    let traffic = &mut node.workers[0].traffic;
+    traffic.reviews.watch(&traffic.engine);
+    while node.workers[0].traffic.reviews.are_due() {
+        let traffic = &mut node.workers[0].traffic;
+        traffic.reviews.go_on(&mut traffic.engine);
         node.workers[0].handle_mail();
     }
     assert_eq!(node.shown(), Vec::<String>::new());
@@ -326,11 +330,19 @@ fn a_gatekeeper_that_never_answers_holds_nothing_up() {
     node.retain(&mut nobody, "b");
     node.set_rules("deny all pub #");
     assert_eq!(node.shown(), ["a", "b"]);
-    assert!(!node.workers[0].reviews.are_due(), "it waits");
-    node.workers[0].local.now = node.workers[0].local.now.plus(Duration::from_secs(76));
-    node.workers[0].watch_sources();
-    while node.workers[0].reviews.are_due() {
-        node.workers[0].go_on_with_sources();
+    assert!(!node.workers[0].traffic.reviews.are_due(), "it waits");
+    node.workers[0].traffic.engine.core.turn.now = node.workers[0]
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(76));
+    let traffic = &mut node.workers[0].traffic;
+    traffic.reviews.watch(&traffic.engine);
+    while node.workers[0].traffic.reviews.are_due() {
+        let traffic = &mut node.workers[0].traffic;
+        traffic.reviews.go_on(&mut traffic.engine);
     }
     assert_eq!(node.shown(), ["a"]);
     // An answer that comes too late.
@@ -413,8 +425,14 @@ fn own_rules_that_change_while_the_client_is_here_are_heeded_too() {
     let mut client = node.client(1, "c", Some("ann"));
     node.retain(&mut client, "a");
     users.set("ann", User::Has("deny all pub a"));
-    let slot = node.workers[1].local.find("c").unwrap();
-    node.workers[1].ask_again(slot);
+    let slot = node.workers[1]
+        .traffic
+        .engine
+        .core
+        .sessions
+        .find("c")
+        .unwrap();
+    ask_again(&node.workers[1].traffic.engine, slot);
     settle(&mut node.workers);
     node.keep_house();
     assert_eq!(node.shown(), Vec::<String>::new());

@@ -28,7 +28,7 @@ fn a_client_over_websocket_is_sent_a_close_frame() {
     let frame = [&[BINARY[0], BINARY[1] | len, 0, 0, 0, 0], &packet[..]].concat();
     client.write_all(&frame).unwrap();
     settle(&mut workers);
-    let id = workers[0].local.id;
+    let id = workers[0].traffic.engine.core.id;
     workers[0].node.mailbox(id).push(Mail::Stop);
     workers[0].takes_a_turn();
     let mut bytes = Vec::new();
@@ -46,7 +46,7 @@ fn what_was_published_in_the_turn_of_the_stop_reaches_another_worker() {
     publisher.write_all(&connect("publisher", None)).unwrap();
     settle(&mut workers);
     publisher.write_all(&publish(b"last")).unwrap();
-    let id = workers[0].local.id;
+    let id = workers[0].traffic.engine.core.id;
     workers[0].node.mailbox(id).push(Mail::Stop);
     workers[0].takes_a_turn();
     workers[1].takes_a_turn();

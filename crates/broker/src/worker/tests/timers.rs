@@ -6,39 +6,45 @@ use std::time::Duration;
 use thrum_codec::packet::Packet;
 
 use super::{bytes, connect, connect_v5, messages, settle, two_workers};
+use crate::edge::Ending;
 use crate::ids::ConnectionKey;
 use crate::metrics::Counter;
 use crate::worker::Target;
-use crate::worker::lifecycle::Ending;
 
 #[test]
 fn a_connection_that_ends_has_its_time_whatever_was_armed_for_it_before() {
     let mut workers = two_workers();
     let mut client = workers[0].accepted();
     let key = ConnectionKey::FIRST;
-    let id = workers[0].local.connections[key].id(key);
+    let id = workers[0].traffic.engine.core.outputs.id(key);
     // No CONNECT.
     client.write_all(&bytes(&Packet::PingReq)).unwrap();
     settle(&mut workers);
     let worker = &mut workers[0];
-    assert!(worker.local.connections[key].is_draining());
+    assert!(worker.traffic.edge.connections[key].is_draining());
     worker.timer(Target::Connection(id));
-    assert!(worker.local.connections.contains(key));
+    assert!(worker.traffic.edge.connections.contains(key));
     let mut fired = Vec::new();
-    worker.local.now = worker.local.now.plus(Duration::from_secs(3));
-    let now = worker.local.now;
-    worker.timers.advance(now, &mut fired);
+    worker.traffic.engine.core.turn.now = worker
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(3));
+    let now = worker.traffic.engine.core.turn.now;
+    worker.traffic.engine.core.timers.advance(now, &mut fired);
     for target in fired {
         worker.timer(target);
     }
-    assert!(!worker.local.connections.contains(key));
+    assert!(!worker.traffic.edge.connections.contains(key));
 }
 
 #[test]
 fn sessions_that_have_gone_leave_no_timers_behind_for_long() {
     let mut workers = two_workers();
     let worker = &mut workers[0];
-    let before = worker.timers.len();
+    let before = worker.traffic.engine.core.timers.len();
     for _ in 0..50 {
         let mut client = worker.accepted();
         // It wants its session for a week.
@@ -53,9 +59,15 @@ fn sessions_that_have_gone_leave_no_timers_behind_for_long() {
         worker.takes_a_turn();
     }
     let mut fired = Vec::new();
-    let soon = worker.local.now.plus(Duration::from_secs(601));
-    worker.timers.advance(soon, &mut fired);
-    assert_eq!(worker.timers.len(), before);
+    let soon = worker
+        .traffic
+        .engine
+        .core
+        .turn
+        .now
+        .plus(Duration::from_secs(601));
+    worker.traffic.engine.core.timers.advance(soon, &mut fired);
+    assert_eq!(worker.traffic.engine.core.timers.len(), before);
 }
 
 #[test]
@@ -68,10 +80,17 @@ fn a_session_that_stays_ends_in_time_however_often_its_timer_is_looked_at() {
     drop(client);
     worker.takes_a_turn();
     let mut pass = |seconds| {
-        worker.local.now = worker.local.now.plus(Duration::from_secs(seconds));
-        worker.begin_budget();
+        worker.traffic.engine.core.turn.now = worker
+            .traffic
+            .engine
+            .core
+            .turn
+            .now
+            .plus(Duration::from_secs(seconds));
+        let now = worker.traffic.engine.core.turn.now;
+        worker.traffic.engine.core.turn.begin(now);
         worker.handle_timers();
-        worker.local.find("a").is_some()
+        worker.traffic.engine.core.sessions.find("a").is_some()
     };
     let there: Vec<bool> = (0..7).map(|_| pass(590)).collect();
     assert_eq!(there, [true, true, true, true, true, true, false]);
@@ -88,16 +107,24 @@ fn an_event_of_a_connection_that_is_closed_is_not_the_newcomers() {
     // The poll has seen the end, the worker not yet; and something else ends the connection first.
     let events = worker.ready_sockets();
     assert_eq!(events.iter().count(), 1);
-    let slot = worker.local.find("old").unwrap();
-    let key = worker.local.clients[slot].connection.unwrap();
-    worker.lost(key, Ending::ClosedByPeer);
+    let slot = worker.traffic.engine.core.sessions.find("old").unwrap();
+    let key = worker.traffic.engine.core.sessions[slot]
+        .connection
+        .unwrap();
+    let traffic = &mut worker.traffic;
+    traffic
+        .edge
+        .lost(&mut traffic.engine, key, Ending::ClosedByPeer);
     let mut newcomer = worker.accepted();
-    assert!(worker.local.connections.contains(key), "the same slot");
+    assert!(
+        worker.traffic.edge.connections.contains(key),
+        "the same slot"
+    );
     worker.take_in(&events);
     worker.hand_out();
     newcomer.write_all(&connect("new", None)).unwrap();
     worker.takes_a_turn();
-    assert!(worker.local.find("new").is_some());
+    assert!(worker.traffic.engine.core.sessions.find("new").is_some());
     assert!(messages(&mut newcomer).is_empty(), "it is open");
     assert_eq!(worker.node.metrics.total(Counter::ClientsConnected), 1);
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+mod window;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -9,10 +10,13 @@ use alloc::vec::Vec;
 
 use thrum_codec::{PacketId, QoS};
 
+use self::window::SendWindow;
 use super::held::Held;
 use super::journal::UNNOTED;
 use super::ring::Ring;
 use super::{Awaiting, Seq, Taken};
+use crate::Limits;
+use crate::packet_ids::PacketIds;
 
 /// Entries that stay allocated while nothing is inflight; a burst above it is given back.
 const IDLE_CAPACITY_MAX: usize = 64;
@@ -57,8 +61,8 @@ struct Lists {
     kept: Option<Box<Ring<Kept>>>,
 }
 
-/// The window of unacknowledged messages.
-#[derive(Debug)]
+/// Unacknowledged messages, and the window and the packet identifiers for more of them.
+#[derive(Debug, Default)]
 pub(super) struct Inflight {
     /// None before the first message, as for clients that are sent `QoS` 0 or nothing: it is one
     /// pointer.
@@ -68,24 +72,8 @@ pub(super) struct Inflight {
     unsent: u32,
     /// No entry before this place is unsent.
     first_unsent: u32,
-    /// Bytes of payload that may still be on their way to the client, less than 0 behind a message
-    /// that was larger than what was left; [`UNLIMITED`] while nothing is counted.
-    window_bytes_left: i32,
-}
-
-/// Bytes of payload are not limited, and not counted.
-const UNLIMITED: i32 = i32::MAX;
-
-impl Default for Inflight {
-    fn default() -> Self {
-        Self {
-            lists: None,
-            unanswered: 0,
-            unsent: 0,
-            first_unsent: 0,
-            window_bytes_left: UNLIMITED,
-        }
-    }
+    window: SendWindow,
+    ids: PacketIds,
 }
 
 /// Place of an entry; valid until the next [`Inflight::trim`].
@@ -99,21 +87,40 @@ impl Inflight {
 
     /// Unanswered messages that were sent on this connection: those that count against the receive
     /// maximum.
-    pub(super) fn window_used(&self) -> usize {
+    fn window_used(&self) -> usize {
         (self.unanswered - self.unsent) as usize
     }
 
-    /// So many bytes of payload are on their way as may be.
+    /// As many messages, or as many bytes of them, are on their way as may be.
+    // [MQTT-3.3.4-9] [MQTT-4.9.0-2]
     #[inline]
-    pub(super) fn is_out_of_bytes(&self) -> bool {
-        self.window_bytes_left <= 0
+    pub(super) fn is_full(&self) -> bool {
+        self.window_used() >= self.window.messages_max() || self.window.is_out_of_bytes()
+    }
+
+    /// A new message may be sent: nothing older waits to be sent again and the window is open.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.unsent == 0 && !self.is_full()
+    }
+
+    /// New messages that may be sent, whatever their size.
+    pub(super) fn room(&self) -> usize {
+        if !self.is_open() {
+            return 0;
+        }
+        if self.window.counts_bytes() {
+            // The next one may use up the bytes.
+            return 1;
+        }
+        self.window.messages_max() - self.window_used()
     }
 
     /// Bytes of payload on their way are limited. They are counted for as long as their messages
     /// are kept.
     #[inline]
     pub(super) fn counts_bytes(&self) -> bool {
-        self.window_bytes_left != UNLIMITED
+        self.window.counts_bytes()
     }
 
     /// Messages that wait to be sent again.
@@ -121,17 +128,31 @@ impl Inflight {
         self.unsent as usize
     }
 
-    /// Every identifier in use.
-    pub(super) fn packet_ids(&self) -> impl Iterator<Item = PacketId> + Clone {
-        self.entries()
-            .filter(|entry| entry.awaiting.is_some())
-            .map(|entry| entry.packet_id)
+    /// An identifier that no unanswered message has. [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]
+    /// [MQTT3-2.3.1-4]
+    pub(super) fn next_packet_id(&mut self) -> Option<PacketId> {
+        let lists = &self.lists;
+        self.ids
+            .next(|| lists.iter().flat_map(|lists| lists.packet_ids()))
+    }
+
+    /// The last identifier that was given, 0 before the first.
+    pub(super) fn last_packet_id(&self) -> u16 {
+        self.ids.last()
+    }
+
+    /// Without messages; identifiers go on behind that one.
+    pub(super) fn behind(last_packet_id: u16) -> Self {
+        Self {
+            ids: PacketIds::behind(last_packet_id),
+            ..Self::default()
+        }
     }
 
     /// Adds a message that was sent, and keeps it to send it again.
     pub(super) fn push(&mut self, packet_id: PacketId, held: Held) {
         let awaiting = Awaiting::first(held.qos);
-        self.take_bytes(&held);
+        self.window.take_bytes(held.message.payload().len());
         self.push_entry(packet_id, awaiting, Kept::Message(held));
     }
 
@@ -232,8 +253,8 @@ impl Inflight {
     }
 
     /// A new connection: everything but what awaits PUBCOMP has to be sent again, with at most so
-    /// many bytes of payload on their way at once. 2^31 - 1 and more are no limit.
-    pub(super) fn begin_connection(&mut self, window_bytes_max: u32) {
+    /// much on its way at once as the client and the limits allow.
+    pub(super) fn begin_connection(&mut self, receive_maximum: u16, limits: &Limits) {
         for place in 0..self.places() {
             // Without the message there is nothing to send again: it belonged to a session that was
             // to end.
@@ -244,7 +265,9 @@ impl Inflight {
         self.trim();
         self.unsent = 0;
         self.first_unsent = 0;
-        self.window_bytes_left = i32::try_from(window_bytes_max).unwrap_or(UNLIMITED);
+        // [MQTT-4.9.0-1] [MQTT-3.3.4-9]
+        let messages_max = receive_maximum.min(limits.inflight_max).max(1);
+        self.window = SendWindow::new(messages_max, limits.inflight_bytes_max);
         let lists = self.lists.as_mut();
         for entry in lists.into_iter().flat_map(|lists| &mut lists.entries) {
             entry.unsent = is_publish(entry.awaiting);
@@ -276,7 +299,7 @@ impl Inflight {
     /// The message at that place was sent again.
     pub(super) fn put_back(&mut self, place: Place, message: Held) {
         self.mark_sent(place);
-        self.take_bytes(&message);
+        self.window.take_bytes(message.message.payload().len());
         self.keep(place, Kept::Message(message));
     }
 
@@ -345,21 +368,12 @@ impl Inflight {
         let Some(kept) = lists.and_then(|lists| lists.take_kept(place)) else {
             return UNNOTED;
         };
-        if self.counts_bytes()
-            && let Kept::Message(held) = &kept
+        if let Kept::Message(held) = &kept
             && !has_waited
         {
-            let left = self.window_bytes_left.saturating_add(payload_bytes(held));
-            self.window_bytes_left = left.min(UNLIMITED - 1);
+            self.window.give_back_bytes(held.message.payload().len());
         }
         kept.seq()
-    }
-
-    /// A message is on its way.
-    fn take_bytes(&mut self, held: &Held) {
-        if self.counts_bytes() {
-            self.window_bytes_left = self.window_bytes_left.saturating_sub(payload_bytes(held));
-        }
     }
 
     /// Whether the message at that place waited to be sent again until now.
@@ -394,6 +408,12 @@ impl Inflight {
 }
 
 impl Lists {
+    /// Every identifier in use.
+    fn packet_ids(&self) -> impl Iterator<Item = PacketId> {
+        let unanswered = self.entries.iter().filter(|entry| entry.awaiting.is_some());
+        unanswered.map(|entry| entry.packet_id)
+    }
+
     /// None if nothing is kept of any entry.
     #[inline]
     fn take_kept(&mut self, place: Place) -> Option<Kept> {
@@ -425,10 +445,6 @@ impl Lists {
         }
         self.entries.retain(|entry| entry.awaiting.is_some());
     }
-}
-
-fn payload_bytes(held: &Held) -> i32 {
-    i32::try_from(held.message.payload().len()).unwrap_or(i32::MAX)
 }
 
 fn is_publish(awaiting: Option<Awaiting>) -> bool {

@@ -164,15 +164,17 @@ impl Subject {
             QueuePolicy::RejectNew
         };
         let limits = Limits {
-            queue_policy,
-            queue_qos0: is_generous,
-            queue_age_max: is_generous.then_some(150),
-            queue_priorities: priorities(&[("a/#", 7)]),
             receive_maximum: 3,
-            queue_messages_max: 5,
-            queue_bytes_max: queue_bytes_max(4, 300),
             topic_alias_maximum: 3,
             topic_levels_max: 5,
+            queue: QueueLimits {
+                policy: queue_policy,
+                qos0: is_generous,
+                age_max: is_generous.then_some(150),
+                priorities: priorities(&[("a/#", 7)]),
+                messages_max: 5,
+                bytes_max: queue_bytes_max(4, 300),
+            },
             ..Limits::default()
         };
         let (peer, _) = Peer::with(limits, &persistent(version));
@@ -244,21 +246,23 @@ impl Subject {
             }
             Call::Lost => {
                 session.connection_lost(now);
-                assert!(!session.is_connected());
+                assert!(!session.link.is_connected());
             }
             Call::Timeout => {
                 session.handle_timeout(now);
             }
             Call::Advance(millis) => self.peer.advance_millis(u64::from(*millis)),
-            Call::Congested(congested) => session.set_congested(*congested),
+            Call::Congested(congested) => session.link_mut().set_congested(*congested),
             Call::Pump => {
                 session.pump(now, 200, &mut self.out);
             }
             Call::TakeShared(group) => {
-                session.take_shared(group.as_ref().map(std::slice::from_ref));
+                session
+                    .outbound_mut()
+                    .take_shared(group.as_ref().map(std::slice::from_ref));
             }
             Call::TakeWill => {
-                session.take_will();
+                session.take_will_at(session.lifetime.seen());
             }
             other => unreachable!("{other:?}"),
         }
@@ -266,7 +270,7 @@ impl Subject {
 
     fn packet(&mut self, packet: &Packet<'_>) {
         let session = &mut self.peer.session;
-        let is_connected = session.is_connected();
+        let is_connected = session.link.is_connected();
         let outcome = session.handle_packet(*packet, self.peer.now, &mut self.out);
         if let Err(violation) = outcome {
             assert!(is_connected);
@@ -369,7 +373,7 @@ impl Subject {
         let session = &mut self.peer.session;
         let delivered = session.deliver(&mut outgoing, options, self.peer.now, &mut self.out);
         assert_eq!(delivered == Delivered::Sent, self.out.len() > before);
-        let (messages, bytes, inflight) = session.backlog();
+        let (messages, bytes, inflight) = session.outbound().backlog();
         assert!(messages <= 5 && bytes <= queue_bytes(4, 300) && inflight <= 1024);
     }
 

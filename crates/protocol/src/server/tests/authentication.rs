@@ -68,7 +68,7 @@ fn a_client_is_challenged_until_it_is_known_and_then_welcomed() {
     };
     assert_eq!(connack.properties.authentication_method, Some(METHOD));
     assert_eq!(connack.properties.authentication_data, Some(&b"last"[..]));
-    assert_eq!(session.authentication_method(), Some(METHOD));
+    assert_eq!(session.link().authentication_method(), Some(METHOD));
 }
 
 // [MQTT-4.12.0-6]
@@ -253,13 +253,19 @@ fn peer() -> Peer {
 
 fn go_on(peer: &mut Peer, step: &[u8]) -> Vec<String> {
     let mut out = Output::new();
-    peer.session.authenticate_continue(step, &mut out).unwrap();
+    peer.session
+        .link_mut()
+        .authenticate_continue(step, &mut out)
+        .unwrap();
     lines(&out.to_vec(), Version::V5)
 }
 
 fn done(peer: &mut Peer, step: Option<&[u8]>) -> Vec<String> {
     let mut out = Output::new();
-    peer.session.authenticate_done(step, &mut out).unwrap();
+    peer.session
+        .link_mut()
+        .authenticate_done(step, &mut out)
+        .unwrap();
     lines(&out.to_vec(), Version::V5)
 }
 
@@ -327,7 +333,7 @@ fn authentication_out_of_turn_breaks_the_protocol() {
 #[test]
 fn a_client_without_method_may_send_no_auth() {
     let mut peer = Peer::new(&persistent(Version::V5));
-    assert_eq!(peer.session.authentication_method(), None);
+    assert_eq!(peer.session.link().authentication_method(), None);
     assert_eq!(reason(peer.send(&again())), ReasonCode::ProtocolError);
     let bare = Packet::Auth(Auth {
         reason: ReasonCode::Success,
@@ -357,7 +363,7 @@ fn nothing_is_answered_that_was_not_asked() {
     go_on(&mut peer, b"step");
     assert!(done(&mut peer, None).is_empty(), "it is the client's turn");
     peer.lose();
-    assert_eq!(peer.session.authentication_method(), None);
+    assert_eq!(peer.session.link().authentication_method(), None);
     peer.reconnect(&with_method(METHOD));
     assert!(
         done(&mut peer, None).is_empty(),
@@ -375,11 +381,20 @@ fn an_answer_over_the_clients_packet_size_is_not_sent() {
         .unwrap();
     let mut out = Output::new();
     let step = [7; 40 - 10];
-    let result = peer.session.authenticate_continue(&step, &mut out);
+    let result = peer
+        .session
+        .link_mut()
+        .authenticate_continue(&step, &mut out);
     assert_eq!(reason(result), ReasonCode::PacketTooLarge);
-    let result = peer.session.authenticate_done(Some(&step), &mut out);
+    let result = peer
+        .session
+        .link_mut()
+        .authenticate_done(Some(&step), &mut out);
     assert_eq!(reason(result), ReasonCode::PacketTooLarge);
     assert!(out.is_empty());
-    peer.session.authenticate_done(None, &mut out).unwrap();
+    peer.session
+        .link_mut()
+        .authenticate_done(None, &mut out)
+        .unwrap();
     assert_eq!(lines(&out.to_vec(), Version::V5), ["AUTH 0x00 M "]);
 }

@@ -131,7 +131,7 @@ impl World {
             Step::NodeDone => self.node_done(),
             Step::Break => self.break_off(),
             Step::Connect(receive_maximum) => self.connect(receive_maximum),
-            Step::Congested(congested) => self.peer.session.set_congested(congested),
+            Step::Congested(congested) => self.peer.session.link_mut().set_congested(congested),
             Step::Pump(bytes_max) => {
                 let bytes_max = self.to_client.len() + bytes_max;
                 self.peer
@@ -382,7 +382,7 @@ impl World {
     }
 
     fn check(&self) {
-        assert_eq!(self.peer.session.backlog(), (0, 0, 0));
+        assert_eq!(self.peer.session.outbound().backlog(), (0, 0, 0));
         let all_done = |(_, sending): &(QoS, Sending)| *sending == Sending::Done;
         assert!(self.client.published.iter().all(all_done));
         for qos in [QOS1, QOS2] {

@@ -39,8 +39,8 @@ fn an_accepted_connect_is_answered_with_one_connack_and_nothing_before_it() {
     for version in VERSIONS {
         let (peer, lines) = Peer::with(Limits::default(), &connect(version));
         assert_eq!(lines, ["CONNACK 0x00"]);
-        assert!(peer.session.is_connected());
-        assert_eq!(peer.session.version(), version);
+        assert!(peer.session.link.is_connected());
+        assert_eq!(peer.session.link().version(), version);
         assert_eq!((peer.session.id(), peer.session.client_id()), (9, "client"));
     }
 }
@@ -66,7 +66,7 @@ fn no_connection_exists_before_connect() {
     let limits = Arc::new(Limits::default());
     let handshake = Handshake::new(&connect(Version::V5), "", &limits).unwrap();
     let mut session = Session::new(1, &handshake, &limits);
-    assert!(!session.is_connected());
+    assert!(!session.link.is_connected());
     assert_eq!(session.next_deadline(), None);
     assert!(matches!(
         session.handle_timeout(Time::from_millis(u64::MAX)),
@@ -250,7 +250,7 @@ fn session_expiry_is_bounded_and_the_client_told() {
         connect.properties.session_expiry = asked;
         check(&limits, &connect, |session, connack| {
             assert_eq!(connack.properties.session_expiry, told);
-            assert_eq!(session.is_persistent(), asked.unwrap_or(0) > 0);
+            assert_eq!(session.lifetime().is_persistent(), asked.unwrap_or(0) > 0);
         });
     }
 }
@@ -266,9 +266,9 @@ fn clean_session_decides_how_long_a_session_of_3x_lives() {
                 ..Limits::default()
             };
             let (clean, _) = Peer::with(limits.clone(), &connect(version));
-            assert!(!clean.session.is_persistent());
+            assert!(!clean.session.lifetime().is_persistent());
             let (mut kept, _) = Peer::with(limits, &persistent(version));
-            assert!(kept.session.is_persistent());
+            assert!(kept.session.lifetime().is_persistent());
             assert!(!kept.lose().session_ended);
             assert_eq!(
                 kept.session.next_deadline(),

@@ -283,20 +283,20 @@ fn the_topic_of_a_publish_is_known_before_the_session_takes_it() {
     let used = aliased(2, "", "");
     let unknown = aliased(1, "", "");
     let above = aliased(65, "", "");
-    assert_eq!(peer.session.topic_of(&set), Some("first"));
+    assert_eq!(peer.session.inbound().topic_of(&set), Some("first"));
     assert_eq!(
-        peer.session.topic_of(&used),
+        peer.session.inbound().topic_of(&used),
         None,
         "to look changes nothing"
     );
     send(&mut peer, set).unwrap();
-    assert_eq!(peer.session.topic_of(&used), Some("first"));
+    assert_eq!(peer.session.inbound().topic_of(&used), Some("first"));
     let again = aliased(2, "second", "");
-    assert_eq!(peer.session.topic_of(&again), Some("second"));
-    assert_eq!(peer.session.topic_of(&used), Some("first"));
+    assert_eq!(peer.session.inbound().topic_of(&again), Some("second"));
+    assert_eq!(peer.session.inbound().topic_of(&used), Some("first"));
     let nameless = publish(QOS0, 0, "", "");
     for broken in [unknown, above, nameless] {
-        assert_eq!(peer.session.topic_of(&broken), None);
+        assert_eq!(peer.session.inbound().topic_of(&broken), None);
         assert!(
             peer.session
                 .handle_packet(Packet::Publish(broken), peer.now, &mut Output::new())
@@ -306,5 +306,5 @@ fn the_topic_of_a_publish_is_known_before_the_session_takes_it() {
     // [MQTT-3.3.2-7]
     peer.lose();
     peer.reconnect(&persistent(Version::V5));
-    assert_eq!(peer.session.topic_of(&used), None);
+    assert_eq!(peer.session.inbound().topic_of(&used), None);
 }

@@ -142,11 +142,14 @@ fn an_expired_message_is_removed_when_its_turn_comes() {
 #[test]
 fn an_expired_message_is_removed_when_room_is_needed() {
     let limits = Limits {
-        queue_messages_max: 2,
+        queue: QueueLimits {
+            messages_max: 2,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let (mut peer, _) = Peer::with(limits, &persistent(Version::V5));
-    peer.session.set_durable(true);
+    peer.session.journal_mut().set_on(true);
     peer.lose();
     assert_eq!(expiring(&mut peer, QOS1, 5), Delivered::Queued);
     peer.queued(QOS1, "b");
@@ -188,12 +191,18 @@ fn messages_taken_for_other_members_are_left_to_the_caller() {
     peer.queued(QOS1, "c");
     peer.steps();
     let seqs = |taken: Vec<Taken>| taken.iter().map(|taken| taken.seq).collect::<Vec<_>>();
-    assert_eq!(seqs(peer.session.take_shared(Some(&[1]))), [Some(2)]);
-    assert_eq!(seqs(peer.session.take_shared(None)), [Some(1)]);
+    assert_eq!(
+        seqs(peer.session.outbound_mut().take_shared(Some(&[1]))),
+        [Some(2)]
+    );
+    assert_eq!(
+        seqs(peer.session.outbound_mut().take_shared(None)),
+        [Some(1)]
+    );
     assert_eq!(peer.steps(), NOTHING);
     let mut clean = Peer::new(&connect(Version::V5));
     clean.deliver_publication(&publication("t", "a"), &shared);
-    assert_eq!(seqs(clean.session.take_shared(None)), [None]);
+    assert_eq!(seqs(clean.session.outbound_mut().take_shared(None)), [None]);
 }
 
 #[test]
@@ -241,7 +250,7 @@ fn the_will_is_shown_as_it_was_given() {
         ("w", &b"gone"[..])
     );
     assert_eq!((will.message.qos(), will.message.retain()), (QOS1, true));
-    assert_eq!(peer.session.session_expiry(), 3600);
+    assert_eq!(peer.session.lifetime().session_expiry(), 3600);
     assert!(Peer::durable(&windowed(1)).session.will().is_none());
 }
 
@@ -259,7 +268,7 @@ fn a_will_that_was_withdrawn_or_taken_is_removed() {
         drop(peer.send(&goodbye(ReasonCode::Success)).unwrap());
     });
     removed(10, |peer| drop(peer.disconnect(ReasonCode::Success, None)));
-    removed(10, |peer| drop(peer.session.take_will()));
+    removed(10, |peer| drop(peer.take_will()));
     removed(0, |peer| drop(peer.lose()));
     removed(10, |peer| {
         peer.lose();
@@ -292,23 +301,23 @@ fn a_session_that_is_not_durable_notes_nothing() {
     peer.send(&Packet::Publish(publish(QOS2, 7, "t", "x")))
         .unwrap();
     peer.lose();
-    assert!(!peer.session.has_steps());
-    assert!(peer.session.take_steps().is_none());
+    assert!(!peer.session.journal.has_steps());
+    assert!(peer.session.journal_mut().take_steps().is_none());
 }
 
 #[test]
 fn a_session_that_is_no_longer_durable_forgets_its_steps_but_not_its_places() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     peer.sent(QOS1, "a");
-    assert!(peer.session.has_steps());
-    peer.session.set_durable(false);
+    assert!(peer.session.journal.has_steps());
+    peer.session.journal_mut().set_on(false);
     assert!(!peer.session.is_durable());
     peer.sent(QOS1, "b");
     peer.send(&puback(1)).unwrap();
-    peer.session.lend_steps(Box::default());
-    assert!(!peer.session.has_steps());
-    assert!(peer.session.take_steps().is_none());
-    peer.session.set_durable(true);
+    peer.session.journal_mut().lend_steps(Box::default());
+    assert!(!peer.session.journal.has_steps());
+    assert!(peer.session.journal_mut().take_steps().is_none());
+    peer.session.journal_mut().set_on(true);
     peer.sent(QOS1, "c");
     peer.send(&puback(2)).unwrap();
     assert_eq!(peer.steps(), ["queued 2 q1 c", "sent 2 #3 PubAck"]);
@@ -319,16 +328,18 @@ fn steps_are_noted_in_the_list_that_was_lent() {
     let mut peer = Peer::durable(&persistent(Version::V5));
     let lent = Box::new(Vec::with_capacity(16));
     let place = lent.as_ptr();
-    peer.session.lend_steps(lent);
-    assert!(!peer.session.has_steps());
+    peer.session.journal_mut().lend_steps(lent);
+    assert!(!peer.session.journal.has_steps());
     peer.sent(QOS1, "a");
-    assert!(peer.session.has_steps());
-    let steps = peer.session.take_steps().unwrap();
+    assert!(peer.session.journal.has_steps());
+    let steps = peer.session.journal_mut().take_steps().unwrap();
     assert_eq!((steps.as_ptr(), steps.len()), (place, 2));
     // It comes back emptied, and does not take the place of steps that are there.
-    peer.session.lend_steps(steps);
-    assert!(!peer.session.has_steps());
+    peer.session.journal_mut().lend_steps(steps);
+    assert!(!peer.session.journal.has_steps());
     peer.send(&puback(1)).unwrap();
-    peer.session.lend_steps(Box::new(vec![Step::WillRemoved]));
+    peer.session
+        .journal_mut()
+        .lend_steps(Box::new(vec![Step::WillRemoved]));
     assert_eq!(peer.steps(), ["removed 1"]);
 }

@@ -109,15 +109,17 @@ fn limits() -> impl Strategy<Value = Limits> {
     let age = proptest::option::of(50..200_u32);
     (policy, any::<bool>(), age, any::<bool>()).prop_map(
         |(queue_policy, queue_qos0, queue_age_max, has_priorities)| Limits {
-            queue_messages_max: 6,
-            queue_bytes_max: queue_bytes_max(5, 100),
-            queue_policy,
-            queue_qos0,
-            queue_age_max,
-            queue_priorities: if has_priorities {
-                priorities(&[("high", 9), ("higher", 10)])
-            } else {
-                Vec::new()
+            queue: QueueLimits {
+                messages_max: 6,
+                bytes_max: queue_bytes_max(5, 100),
+                policy: queue_policy,
+                qos0: queue_qos0,
+                age_max: queue_age_max,
+                priorities: if has_priorities {
+                    priorities(&[("high", 9), ("higher", 10)])
+                } else {
+                    Vec::new()
+                },
             },
             ..Limits::default()
         },
@@ -135,7 +137,7 @@ struct Subject {
 impl Subject {
     fn new(limits: Limits) -> Self {
         let (mut peer, _) = Peer::with(limits, &windowed(2));
-        peer.session.set_durable(true);
+        peer.session.journal_mut().set_on(true);
         peer.outcome = None;
         Self {
             peer,
@@ -150,7 +152,7 @@ impl Subject {
             Event::Deliver { .. } => self.deliver(event),
             Event::Answer { which, error } => self.answer(which, error),
             Event::RepeatedPubRec { which } => {
-                let released: Vec<_> = self.peer.session.inflight.released().collect();
+                let released: Vec<_> = self.peer.session.outbound.inflight.released().collect();
                 if let Some(packet_id) = pick(&released, which) {
                     self.packet(&pubrec(packet_id.as_u16()));
                 }
@@ -179,6 +181,7 @@ impl Subject {
                 let taken = self
                     .peer
                     .session
+                    .outbound_mut()
                     .take_shared(group.as_ref().map(std::slice::from_ref));
                 // The caller has moved them to another session; those with QoS 0 were not written
                 // down.
@@ -208,7 +211,7 @@ impl Subject {
                 self.peer.advance_millis(u64::from(seconds) * 1000);
                 self.peer.session.handle_timeout(self.peer.now);
             }
-            Event::Congested(congested) => self.peer.session.set_congested(congested),
+            Event::Congested(congested) => self.peer.session.link_mut().set_congested(congested),
             Event::Pump => {
                 self.peer.pump(100);
             }
@@ -248,7 +251,7 @@ impl Subject {
     }
 
     fn answer(&mut self, which: usize, error: bool) {
-        let inflight = self.peer.session.inflight.iter();
+        let inflight = self.peer.session.outbound.inflight.iter();
         let inflight: Vec<_> = inflight.map(|(id, awaiting, _)| (id, awaiting)).collect();
         let Some((packet_id, awaiting)) = pick(&inflight, which) else {
             return;
@@ -296,7 +299,14 @@ impl Subject {
     }
 
     fn note(&mut self) {
-        for step in self.peer.session.take_steps().unwrap_or_default().iter() {
+        for step in self
+            .peer
+            .session
+            .journal_mut()
+            .take_steps()
+            .unwrap_or_default()
+            .iter()
+        {
             self.model.apply(step, self.peer.now);
         }
     }
@@ -305,9 +315,13 @@ impl Subject {
         self.note();
         let live = &self.peer.session;
         let mut restored = self.model.restored(live);
-        assert!(!restored.has_steps(), "{:?}", restored.take_steps());
+        assert!(
+            !restored.journal.has_steps(),
+            "{:?}",
+            restored.journal.take_steps()
+        );
         assert_eq!(holdings(&restored), holdings(live));
-        assert_eq!(restored.backlog().2, live.backlog().2);
+        assert_eq!(restored.outbound().backlog().2, live.outbound().backlog().2);
         assert_eq!(self.model.has_will, live.will().is_some());
     }
 
@@ -332,7 +346,7 @@ impl Subject {
         assert_eq!(other.deliver(QOS1, "new"), self.peer.deliver(QOS1, "new"));
         // With priorities the one that stayed may have given new places for an order that no longer
         // matters.
-        if other.session.limits.queue_priorities.is_empty() {
+        if other.session.limits.queue.priorities.is_empty() {
             assert_eq!(other.steps(), self.peer.steps());
             assert_eq!(holdings(&other.session), holdings(&self.peer.session));
         }

@@ -67,10 +67,10 @@ impl Model {
         let stored = Stored {
             id: live.id(),
             client_id: live.client_id().into(),
-            version: live.version(),
-            session_expiry: live.session_expiry(),
-            away_since: live.seen,
-            last_packet_id: live.last_packet_id(),
+            version: live.link.version(),
+            session_expiry: live.lifetime.session_expiry(),
+            away_since: live.lifetime.seen(),
+            last_packet_id: live.outbound().last_packet_id(),
             seq_max: self.seq_max,
             deliveries: self.deliveries.values().map(copy).collect(),
             received: self.received.iter().copied().collect(),
@@ -82,16 +82,20 @@ impl Model {
 
 /// What a session holds that must survive, one line each.
 pub(super) fn holdings(session: &Session) -> Vec<String> {
-    let inflight = session.inflight.iter().map(|(packet_id, awaiting, kept)| {
-        let kept = match kept {
-            Some(Kept::Message(held)) => held_line(held),
-            Some(Kept::Released(seq)) => format!("{seq}"),
-            Some(Kept::Nothing) | None => "not kept".to_string(),
-        };
-        format!("#{} {awaiting:?} {kept}", packet_id.as_u16())
-    });
-    let queued = session.queue.kept().map(held_line);
-    let received = session.received.packet_ids();
+    let inflight = session
+        .outbound
+        .inflight
+        .iter()
+        .map(|(packet_id, awaiting, kept)| {
+            let kept = match kept {
+                Some(Kept::Message(held)) => held_line(held),
+                Some(Kept::Released(seq)) => format!("{seq}"),
+                Some(Kept::Nothing) | None => "not kept".to_string(),
+            };
+            format!("#{} {awaiting:?} {kept}", packet_id.as_u16())
+        });
+    let queued = session.outbound.queue.kept().map(held_line);
+    let received = session.inbound.packet_ids();
     let received = received.map(|packet_id| format!("received #{}", packet_id.as_u16()));
     inflight.chain(queued).chain(received).collect()
 }

@@ -44,7 +44,7 @@ use thrum_codec::{PacketId, QoS, ReasonCode, Version, decode, encode};
 use self::lines::{line, lines, packets, step_line};
 use super::held::ENTRY_BYTES;
 use super::*;
-use crate::limits::{QueuePolicy, TopicPriority};
+use crate::limits::{QueueLimits, QueuePolicy, TopicPriority};
 use crate::message::FrameCache;
 use crate::{Limits, Message, Outgoing, Output, Publication, Time, Violation};
 
@@ -93,7 +93,7 @@ impl Peer {
     /// A new session whose steps are noted.
     fn durable(connect: &Connect<'_>) -> Self {
         let mut peer = Self::new(connect);
-        peer.session.set_durable(true);
+        peer.session.journal_mut().set_on(true);
         peer
     }
 
@@ -119,9 +119,15 @@ impl Peer {
         self.session.connection_lost(self.now)
     }
 
+    /// What remains of the will, as if no time had passed.
+    fn take_will(&mut self) -> Option<Message> {
+        let seen = self.session.lifetime.seen();
+        self.session.take_will_at(seen)
+    }
+
     /// The steps noted since the last call, one line each.
     fn steps(&mut self) -> Vec<String> {
-        let steps = self.session.take_steps().unwrap_or_default();
+        let steps = self.session.journal_mut().take_steps().unwrap_or_default();
         steps.iter().map(step_line).collect()
     }
 
@@ -132,7 +138,7 @@ impl Peer {
 
     /// What the session dropped by itself since the last call.
     fn dropped(&mut self) -> Vec<(DropReason, u32)> {
-        self.session.take_dropped().collect()
+        self.session.outbound_mut().take_dropped().collect()
     }
 
     fn advance_millis(&mut self, millis: u64) {
@@ -143,11 +149,11 @@ impl Peer {
     fn send(&mut self, packet: &Packet<'_>) -> Result<Vec<String>, Violation> {
         let mut out = Output::new();
         self.send_into(packet, &mut out)?;
-        Ok(lines(&out.to_vec(), self.session.version()))
+        Ok(lines(&out.to_vec(), self.session.link().version()))
     }
 
     fn send_into(&mut self, packet: &Packet<'_>, out: &mut Output) -> Result<(), Violation> {
-        let version = self.session.version();
+        let version = self.session.link().version();
         let mut wire = Vec::new();
         encode(packet, version, &mut wire).unwrap();
         let frame = split(&wire, u32::MAX).unwrap().unwrap();
@@ -171,13 +177,13 @@ impl Peer {
                     .iter()
                     .map(|request| request.options.qos.granted())
                     .collect();
-                self.session.suback(packet_id, &codes, None, out);
+                self.session.link_mut().suback(packet_id, &codes, None, out);
             }
             Action::Unsubscribe(Unsubscribe {
                 packet_id, filters, ..
             }) => {
                 let codes: Vec<_> = filters.iter().map(|_| ReasonCode::Success).collect();
-                self.session.unsuback(packet_id, &codes, out);
+                self.session.link_mut().unsuback(packet_id, &codes, out);
             }
             Action::Authenticate(auth) => {
                 let step = auth.properties.authentication_data.unwrap_or_default();
@@ -193,7 +199,7 @@ impl Peer {
         let mut out = Output::new();
         self.session
             .publish_done(qos, Some(id(packet_id)), outcome, &mut out);
-        lines(&out.to_vec(), self.session.version())
+        lines(&out.to_vec(), self.session.link().version())
     }
 
     /// Delivers `payload` on topic `t` and returns what became of it and what was sent.
@@ -211,7 +217,10 @@ impl Peer {
         let delivered = self
             .session
             .deliver(&mut outgoing, *options, self.now, &mut out);
-        (delivered, lines(&out.to_vec(), self.session.version()))
+        (
+            delivered,
+            lines(&out.to_vec(), self.session.link().version()),
+        )
     }
 
     /// Delivers and demands that it was sent at once.
@@ -230,13 +239,13 @@ impl Peer {
     fn pump(&mut self, bytes_max: usize) -> (bool, Vec<String>) {
         let mut out = Output::new();
         let more = self.session.pump(self.now, bytes_max, &mut out);
-        (more, lines(&out.to_vec(), self.session.version()))
+        (more, lines(&out.to_vec(), self.session.link().version()))
     }
 
     fn disconnect(&mut self, reason: ReasonCode, what: Option<&str>) -> Vec<String> {
         let mut out = Output::new();
         self.session.disconnect(reason, what, &mut out);
-        lines(&out.to_vec(), self.session.version())
+        lines(&out.to_vec(), self.session.link().version())
     }
 }
 

@@ -47,7 +47,7 @@ fn sent_on(peer: &mut Peer, topic: &str, qos: QoS) -> (Delivered, Vec<String>) {
 fn a_client_behind_a_mount_point_sees_topics_without_it() {
     for version in VERSIONS {
         let mut peer = mounted(&persistent(version), MOUNT);
-        let mount = peer.session.mount_point().map(MountPoint::as_str);
+        let mount = peer.session.link().mount_point().map(MountPoint::as_str);
         assert_eq!(mount, Some(MOUNT));
         for (qos, expected) in [
             (QOS0, "PUBLISH 0 a/b=x"),
@@ -78,13 +78,13 @@ fn a_topic_outside_the_mount_point_is_not_sent() {
         }
     }
     // No identifier was lost, and no exchange begun.
-    assert_eq!(peer.session.backlog(), (0, 0, 0));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
 }
 
 #[test]
 fn what_waited_or_is_sent_again_has_lost_the_prefix_too() {
     let mut peer = mounted(&windowed(1), MOUNT);
-    peer.session.set_durable(true);
+    peer.session.journal_mut().set_on(true);
     let (_, first) = sent_on(&mut peer, "tenant/one/a", QOS1);
     assert_eq!(first, ["PUBLISH 1 #1 a=x"]);
     for topic in ["tenant/one/b", "tenant/one/c"] {
@@ -92,12 +92,12 @@ fn what_waited_or_is_sent_again_has_lost_the_prefix_too() {
     }
     assert_eq!(peer.send(&puback(1)).unwrap(), ["PUBLISH 1 #2 b=x"]);
     peer.lose();
-    assert_eq!(peer.session.mount_point(), None);
+    assert_eq!(peer.session.link().mount_point(), None);
     let again = remount(&mut peer, &windowed(1), MOUNT);
     assert_eq!(again, ["PUBLISH 1 #2 dup b=x"]);
     assert_eq!(peer.send(&puback(2)).unwrap(), ["PUBLISH 1 #3 c=x"]);
     // Written down are the whole topics.
-    let steps = peer.session.take_steps().unwrap();
+    let steps = peer.session.journal_mut().take_steps().unwrap();
     let topics = steps.iter().filter_map(|step| match step {
         Step::Queued { message, .. } => Some(message.topic().to_string()),
         _ => None,
@@ -114,7 +114,7 @@ fn what_was_queued_under_another_mount_point_is_dropped() {
     peer.lose();
     assert!(remount(&mut peer, &windowed(1), "tenant/two/").is_empty());
     assert_eq!(peer.dropped(), [(DropReason::OutsideMount, 3)]);
-    assert_eq!(peer.session.backlog(), (0, 0, 0));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
     // Without a mount point whole topics are seen.
     sent_on(&mut peer, "tenant/two/a", QOS1);
     peer.lose();

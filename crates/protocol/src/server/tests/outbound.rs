@@ -29,15 +29,15 @@ fn exchanges_run_to_their_end() {
         let mut peer = peer(version);
         peer.sent(QOS1, "a");
         peer.sent(QOS2, "b");
-        assert_eq!(peer.session.backlog(), (0, 0, 2));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 2));
         assert!(peer.send(&puback(1)).unwrap().is_empty());
-        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
         assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
-        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
         // A repeated PUBREC only repeats the PUBREL.
         assert_eq!(peer.send(&pubrec(2)).unwrap(), ["PUBREL #2"]);
         assert!(peer.send(&pubcomp(2)).unwrap().is_empty());
-        assert_eq!(peer.session.backlog(), (0, 0, 0));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
     }
 }
 
@@ -50,10 +50,10 @@ fn an_acknowledgement_with_an_error_ends_the_exchange() {
     let refusal = |packet_id| ack_with(packet_id, ReasonCode::QuotaExceeded);
     assert!(peer.send(&Packet::PubAck(refusal(1))).unwrap().is_empty());
     assert!(peer.send(&Packet::PubRec(refusal(2))).unwrap().is_empty());
-    assert_eq!(peer.session.backlog(), (0, 0, 0));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 0));
     peer.lose();
     assert!(peer.reconnect(&persistent(Version::V5)).is_empty());
-    assert!(peer.session.take_shared(None).is_empty());
+    assert!(peer.session.outbound_mut().take_shared(None).is_empty());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn acknowledgements_of_unknown_messages_do_no_harm() {
             "PUBREL #9"
         };
         assert_eq!(peer.send(&pubrec(9)).unwrap(), [expected]);
-        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
     }
     let mut peer = peer(Version::V5);
     let refusal = Packet::PubRec(ack_with(9, ReasonCode::QuotaExceeded));
@@ -117,7 +117,7 @@ fn identifiers_in_use_are_never_given_to_another_message() {
         [65_533, 65_534, 65_535, 3, 4].map(|n: u16| n).as_slice()
     );
     assert!(peer.send(&pubcomp(2)).unwrap().is_empty());
-    assert_eq!(peer.session.backlog(), (0, 0, 1));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
 }
 
 // [MQTT-3.3.4-9] [MQTT-3.3.4-10] [MQTT-4.9.0-1] [MQTT-4.9.0-2] [MQTT-4.9.0-3]
@@ -159,7 +159,7 @@ fn the_servers_own_maximum_holds_for_every_version() {
 fn congestion_lets_only_acknowledgements_through() {
     let mut peer = peer(Version::V5);
     peer.sent(QOS1, "a");
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     let dropped = Delivered::Dropped(DropReason::SlowConsumer);
     assert_eq!(peer.deliver(QOS0, "lost"), (dropped, [].to_vec()));
     peer.queued(QOS1, "b");
@@ -167,7 +167,7 @@ fn congestion_lets_only_acknowledgements_through() {
     assert!(peer.send(&puback(1)).unwrap().is_empty());
     assert_eq!(peer.pump(usize::MAX), (false, [].to_vec()));
     assert_eq!(peer.send(&Packet::PingReq).unwrap(), ["PINGRESP"]);
-    peer.session.set_congested(false);
+    peer.session.link_mut().set_congested(false);
     let expected = ["PUBLISH 1 #2 t=b", "PUBLISH 2 #3 t=c"].map(String::from);
     assert_eq!(peer.pump(usize::MAX), (false, expected.to_vec()));
     assert_eq!(peer.sent(QOS0, "d"), "PUBLISH 0 t=d");
@@ -176,7 +176,7 @@ fn congestion_lets_only_acknowledgements_through() {
 #[test]
 fn a_new_connection_starts_without_congestion() {
     let mut peer = peer(Version::V5);
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     peer.queued(QOS1, "a");
     peer.lose();
     assert_eq!(
@@ -201,7 +201,7 @@ fn a_message_over_the_clients_maximum_packet_size_is_not_sent() {
             (dropped, [].to_vec())
         );
     }
-    assert_eq!(peer.session.backlog(), (0, 0, 2));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 2));
 }
 
 // [MQTT-3.3.2-5]
@@ -385,15 +385,19 @@ fn what_a_connection_has_carried_is_counted_anew_for_each() {
     peer.sent(QOS1, "b");
     peer.send(&Packet::Publish(publish(QOS0, 0, "t", "c")))
         .unwrap();
-    let traffic = peer.session.traffic();
+    let traffic = peer.session.link().traffic();
     assert_eq!((traffic.received, traffic.sent), (1, 2));
     let later = peer.now.plus_secs(7);
     assert_eq!(traffic.seconds(later), 7);
     peer.lose();
-    assert_eq!(peer.session.traffic().sent, 2, "still there at the end");
+    assert_eq!(
+        peer.session.link().traffic().sent,
+        2,
+        "still there at the end"
+    );
     peer.now = later;
     peer.reconnect(&connect);
-    let traffic = peer.session.traffic();
+    let traffic = peer.session.link().traffic();
     assert_eq!((traffic.received, traffic.sent), (0, 1), "b was sent again");
     assert_eq!(traffic.seconds(later), 0);
 }

@@ -24,14 +24,14 @@ fn messages_for_an_absent_client_wait_in_their_order() {
         for (qos, payload) in [(QOS1, "a"), (QOS2, "b"), (QOS1, "c")] {
             peer.queued(qos, payload);
         }
-        assert_eq!(peer.session.backlog(), (3, queue_bytes(3, 6), 0));
+        assert_eq!(peer.session.outbound().backlog(), (3, queue_bytes(3, 6), 0));
         let lines = peer.reconnect(&persistent(version));
         // [MQTT-4.6.0-5] [MQTT3-4.6.0-6]
         assert_eq!(
             lines,
             ["PUBLISH 1 #1 t=a", "PUBLISH 2 #2 t=b", "PUBLISH 1 #3 t=c"]
         );
-        assert_eq!(peer.session.backlog(), (0, 0, 3));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 3));
     }
 }
 
@@ -62,9 +62,9 @@ fn a_new_message_never_overtakes_a_waiting_one() {
         peer.sent(QOS1, payload);
     }
     peer.queued(QOS1, "c");
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     peer.send(&puback(1)).unwrap();
-    peer.session.set_congested(false);
+    peer.session.link_mut().set_congested(false);
     // The window is open again, but "c" was there first.
     peer.queued(QOS1, "d");
     let (more, lines) = peer.pump(usize::MAX);
@@ -78,7 +78,10 @@ fn a_new_message_never_overtakes_a_waiting_one() {
 #[test]
 fn a_full_queue_refuses_new_messages_by_count() {
     let limits = Limits {
-        queue_messages_max: 2,
+        queue: QueueLimits {
+            messages_max: 2,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let mut peer = away(limits, Version::V5);
@@ -94,7 +97,10 @@ fn a_full_queue_refuses_new_messages_by_count() {
 #[test]
 fn a_full_queue_refuses_new_messages_by_bytes() {
     let limits = Limits {
-        queue_bytes_max: queue_bytes_max(2, 10),
+        queue: QueueLimits {
+            bytes_max: queue_bytes_max(2, 10),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let mut peer = away(limits, Version::V5);
@@ -102,14 +108,20 @@ fn a_full_queue_refuses_new_messages_by_bytes() {
     let full = Delivered::Dropped(DropReason::QueueFull);
     assert_eq!(peer.deliver(QOS1, "12345").0, full);
     peer.queued(QOS1, "1234");
-    assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 10), 0));
+    assert_eq!(
+        peer.session.outbound().backlog(),
+        (2, queue_bytes(2, 10), 0)
+    );
     assert_eq!(peer.deliver(QOS1, "").0, full);
 }
 
 #[test]
 fn subscription_identifiers_take_room_in_the_queue() {
     let limits = Limits {
-        queue_bytes_max: 100_000,
+        queue: QueueLimits {
+            bytes_max: 100_000,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let mut peer = away(limits, Version::V5);
@@ -124,16 +136,19 @@ fn subscription_identifiers_take_room_in_the_queue() {
     // Each of them has 32 KiB of identifiers.
     assert_eq!(outcomes[..3], [Delivered::Queued; 3]);
     assert_eq!(outcomes[3], full);
-    let (_, bytes, _) = peer.session.backlog();
+    let (_, bytes, _) = peer.session.outbound().backlog();
     assert!((3 * 4 * 8192..=100_000).contains(&bytes), "{bytes}");
     peer.reconnect(&persistent(Version::V5));
-    assert_eq!(peer.session.backlog(), (0, 0, 3));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 3));
 }
 
 #[test]
 fn a_queue_of_no_room_keeps_nothing() {
     let limits = Limits {
-        queue_messages_max: 0,
+        queue: QueueLimits {
+            messages_max: 0,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let full = Delivered::Dropped(DropReason::QueueFull);
@@ -161,7 +176,10 @@ fn a_message_that_expired_while_it_waited_is_dropped_and_counted() {
 #[test]
 fn expired_messages_make_room_in_a_full_queue() {
     let limits = Limits {
-        queue_messages_max: 2,
+        queue: QueueLimits {
+            messages_max: 2,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let mut peer = away(limits, Version::V5);
@@ -190,17 +208,17 @@ fn a_waiting_message_too_large_for_the_next_connection_is_dropped_and_counted() 
     assert_eq!(lines.len(), 1);
     assert!(lines[0].ends_with("t=small"));
     assert_eq!(peer.dropped(), [(DropReason::TooLarge, 2)]);
-    assert_eq!(peer.session.backlog(), (0, 0, 1));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
 }
 
 #[test]
 fn pump_stops_at_the_given_output_size_and_says_so() {
     let mut peer = Peer::new(&windowed(10));
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     for payload in ["a", "b", "c"] {
         peer.queued(QOS1, payload);
     }
-    peer.session.set_congested(false);
+    peer.session.link_mut().set_congested(false);
     assert_eq!(peer.pump(0), (true, [].to_vec()));
     let (more, lines) = peer.pump(1);
     assert_eq!((more, lines.len()), (true, 1));
@@ -228,7 +246,7 @@ fn connecting_writes_a_bounded_burst_and_acknowledgements_fetch_the_rest() {
     assert_eq!(lines.len(), 3);
     let lines = peer.send(&puback(1)).unwrap();
     assert_eq!(lines.len(), 3);
-    assert_eq!(peer.session.backlog().0, 2);
+    assert_eq!(peer.session.outbound().backlog().0, 2);
     peer.lose();
     // The same holds for what is sent again.
     let lines = peer.reconnect(&persistent(Version::V5));

@@ -8,7 +8,10 @@ const FULL: Delivered = Delivered::Dropped(DropReason::QueueFull);
 
 fn limits() -> Limits {
     Limits {
-        queue_messages_max: 3,
+        queue: QueueLimits {
+            messages_max: 3,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     }
 }
@@ -29,7 +32,10 @@ fn payloads(peer: &mut Peer) -> Vec<String> {
 #[test]
 fn the_oldest_message_makes_room_where_that_is_the_policy() {
     let mut peer = away(Limits {
-        queue_policy: QueuePolicy::DropOldest,
+        queue: QueueLimits {
+            policy: QueuePolicy::DropOldest,
+            ..limits().queue
+        },
         ..limits()
     });
     for payload in ["a", "b", "c", "d", "e"] {
@@ -42,9 +48,12 @@ fn the_oldest_message_makes_room_where_that_is_the_policy() {
 #[test]
 fn as_many_make_room_as_the_bytes_need() {
     let mut peer = away(Limits {
-        queue_policy: QueuePolicy::DropOldest,
-        queue_bytes_max: queue_bytes_max(3, 30),
-        queue_messages_max: 100,
+        queue: QueueLimits {
+            policy: QueuePolicy::DropOldest,
+            bytes_max: queue_bytes_max(3, 30),
+            messages_max: 100,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     for payload in ["aaaaaaaa", "bbbbbbbb", "cccccccc"] {
@@ -61,11 +70,14 @@ fn as_many_make_room_as_the_bytes_need() {
 #[test]
 fn a_dropped_message_of_a_durable_session_is_removed() {
     let mut peer = away(Limits {
-        queue_policy: QueuePolicy::DropOldest,
-        queue_messages_max: 1,
+        queue: QueueLimits {
+            policy: QueuePolicy::DropOldest,
+            messages_max: 1,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
-    peer.session.set_durable(true);
+    peer.session.journal_mut().set_on(true);
     peer.queued(QOS1, "a");
     peer.queued(QOS1, "b");
     assert_eq!(
@@ -78,11 +90,14 @@ fn a_dropped_message_of_a_durable_session_is_removed() {
 fn qos0_waits_for_an_absent_client_where_that_is_set() {
     for version in VERSIONS {
         let limits = Limits {
-            queue_qos0: true,
+            queue: QueueLimits {
+                qos0: true,
+                ..QueueLimits::default()
+            },
             ..Limits::default()
         };
         let (mut peer, _) = Peer::with(limits, &persistent(version));
-        peer.session.set_durable(true);
+        peer.session.journal_mut().set_on(true);
         peer.lose();
         peer.queued(QOS0, "a");
         peer.queued(QOS1, "b");
@@ -94,18 +109,21 @@ fn qos0_waits_for_an_absent_client_where_that_is_set() {
             lines,
             ["PUBLISH 0 t=a", "PUBLISH 1 #1 t=b", "PUBLISH 0 t=c"]
         );
-        assert_eq!(peer.session.backlog(), (0, 0, 1));
+        assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
     }
 }
 
 #[test]
 fn qos0_does_not_wait_for_a_session_that_ended_or_a_slow_client() {
     let limits = Limits {
-        queue_qos0: true,
+        queue: QueueLimits {
+            qos0: true,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let (mut peer, _) = Peer::with(limits, &connect(Version::V5));
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     let slow = Delivered::Dropped(DropReason::SlowConsumer);
     assert_eq!(peer.deliver(QOS0, "a").0, slow);
     assert!(peer.lose().session_ended);
@@ -117,7 +135,10 @@ fn qos0_does_not_wait_for_a_session_that_ended_or_a_slow_client() {
 #[test]
 fn new_qos0_messages_do_not_overtake_waiting_ones() {
     let mut peer = away(Limits {
-        queue_qos0: true,
+        queue: QueueLimits {
+            qos0: true,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     for payload in ["a", "b", "c"] {
@@ -136,7 +157,10 @@ fn new_qos0_messages_do_not_overtake_waiting_ones() {
 #[test]
 fn waiting_qos0_needs_no_place_in_the_window() {
     let mut peer = away(Limits {
-        queue_qos0: true,
+        queue: QueueLimits {
+            qos0: true,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     peer.queued(QOS1, "a");
@@ -150,8 +174,11 @@ fn waiting_qos0_needs_no_place_in_the_window() {
 fn qos0_makes_room_first_whatever_the_policy() {
     for queue_policy in [QueuePolicy::RejectNew, QueuePolicy::DropOldest] {
         let mut peer = away(Limits {
-            queue_qos0: true,
-            queue_policy,
+            queue: QueueLimits {
+                qos0: true,
+                policy: queue_policy,
+                ..limits().queue
+            },
             ..limits()
         });
         peer.queued(QOS1, "a");
@@ -172,8 +199,11 @@ fn one_qos0_message_makes_room_for_another_only_where_the_oldest_go() {
         (QueuePolicy::DropOldest, ["b", "c", "d"]),
     ] {
         let mut peer = away(Limits {
-            queue_qos0: true,
-            queue_policy,
+            queue: QueueLimits {
+                qos0: true,
+                policy: queue_policy,
+                ..limits().queue
+            },
             ..limits()
         });
         for payload in ["a", "b", "c", "d"] {
@@ -186,7 +216,10 @@ fn one_qos0_message_makes_room_for_another_only_where_the_oldest_go() {
 #[test]
 fn waiting_qos0_of_a_group_goes_to_another_member() {
     let mut peer = away(Limits {
-        queue_qos0: true,
+        queue: QueueLimits {
+            qos0: true,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     for (qos, group, payload) in [
@@ -203,18 +236,21 @@ fn waiting_qos0_of_a_group_goes_to_another_member() {
         };
         peer.deliver_publication(&publication("t", payload), &options);
     }
-    let taken = peer.session.take_shared(None);
+    let taken = peer.session.outbound_mut().take_shared(None);
     let taken: Vec<_> = taken.iter().map(|taken| taken.message.payload()).collect();
     assert_eq!(taken, [b"a", b"b", b"e"]);
-    assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 4), 0));
+    assert_eq!(peer.session.outbound().backlog(), (2, queue_bytes(2, 4), 0));
     assert_eq!(payloads(&mut peer), ["c", "d"]);
 }
 
 #[test]
 fn a_message_that_waited_too_long_is_dropped_and_counted() {
     let mut peer = away(Limits {
-        queue_age_max: Some(10),
-        queue_qos0: true,
+        queue: QueueLimits {
+            age_max: Some(10),
+            qos0: true,
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     peer.queued(QOS1, "a");
@@ -236,7 +272,10 @@ fn a_message_that_waited_too_long_is_dropped_and_counted() {
 #[test]
 fn what_was_sent_does_not_get_too_old() {
     let mut peer = away(Limits {
-        queue_age_max: Some(10),
+        queue: QueueLimits {
+            age_max: Some(10),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     });
     peer.queued(QOS1, "a");
@@ -270,7 +309,7 @@ struct PlainQueue<'a> {
 
 impl PlainQueue<'_> {
     fn drop_old(&mut self, second: u64) {
-        if let Some(max) = self.limits.queue_age_max {
+        if let Some(max) = self.limits.queue.age_max {
             self.list
                 .retain(|plain| second - plain.since <= u64::from(max));
         }
@@ -278,13 +317,13 @@ impl PlainQueue<'_> {
 
     fn has_room(&self, bytes: usize) -> bool {
         let waiting: usize = self.list.iter().map(Plain::bytes).sum();
-        self.list.len() < self.limits.queue_messages_max as usize
-            && waiting + bytes <= self.limits.queue_bytes_max as usize
+        self.list.len() < self.limits.queue.messages_max as usize
+            && waiting + bytes <= self.limits.queue.bytes_max as usize
     }
 
     /// The place of the message that makes room for another.
     fn victim(&self, new: &Plain) -> Option<usize> {
-        let takes_oldest = self.limits.queue_policy == QueuePolicy::DropOldest;
+        let takes_oldest = self.limits.queue.policy == QueuePolicy::DropOldest;
         let lowest = |wanted: &dyn Fn(&Plain) -> bool| {
             let places = 0..self.list.len();
             let wanted = places.filter(|&place| wanted(&self.list[place]));
@@ -300,7 +339,7 @@ impl PlainQueue<'_> {
 
     fn push(&mut self, new: Plain) {
         self.drop_old(new.since);
-        if new.bytes() > self.limits.queue_bytes_max as usize {
+        if new.bytes() > self.limits.queue.bytes_max as usize {
             return;
         }
         while !self.has_room(new.bytes()) {
@@ -328,15 +367,16 @@ proptest! {
         age in proptest::option::of(3..20_u32),
         messages in proptest::collection::vec((0..3_u8, 0..3_u8, 0..12_usize, 0..3_u64), 1..60),
     ) {
-        let limits = Limits {
-            queue_policy: if takes_oldest { QueuePolicy::DropOldest } else { QueuePolicy::RejectNew },
-            queue_messages_max: 6,
-            queue_bytes_max: queue_bytes_max(4, 30),
-            queue_qos0: true,
-            queue_age_max: age,
-            queue_priorities: priorities(&[("1", 1), ("2", 2)]),
-            ..Limits::default()
+        let policy = if takes_oldest { QueuePolicy::DropOldest } else { QueuePolicy::RejectNew };
+        let queue = QueueLimits {
+            policy,
+            messages_max: 6,
+            bytes_max: queue_bytes_max(4, 30),
+            qos0: true,
+            age_max: age,
+            priorities: priorities(&[("1", 1), ("2", 2)]),
         };
+        let limits = Limits { queue, ..Limits::default() };
         let mut peer = away(limits.clone());
         let mut plain = PlainQueue { limits: &limits, list: Vec::new() };
         for (number, (qos, priority, len, seconds)) in messages.into_iter().enumerate() {
@@ -351,7 +391,7 @@ proptest! {
             peer.deliver_publication(&publication(&topic, &new.payload), &options(new.qos));
             plain.push(new);
             let bytes = plain.list.iter().map(Plain::bytes).sum();
-            prop_assert_eq!(peer.session.backlog(), (plain.list.len(), bytes, 0));
+            prop_assert_eq!(peer.session.outbound().backlog(), (plain.list.len(), bytes, 0));
         }
         prop_assert_eq!(payloads(&mut peer), plain.payloads());
     }

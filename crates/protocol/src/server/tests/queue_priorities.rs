@@ -4,11 +4,14 @@ use super::*;
 
 fn away(list: &[(&str, u8)]) -> Peer {
     let limits = Limits {
-        queue_priorities: priorities(list),
+        queue: QueueLimits {
+            priorities: priorities(list),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let (mut peer, _) = Peer::with(limits, &persistent(Version::V5));
-    peer.session.set_durable(true);
+    peer.session.journal_mut().set_on(true);
     peer.lose();
     peer
 }
@@ -47,15 +50,18 @@ fn higher_priorities_leave_first_and_each_in_its_order() {
 #[test]
 fn the_first_filter_that_fits_counts() {
     let limits = Limits {
-        queue_priorities: priorities(&[("a/quiet", 0), ("a/+", 9), ("#", 1)]),
+        queue: QueueLimits {
+            priorities: priorities(&[("a/quiet", 0), ("a/+", 9), ("#", 1)]),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let topics = ["a/quiet", "a/loud", "a/b/c", "$SYS/x"];
     assert_eq!(
-        topics.map(|topic| limits.queue_priority(topic)),
+        topics.map(|topic| limits.queue.priority(topic)),
         [0, 9, 1, 0]
     );
-    assert_eq!(Limits::default().queue_priority("a"), 0);
+    assert_eq!(QueueLimits::default().priority("a"), 0);
 }
 
 #[test]
@@ -95,9 +101,12 @@ fn an_overtaken_delivery_gets_a_new_place_so_that_places_tell_the_order_of_sendi
 #[test]
 fn room_is_made_by_the_lowest_priority_but_not_for_a_lower_one() {
     let limits = Limits {
-        queue_policy: QueuePolicy::DropOldest,
-        queue_messages_max: 3,
-        queue_priorities: priorities(&[("high", 9), ("higher", 10)]),
+        queue: QueueLimits {
+            policy: QueuePolicy::DropOldest,
+            messages_max: 3,
+            priorities: priorities(&[("high", 9), ("higher", 10)]),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     let (mut peer, _) = Peer::with(limits, &persistent(Version::V5));
@@ -127,7 +136,10 @@ fn other_priorities_hold_for_what_waits_and_keep_the_order_of_a_topic() {
         deliver(&mut peer, topic, payload);
     }
     let limits = Limits {
-        queue_priorities: priorities(&[("b", 9)]),
+        queue: QueueLimits {
+            priorities: priorities(&[("b", 9)]),
+            ..QueueLimits::default()
+        },
         ..Limits::default()
     };
     peer.session.set_limits(&Arc::new(limits));
@@ -153,6 +165,6 @@ fn messages_of_a_group_are_taken_from_every_priority() {
         };
         peer.deliver_publication(&publication(topic, "x"), &options);
     }
-    assert_eq!(peer.session.take_shared(Some(&[1])).len(), 2);
-    assert_eq!(peer.session.backlog().0, 1);
+    assert_eq!(peer.session.outbound_mut().take_shared(Some(&[1])).len(), 2);
+    assert_eq!(peer.session.outbound().backlog().0, 1);
 }

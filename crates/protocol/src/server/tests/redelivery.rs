@@ -4,7 +4,7 @@ use super::*;
 
 fn lost(version: Version, connect: &Connect<'_>) -> Peer {
     let mut peer = Peer::new(connect);
-    assert_eq!(peer.session.version(), version);
+    assert_eq!(peer.session.link().version(), version);
     for (qos, payload) in [
         (QOS1, "a"),
         (QOS2, "b"),
@@ -171,7 +171,7 @@ fn a_session_may_be_resumed_in_another_version() {
     peer.lose();
     let lines = peer.reconnect(&persistent(Version::V311));
     assert_eq!(lines.len(), 5);
-    assert_eq!(peer.session.version(), Version::V311);
+    assert_eq!(peer.session.link().version(), Version::V311);
 }
 
 #[test]
@@ -197,13 +197,13 @@ fn a_session_that_becomes_clean_on_resumption_still_redelivers() {
     let mut last = persistent(Version::V5);
     last.properties.session_expiry = None;
     assert_eq!(peer.reconnect(&last).len(), 5);
-    assert!(!peer.session.is_persistent());
+    assert!(!peer.session.lifetime().is_persistent());
     // New messages of such a session are not kept; those it came with are done one by one.
     assert_eq!(peer.sent(QOS1, "f"), "PUBLISH 1 #6 t=f");
     for packet_id in [1, 3, 5, 6] {
         peer.send(&puback(packet_id)).unwrap();
     }
-    assert_eq!(peer.session.backlog(), (0, 0, 2));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 2));
     assert!(peer.lose().session_ended);
 }
 
@@ -221,9 +221,9 @@ fn lost_with(count: u16) -> Peer {
 fn a_new_message_never_overtakes_one_that_is_still_to_be_sent_again() {
     let mut peer = lost_with(3);
     assert_eq!(peer.reconnect(&windowed(1)), ["PUBLISH 1 #1 dup t=1"]);
-    peer.session.set_congested(true);
+    peer.session.link_mut().set_congested(true);
     assert!(peer.send(&puback(1)).unwrap().is_empty());
-    peer.session.set_congested(false);
+    peer.session.link_mut().set_congested(false);
     // The window is open and the queue is empty.
     peer.queued(QOS1, "new");
     let (_, lines) = peer.pump(usize::MAX);
@@ -261,5 +261,5 @@ fn redelivery_goes_on_behind_a_message_that_stays_unanswered() {
         assert_eq!(peer.send(&puback(acknowledged)).unwrap(), [expected]);
     }
     assert!(peer.send(&puback(300)).unwrap().is_empty());
-    assert_eq!(peer.session.backlog(), (0, 0, 1));
+    assert_eq!(peer.session.outbound().backlog(), (0, 0, 1));
 }

@@ -80,7 +80,7 @@ fn an_unsubscribe_is_answered_even_if_nothing_was_deleted() {
     let mut peer = peer(Version::V5);
     let codes = [ReasonCode::Success, ReasonCode::NoSubscriptionExisted];
     let mut out = Output::new();
-    peer.session.unsuback(id(5), &codes, &mut out);
+    peer.session.link_mut().unsuback(id(5), &codes, &mut out);
     let out = out.to_vec();
     let [Packet::UnsubAck(unsuback)] = packets(&out, Version::V5)[..] else {
         panic!("one UNSUBACK expected");
@@ -98,10 +98,12 @@ fn an_answer_over_the_clients_maximum_packet_size_is_not_sent() {
     let mut peer = Peer::new(&connect);
     let mut out = Output::new();
     peer.session
+        .link_mut()
         .suback(id(1), &[ReasonCode::Success; 15], None, &mut out);
     assert_eq!(out.len(), 20);
     out.clear();
     peer.session
+        .link_mut()
         .suback(id(1), &[ReasonCode::Success; 16], None, &mut out);
     assert!(out.is_empty());
 }
@@ -114,7 +116,9 @@ fn words_with_a_suback_are_for_those_who_take_them() {
         let mut peer = Peer::new(connect);
         let mut out = Output::new();
         let codes = [ReasonCode::Success];
-        peer.session.suback(id(1), &codes, Some(WORDS), &mut out);
+        peer.session
+            .link_mut()
+            .suback(id(1), &codes, Some(WORDS), &mut out);
         let out = out.to_vec();
         let [Packet::SubAck(suback)] = packets(&out, connect.version)[..] else {
             panic!("one SUBACK expected");
@@ -224,7 +228,7 @@ fn nothing_is_handled_or_sent_after_a_goodbye() {
     peer.send(&Packet::Publish(publish(QOS1, 1, "t", "")))
         .unwrap();
     assert!(peer.send(&goodbye(ReasonCode::Success)).unwrap().is_empty());
-    assert!(peer.session.is_connected());
+    assert!(peer.session.link.is_connected());
     assert!(peer.send(&Packet::PingReq).unwrap().is_empty());
     assert!(peer.done(QOS1, 1, ReasonCode::Success).is_empty());
     assert!(
@@ -237,7 +241,7 @@ fn nothing_is_handled_or_sent_after_a_goodbye() {
     );
     peer.queued(QOS1, "y");
     peer.lose();
-    assert!(!peer.session.is_connected());
+    assert!(!peer.session.link.is_connected());
     assert!(peer.send(&Packet::PingReq).unwrap().is_empty());
 }
 
@@ -271,9 +275,13 @@ fn the_servers_goodbye_is_its_last_packet() {
 fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
     let mut out = Output::new();
     let mut session = peer(Version::V5).session;
-    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    session
+        .link_mut()
+        .refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
     // Once.
-    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    session
+        .link_mut()
+        .refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
     session.disconnect(ReasonCode::ServerShuttingDown, Some("bye"), &mut out);
     let out = out.to_vec();
     let [Packet::ConnAck(refusal)] = packets(&out, Version::V5)[..] else {
@@ -286,7 +294,9 @@ fn a_client_whose_connack_was_not_sent_is_refused_with_another() {
 
     let mut out = Output::new();
     let mut session = peer(Version::V311).session;
-    session.refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
+    session
+        .link_mut()
+        .refuse(ReasonCode::ServerShuttingDown, "bye", &mut out);
     assert_eq!(out.to_vec(), [0x20, 2, 0, 3]);
 }
 

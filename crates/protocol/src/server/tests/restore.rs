@@ -65,9 +65,9 @@ fn a_restored_session_is_away_and_durable() {
     let peer = restored(stored(Vec::new()));
     let session = &peer.session;
     assert_eq!((session.id(), session.client_id()), (9, "client"));
-    assert_eq!(session.version(), Version::V5);
-    assert!(!session.is_connected());
-    assert!(session.is_durable() && session.is_persistent());
+    assert_eq!(session.link().version(), Version::V5);
+    assert!(!session.link.is_connected());
+    assert!(session.is_durable() && session.lifetime().is_persistent());
     assert_eq!(session.next_deadline(), Some(AWAY_SINCE.plus_secs(3600)));
 }
 
@@ -93,7 +93,7 @@ fn what_was_under_way_is_sent_again_and_what_waited_follows() {
                 .into(),
             )
         });
-        assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 4), 3));
+        assert_eq!(peer.session.outbound().backlog(), (2, queue_bytes(2, 4), 3));
         let expected = [
             "PUBREL #12",
             "PUBLISH 1 #10 dup t=a",
@@ -120,7 +120,7 @@ fn how_it_is_to_be_delivered_comes_back() {
     let mut peer = restored(stored([shared].into()));
     let lines = peer.reconnect(&persistent(Version::V5));
     assert_eq!(lines, ["PUBLISH 1 #1 retain sub=3 sub=9 t=a"]);
-    let taken = peer.session.take_shared(None);
+    let taken = peer.session.outbound_mut().take_shared(None);
     let taken: Vec<_> = taken.iter().map(|taken| (taken.group, taken.seq)).collect();
     assert_eq!(taken, [(4, Some(1))]);
 }
@@ -138,11 +138,11 @@ fn identifiers_go_on_behind_the_hint_and_pass_over_those_in_use() {
             .into(),
         )
     });
-    assert_eq!(peer.session.last_packet_id(), 65_533);
+    assert_eq!(peer.session.outbound().last_packet_id(), 65_533);
     assert_eq!(peer.reconnect(&persistent(Version::V5)).len(), 2);
     assert_eq!(peer.sent(QOS1, "c"), "PUBLISH 1 #65535 t=c");
     assert_eq!(peer.sent(QOS1, "d"), "PUBLISH 1 #2 t=d");
-    assert_eq!(peer.session.last_packet_id(), 2);
+    assert_eq!(peer.session.outbound().last_packet_id(), 2);
 }
 
 #[test]
@@ -249,5 +249,5 @@ fn a_delivery_without_its_message_is_left_out() {
         .into(),
     ));
     assert_eq!(peer.steps(), ["removed 1", "removed 2", "removed 3"]);
-    assert_eq!(peer.session.backlog(), (1, queue_bytes(1, 2), 0));
+    assert_eq!(peer.session.outbound().backlog(), (1, queue_bytes(1, 2), 0));
 }

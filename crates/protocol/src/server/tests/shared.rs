@@ -18,6 +18,7 @@ fn taken(peer: &mut Peer, group: Option<GroupId>) -> Vec<(GroupId, String)> {
 
 fn taken_of(peer: &mut Peer, groups: Option<&[GroupId]>) -> Vec<(GroupId, String)> {
     peer.session
+        .outbound_mut()
         .take_shared(groups)
         .iter()
         .map(|taken| {
@@ -87,7 +88,7 @@ fn an_acknowledged_message_is_not_given_back() {
 fn leaving_a_group_gives_back_what_waits_and_completes_what_was_sent() {
     let mut peer = busy(&windowed(5));
     assert_eq!(taken(&mut peer, Some(1)), expected(&[(1, "f"), (1, "i")]));
-    assert_eq!(peer.session.backlog(), (2, queue_bytes(2, 4), 5));
+    assert_eq!(peer.session.outbound().backlog(), (2, queue_bytes(2, 4), 5));
     peer.lose();
     let lines = peer.reconnect(&windowed(5));
     let all = [
@@ -108,13 +109,19 @@ fn leaving_several_groups_gives_back_what_waits_for_each_in_its_order() {
     let mut peer = busy(&windowed(5));
     let left = taken_of(&mut peer, Some(&[1, 2, 77]));
     assert_eq!(left, expected(&[(1, "f"), (2, "h"), (1, "i")]));
-    assert_eq!(peer.session.backlog().0, 1, "g, of no group");
+    assert_eq!(peer.session.outbound().backlog().0, 1, "g, of no group");
 }
 
 #[test]
 fn a_group_without_messages_gives_back_nothing() {
     let mut peer = busy(&windowed(5));
     assert!(taken(&mut peer, Some(77)).is_empty());
-    assert!(Peer::new(&windowed(5)).session.take_shared(None).is_empty());
-    assert_eq!(peer.session.backlog(), (4, queue_bytes(4, 8), 5));
+    assert!(
+        Peer::new(&windowed(5))
+            .session
+            .outbound_mut()
+            .take_shared(None)
+            .is_empty()
+    );
+    assert_eq!(peer.session.outbound().backlog(), (4, queue_bytes(4, 8), 5));
 }

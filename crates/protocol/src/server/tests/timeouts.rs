@@ -102,9 +102,9 @@ fn a_session_without_expiry_ends_with_its_connection() {
     for version in VERSIONS {
         let mut peer = Peer::new(&connect(version));
         // [MQTT3-4.1.0-2]
-        assert!(peer.session.is_connected());
+        assert!(peer.session.link.is_connected());
         assert!(peer.lose().session_ended);
-        assert!(!peer.session.is_connected());
+        assert!(!peer.session.link.is_connected());
         assert!(!peer.lose().session_ended, "the end is told once");
     }
 }
@@ -168,7 +168,7 @@ fn a_goodbye_cannot_make_a_clean_session_last() {
 fn an_admission_that_ends_is_told_once_its_time_has_come() {
     let mut peer = peer(60);
     let end = peer.now.plus_secs(20);
-    peer.session.set_valid_until(Some(end));
+    peer.session.link_mut().set_valid_until(Some(end));
     assert_eq!(peer.session.next_deadline(), Some(end));
     peer.advance_millis(19_999);
     // Signs of life keep the connection, not the admission.
@@ -186,13 +186,15 @@ fn an_admission_that_ends_is_told_once_its_time_has_come() {
 #[test]
 fn an_admission_that_was_renewed_ends_later_or_never() {
     let mut peer = peer(0);
-    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    peer.session
+        .link_mut()
+        .set_valid_until(Some(peer.now.plus_secs(20)));
     let later = peer.now.plus_secs(90);
-    peer.session.set_valid_until(Some(later));
+    peer.session.link_mut().set_valid_until(Some(later));
     assert_eq!(peer.session.next_deadline(), Some(later));
     peer.advance_millis(20_000);
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
-    peer.session.set_valid_until(None);
+    peer.session.link_mut().set_valid_until(None);
     assert_eq!(peer.session.next_deadline(), None);
     peer.advance_millis(u64::from(u32::MAX));
     assert!(matches!(timeout(&mut peer), Timeout::Pending));
@@ -201,7 +203,9 @@ fn an_admission_that_was_renewed_ends_later_or_never() {
 #[test]
 fn the_earlier_one_of_keep_alive_and_admission_comes_first() {
     let mut peer = peer(2);
-    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    peer.session
+        .link_mut()
+        .set_valid_until(Some(peer.now.plus_secs(20)));
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3)));
     peer.advance_millis(3000);
     assert!(matches!(timeout(&mut peer), Timeout::KeepAlive));
@@ -210,12 +214,16 @@ fn the_earlier_one_of_keep_alive_and_admission_comes_first() {
 #[test]
 fn the_end_of_an_admission_belongs_to_its_connection() {
     let mut peer = peer(0);
-    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    peer.session
+        .link_mut()
+        .set_valid_until(Some(peer.now.plus_secs(20)));
     peer.lose();
     // The session lives as long as ever.
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
     // Nobody is there whom it could be set for.
-    peer.session.set_valid_until(Some(peer.now.plus_secs(20)));
+    peer.session
+        .link_mut()
+        .set_valid_until(Some(peer.now.plus_secs(20)));
     assert_eq!(peer.session.next_deadline(), Some(peer.now.plus_secs(3600)));
     peer.reconnect(&Connect {
         keep_alive: 0,

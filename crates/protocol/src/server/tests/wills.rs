@@ -55,7 +55,7 @@ fn a_connection_that_breaks_off_publishes_the_will_once() {
             });
             check(peer.lose().will);
             assert!(peer.lose().will.is_none());
-            assert!(peer.session.take_will().is_none());
+            assert!(peer.take_will().is_none());
         }
     }
 }
@@ -78,7 +78,7 @@ fn a_normal_goodbye_removes_the_will() {
         });
         peer.send(&goodbye(ReasonCode::Success)).unwrap();
         assert!(peer.lose().will.is_none());
-        assert!(peer.session.take_will().is_none());
+        assert!(peer.take_will().is_none());
     }
     let mut delayed = peer(10, 100);
     delayed.send(&goodbye(ReasonCode::Success)).unwrap();
@@ -199,7 +199,7 @@ fn a_return_within_the_delay_stops_the_will() {
         Timeout::Pending
     ));
     assert!(peer.lose().will.is_none(), "the new connection has no will");
-    assert!(peer.session.take_will().is_none());
+    assert!(peer.take_will().is_none());
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn a_new_connection_brings_its_own_will() {
 #[test]
 fn what_remains_of_the_will_can_be_taken() {
     let mut connected = peer(10, 100);
-    check(connected.session.take_will());
+    check(connected.take_will());
     assert!(connected.lose().will.is_none());
     let mut away = peer(10, 100);
     away.lose();
-    check(away.session.take_will());
+    check(away.take_will());
     away.advance_millis(10_000);
     assert!(matches!(
         away.session.handle_timeout(away.now),

@@ -3,8 +3,8 @@
 //! ```text
 //!   state/00000000000000000017.log
 //!   state/00000000000000000018.log
-//! manifest.json                     {"format": "thrum-backup/1", "taken_at": …, "segments": [{"name", "bytes",
-//! "crc32c"}]}
+//!   manifest.json
+//!     {"format": "thrum-backup/1", "taken_at": …, "segments": [{"name", "bytes", "crc32c"}]}
 //! ```
 //!
 //! Without its manifest a file is none that was finished. `tar -x` unpacks it where thrum is not at

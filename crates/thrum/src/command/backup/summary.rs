@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::json;
-use thrum_report::units::{bytes, count, fraction};
+use thrum_figures::{bytes, count, fraction};
 use thrum_storage::{LogReport, Recovered};
 
 use crate::command::data_dir::warn_of_damage;

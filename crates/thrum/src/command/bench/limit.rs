@@ -30,7 +30,12 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1883", value_parser = address)]
     listen: SocketAddr,
     /// Threads, each with its own event loop and a part of the connections.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(THREADS_MAX)))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(THREADS_MAX)),
+    )]
     threads: u16,
 }
 

@@ -42,6 +42,7 @@ pub(super) fn run(args: &RunCommand) -> anyhow::Result<u8> {
         scenarios,
         &args.target,
         &args.measure,
-        (&args.output, &args.reports),
+        &args.output,
+        &args.reports,
     )
 }

@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 use thrum_bench::clock;
 use thrum_bench::scenario::Scenario;
 use thrum_bench::search::{
-    Answer, Goal, Grade, Limits, Search, SearchReport, Step, Trial, Vary, load_of, markdown,
-    scaled, table,
+    Answer, Goal, Grade, Limits, Search, SearchReport, Step, Subject, Trial, Vary, load_of,
+    markdown, scaled, table,
 };
 use thrum_bench::units::{figure, nanos};
 
@@ -62,13 +62,23 @@ pub(super) struct SearchArgs {
     #[arg(long, value_name = "SPAN", value_parser = values::span, default_value = "10s")]
     hold: Duration,
     /// Further trials at both ends of the answer, all of which must agree.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..=20),
+    )]
     repeat: u32,
     /// Distance of the loads at the end of the search.
     #[arg(long, value_name = "PART", value_parser = values::part, default_value = "5%")]
     resolution: f64,
     /// Most trials.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+    )]
     trials: u32,
     /// What is changed from trial to trial.
     #[arg(long, value_enum, default_value_t = Varied::Rate)]
@@ -143,13 +153,12 @@ pub(super) fn run(args: &SearchArgs) -> anyhow::Result<u8> {
             return Ok(INTERRUPTED);
         }
     };
-    let report = SearchReport::new(
-        (&trials.scenario.name, &trials.engine.target()),
-        args.vary.unit(),
-        goal,
-        limits,
-        (answer, search.trials()),
-    );
+    let subject = Subject {
+        scenario: &trials.scenario.name,
+        target: &trials.engine.target(),
+        unit: args.vary.unit(),
+    };
+    let report = SearchReport::new(subject, goal, limits, answer, search.trials());
     publish(&report, args, &folder)?;
     Ok(exit_code(&answer))
 }
@@ -185,7 +194,7 @@ impl Trials<'_> {
         drop(onlooker);
         let trial = match finished {
             Ok(finished) => {
-                adapt::keep(&finished, &self.folder.join("runs"), (None, None))?;
+                adapt::keep(&finished, &self.folder.join("runs"), None, None)?;
                 Trial::judge(load, &finished.result, &self.goal)
             }
             // The first trial shows whether anything works at all.

@@ -8,6 +8,7 @@ use thrum_bench::scenario::Scenario;
 
 use super::adapt::{self, Engine, Finished, Form, Forms};
 use super::arguments::{MeasureArgs, OutputArgs, ReportArgs, TargetArgs};
+use super::complaint::Complaint;
 use super::folders::{self, Kept};
 
 /// Runs scenarios; returns the most serious exit code.
@@ -15,8 +16,13 @@ pub(super) fn run_all(
     scenarios: Vec<Scenario>,
     target: &TargetArgs,
     measure: &MeasureArgs,
-    (output, reports): (&OutputArgs, &ReportArgs),
+    output: &OutputArgs,
+    reports: &ReportArgs,
 ) -> anyhow::Result<u8> {
+    if reports.png {
+        // Not after a run of an hour.
+        thrum_report::png::require().map_err(Complaint::usage)?;
+    }
     let baseline = reports.baseline.as_deref();
     let baseline = baseline
         .map(|run| folders::find(run, &output.out))
@@ -30,8 +36,8 @@ pub(super) fn run_all(
         // The terminal is given back before anything is printed.
         drop(onlooker);
         let run = run?;
-        let shown = (baseline.as_ref(), reports.template.as_deref());
-        let folder = adapt::keep(&run, &output.out, shown)?;
+        let template = reports.template.as_deref();
+        let folder = adapt::keep(&run, &output.out, baseline.as_ref(), template)?;
         write_reports(&run, reports, &folder)?;
         print(&run, output, &folder, baseline.as_ref())?;
         finished.push(run);

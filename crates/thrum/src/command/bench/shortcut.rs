@@ -58,8 +58,13 @@ pub(super) fn run(form: Form, args: &ShortcutArgs) -> anyhow::Result<u8> {
         size.subscribers = Some(pairs);
     }
     let scenarios = scenarios(form, &args.stages, &size)?;
-    let shown = (&args.output, &args.reports);
-    session::run_all(scenarios, &args.target, &args.measure, shown)
+    session::run_all(
+        scenarios,
+        &args.target,
+        &args.measure,
+        &args.output,
+        &args.reports,
+    )
 }
 
 /// The scenario that the flags make.

@@ -44,7 +44,8 @@ pub(super) fn run(args: &SuiteArgs) -> anyhow::Result<u8> {
         scenarios,
         &args.target,
         &args.measure,
-        (&args.output, &args.reports),
+        &args.output,
+        &args.reports,
     )
 }
 

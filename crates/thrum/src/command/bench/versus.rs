@@ -52,7 +52,12 @@ pub(super) struct VersusArgs {
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Vec<String>,
     /// Runs of each broker in each scenario.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..=100),
+    )]
     rounds: u32,
     #[command(flatten)]
     stages: StageArgs,
@@ -222,10 +227,13 @@ impl<'a> Comparison<'a> {
                 });
             }
         };
-        let about = (installed.version(), running.configuration().to_owned());
-        let engine = self
-            .engine
-            .against(&running.target(), running.pid(), about)?;
+        let configuration = running.configuration().to_owned();
+        let engine = self.engine.against(
+            &running.target(),
+            running.pid(),
+            installed.version(),
+            configuration,
+        )?;
         let title = format!("{} on {}", scenario.name, installed.broker.name);
         let mut onlooker = engine.onlooker(&self.args.output, "  ", &title);
         let finished = engine.run(scenario.clone(), &self.folder, &mut *onlooker);
@@ -247,7 +255,7 @@ impl<'a> Comparison<'a> {
             return Ok(Ended::Failed { why });
         }
         let parent = self.folder.join("runs").join(&installed.broker.name);
-        let folder = adapt::keep(&finished, &parent, (None, None))?;
+        let folder = adapt::keep(&finished, &parent, None, None)?;
         let relative = folder.strip_prefix(&self.folder).unwrap_or(&folder);
         Ok(Ended::Measured {
             pass: finished.result.verdict.pass,

@@ -43,7 +43,12 @@ pub(super) struct ImportArgs {
     #[arg(long, value_enum, default_value = "suffix")]
     salt_position: Position,
     /// Iterations of EMQX's PBKDF2.
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4096,
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000),
+    )]
     iterations: u32,
 }
 

@@ -1,7 +1,8 @@
 //! Configurations of mosquitto: read as mosquitto reads them, and made into one of this program.
 //!
 //! ```text
-//!   text --syntax, files--> statements --scope--> lines in their places --convert--> draft --> TOML and report
+//!   text --syntax, files--> statements --scope--> lines in their places
+//!        --convert--> draft --> TOML and report
 //! ```
 //!
 //! What every option becomes is in [`options`]; what cannot be carried over never makes a broker

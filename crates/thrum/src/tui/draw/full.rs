@@ -32,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState)
     draw_header(frame, indented(head), snapshot, view);
     frame.render_widget(footer::line(view, indented(foot).width), indented(foot));
 
-    let spare = area.height.saturating_sub(super::FULL.1);
+    let spare = area.height.saturating_sub(super::FULL.height);
     let event_lines = 2 + (spare / 6).min(4);
     let limit_lines = 2 + (spare / 6).min(3);
     // Rows and columns share their borders.

@@ -1,5 +1,7 @@
 //! How long messages take: quantiles, their distribution, and how it changes.
 
+use std::ops::RangeInclusive;
+
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use thrum_report::result::Quantiles;
@@ -89,7 +91,7 @@ pub(super) fn parts(snapshot: &Snapshot) -> Vec<Part> {
 fn histogram(curve: &[(f64, u64)], quantiles: &Quantiles, width: usize) -> Line<'static> {
     let (least, most) = (latency(quantiles.min), latency(quantiles.max));
     let room = width.saturating_sub(least.chars().count() + most.chars().count() + 2);
-    let shares = shares(curve, (quantiles.min, quantiles.max), room.min(BARS_MAX));
+    let shares = shares(curve, quantiles.min..=quantiles.max, room.min(BARS_MAX));
     Line::from(vec![
         Span::styled(format!("{least} "), Tone::Quiet.style()),
         Span::styled(bars(&shares), Style::new().fg(Color::Cyan)),
@@ -98,8 +100,8 @@ fn histogram(curve: &[(f64, u64)], quantiles: &Quantiles, width: usize) -> Line<
 }
 
 /// Part of the values in each of `bins` bins of equal width on a logarithmic scale.
-fn shares(curve: &[(f64, u64)], (least, most): (u64, u64), bins: usize) -> Vec<f64> {
-    let (low, high) = (logarithm(least), logarithm(most));
+fn shares(curve: &[(f64, u64)], range: RangeInclusive<u64>, bins: usize) -> Vec<f64> {
+    let (low, high) = (logarithm(*range.start()), logarithm(*range.end()));
     if curve.is_empty() || bins == 0 || high <= low {
         return Vec::new();
     }
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn shares_add_up_to_all_values() {
         let curve = [(0.0, 10), (0.5, 100), (0.9, 1_000), (1.0, 10_000)];
-        let shares = shares(&curve, (10, 10_000), 3);
+        let shares = shares(&curve, 10..=10_000, 3);
         for (share, expected) in shares.iter().zip([0.5, 0.4, 0.1]) {
             assert!((share - expected).abs() < 1e-9, "{shares:?}");
         }
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn equal_values_make_no_histogram() {
-        assert!(shares(&[(0.0, 5), (1.0, 5)], (5, 5), 10).is_empty());
-        assert!(shares(&[], (1, 5), 10).is_empty());
+        assert!(shares(&[(0.0, 5), (1.0, 5)], 5..=5, 10).is_empty());
+        assert!(shares(&[], 1..=5, 10).is_empty());
     }
 }

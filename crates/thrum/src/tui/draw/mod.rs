@@ -21,16 +21,16 @@ mod tests;
 mod thresholds;
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Rect, Size};
 
 use super::snapshot::Snapshot;
 use super::view::{Mode, ViewState};
 
 /// From this size on every panel is shown.
-const FULL: (u16, u16) = (80, 24);
+const FULL: Size = Size::new(80, 24);
 
 /// Below this size there is one line of text.
-const LEAST: (u16, u16) = (40, 10);
+const LEAST: Size = Size::new(40, 10);
 
 /// Draws the snapshot with the settings of the view.
 pub(crate) fn render(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewState) {
@@ -48,6 +48,6 @@ pub(crate) fn render(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &ViewStat
     plain::apply(frame.buffer_mut(), view.look);
 }
 
-const fn has_room(area: Rect, (width, height): (u16, u16)) -> bool {
-    area.width >= width && area.height >= height
+const fn has_room(area: Rect, least: Size) -> bool {
+    area.width >= least.width && area.height >= least.height
 }

@@ -232,12 +232,12 @@ impl Plot {
     fn canvas(&self, inside: Rect, times: Range, values: Range) -> Canvas {
         let mut canvas = Canvas::new(inside);
         for curve in &self.curves {
-            self.trace(curve, (times, values), &mut canvas);
+            self.trace(curve, times, values, &mut canvas);
         }
         canvas
     }
 
-    fn trace(&self, curve: &Curve, (times, values): (Range, Range), canvas: &mut Canvas) {
+    fn trace(&self, curve: &Curve, times: Range, values: Range, canvas: &mut Canvas) {
         let shown = curve.points.iter().filter(|(at, _)| *at >= times.low);
         let step = curve.step();
         let mut previous: Option<(f64, Dot)> = None;

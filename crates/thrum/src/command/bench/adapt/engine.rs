@@ -92,7 +92,8 @@ impl Engine {
         &self,
         url: &str,
         pid: u32,
-        (version, configuration): (String, String),
+        version: String,
+        configuration: String,
     ) -> Result<Self, Complaint> {
         let mut other = self.clone();
         other.options.targets = vec![Target {

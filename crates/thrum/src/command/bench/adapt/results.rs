@@ -53,7 +53,8 @@ pub(in super::super) fn summary_of(kept: &Kept) -> String {
 pub(in super::super) fn keep(
     finished: &Finished,
     parent: &Path,
-    (baseline, template): (Option<&Kept>, Option<&Path>),
+    baseline: Option<&Kept>,
+    template: Option<&Path>,
 ) -> anyhow::Result<PathBuf> {
     let result = &finished.result;
     let folder = RunFolder::create(parent, &result.started, &result.scenario.name)?;

@@ -1,5 +1,6 @@
 //! Options of the broker as a whole.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use thrum_broker::config::units;
@@ -50,8 +51,8 @@ fn one(setting: &Setting, general: &[Setting], draft: &mut Draft) {
         "max_inflight_messages" | "max_inflight_bytes" | "upgrade_outgoing_qos" => {
             in_flight(setting, draft);
         }
-        "max_queued_messages" => bounded(setting, "queue", (1, NO_LIMIT), draft),
-        "max_queued_bytes" => bounded(setting, "queue_bytes", (QUEUE_BYTES_MIN, NO_LIMIT), draft),
+        "max_queued_messages" => bounded(setting, "queue", 1..=NO_LIMIT, draft),
+        "max_queued_bytes" => bounded(setting, "queue_bytes", QUEUE_BYTES_MIN..=NO_LIMIT, draft),
         "max_keepalive" => {
             // As long as it can be is no limit.
             let seconds = if number == 65_535 { 0 } else { number };
@@ -127,7 +128,7 @@ fn in_flight(setting: &Setting, draft: &mut Draft) {
     let is_set = number > 0 || setting.value.is_true();
     match setting.entry.name {
         "max_inflight_messages" => {
-            bounded(setting, "inflight", (1, INFLIGHT_MAX), draft);
+            bounded(setting, "inflight", 1..=INFLIGHT_MAX, draft);
             // Mosquitto announces the same number as its receive maximum.
             let given = inflight(number);
             return draft.set(CLIENT, "receive_maximum", given, setting);
@@ -163,7 +164,8 @@ fn inflight(asked: i64) -> i64 {
 }
 
 /// A limit of each client; 0 and below is none in mosquitto.
-fn bounded(setting: &Setting, key: &str, (min, max): (i64, i64), draft: &mut Draft) {
+fn bounded(setting: &Setting, key: &str, range: RangeInclusive<i64>, draft: &mut Draft) {
+    let (min, max) = range.into_inner();
     let keys = setting.entry.fate.keys();
     let asked = setting.value.number();
     let given = if asked <= 0 {

@@ -1,0 +1,501 @@
+//! Who may come in: at once where the broker knows it by itself, else when the gatekeeper has
+//! answered.
+//!
+//! Nothing of a client is read while its answer is awaited; what came behind its CONNECT waits in
+//! its connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thrum_access::{Admission, Denial, Exchange, Identity, Login, Method, Secret};
+use thrum_codec::ReasonCode;
+use thrum_codec::packet::Connect;
+use thrum_protocol::server::Handshake;
+use thrum_protocol::{Time, Violation};
+
+use super::Door;
+use super::answers::{AnswerTo, reply};
+use super::attaching::{Applicant, Entering};
+use super::judging::{Judge, STRANGER, shows_something};
+use super::wills::will_question;
+use crate::config::CertificateName;
+use crate::connection::{Connection, Phase};
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::engine::timers::Target;
+use crate::ids::{ConnectionId, ConnectionKey};
+use crate::metrics::Counter;
+use crate::traffic::Next;
+use crate::workers::WorkerId;
+
+/// Longest time that a client waits to be let in. The gatekeeper answers within its own limits,
+/// which are shorter.
+const WAIT_MAX: Duration = Duration::from_secs(75);
+
+/// A client that is not in yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) handshake: Handshake,
+    pub(crate) awaited: Awaited,
+    /// Who is not in by then is closed.
+    pub(crate) deadline: Time,
+}
+
+/// What it waits for.
+#[derive(Debug)]
+pub(crate) enum Awaited {
+    /// The gatekeeper's answer to its login.
+    Answer(Claim),
+    /// Its own step of enhanced authentication.
+    Step(Claim, Exchange),
+    /// The gatekeeper's word about its will.
+    Will(Box<Admitted>),
+    /// The end of a review of its session.
+    Review(Box<Admitted>),
+}
+
+/// What a client has shown.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    /// The user name that it claims.
+    username: Option<Box<str>>,
+    /// A password, a token or a key.
+    has_secret: bool,
+    /// Of the access that it is judged by.
+    generation: u64,
+}
+
+impl Claim {
+    /// The user name that the client claims.
+    pub(super) fn username(&self) -> Option<&str> {
+        self.username.as_deref()
+    }
+
+    /// The client has shown that it is who it says. A token of one user proves nothing about
+    /// another whose name was sent with it; without a name in CONNECT there is no password to
+    /// guess.
+    fn is_proved(&self, identity: &Identity) -> bool {
+        self.has_secret && (self.username.is_none() || self.username == identity.username)
+    }
+}
+
+/// A client that may come in.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) admission: Admission,
+    /// Of the access that it was judged by: there may be another one when it begins its session.
+    pub(crate) generation: u64,
+    /// It showed credentials, and there was nobody to verify them.
+    pub(crate) is_unverified: bool,
+    /// The gatekeeper allowed its will.
+    pub(crate) is_will_allowed: bool,
+    /// There was room for it before it had to wait for the review of its session, maybe that of its
+    /// own connection before.
+    pub(crate) has_room: bool,
+}
+
+/// What is to become of a client that wants to come in.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Its session is here.
+    Attach {
+        handshake: Handshake,
+        admitted: Box<Admitted>,
+    },
+    /// Its session is with another worker, or it has to stand behind our own mail.
+    HandOver {
+        owner: WorkerId,
+        handshake: Handshake,
+        admitted: Box<Admitted>,
+    },
+    /// CONNACK with an error.
+    Refuse {
+        handshake: Handshake,
+        user: Option<Box<str>>,
+        violation: Violation,
+    },
+    /// Nothing of it is read until that is there.
+    Wait {
+        handshake: Handshake,
+        awaited: Awaited,
+    },
+}
+
+impl Outcome {
+    fn refuse(handshake: Handshake, user: Option<&str>, violation: Violation) -> Self {
+        Self::Refuse {
+            handshake,
+            user: user.map(Into::into),
+            violation,
+        }
+    }
+}
+
+impl Door<'_> {
+    /// A CONNECT that keeps to the limits.
+    pub(super) fn admit(
+        &mut self,
+        key: ConnectionKey,
+        connect: &Connect<'_>,
+        handshake: Handshake,
+    ) -> Outcome {
+        let login = self.login(key, connect, &handshake);
+        let judge = self.checks().judge(key, &login);
+        let is_unverified = judge == Judge::Anonymous && shows_something(&login);
+        let identity = match judge {
+            Judge::Gatekeeper => return self.ask(key, handshake, login),
+            Judge::Nobody => {
+                self.checks().log_stranger(key, &handshake);
+                return Outcome::refuse(handshake, connect.username, STRANGER);
+            }
+            Judge::Certificate => login.identity,
+            // What nobody has verified is not who it is.
+            Judge::Anonymous => Identity {
+                username: None,
+                ..login.identity
+            },
+        };
+        let admitted = Admitted {
+            admission: Admission {
+                identity,
+                ..Admission::default()
+            },
+            generation: self.engine.core.settings.access.generation,
+            is_unverified,
+            is_will_allowed: false,
+            has_room: false,
+        };
+        self.come_in(key, handshake, admitted)
+    }
+
+    /// What the client shows.
+    fn login(&mut self, key: ConnectionKey, connect: &Connect<'_>, handshake: &Handshake) -> Login {
+        let connection = &self.edge.connections[key];
+        let (number, address) = (connection.gate, connection.peer.own_address());
+        let known = match &connection.phase {
+            Phase::Handshake(certificate) => certificate.clone(),
+            _ => None,
+        };
+        let of_layers = || connection.layered.as_ref()?.certificate();
+        let certificate = known.or_else(of_layers);
+        let gate = Arc::clone(self.edge.gates.get(number));
+        let named = certificate
+            .as_deref()
+            .and_then(|certificate| match gate.username {
+                CertificateName::None => None,
+                CertificateName::Cn => certificate.common_name.clone(),
+                CertificateName::Dn => Some(certificate.subject.clone()),
+                CertificateName::Dns => certificate.dns_names.first().cloned(),
+                CertificateName::Email => certificate.emails.first().cloned(),
+                CertificateName::Uri => certificate.uris.first().cloned(),
+            });
+        let properties = &connect.properties;
+        let username = named.as_deref().or(connect.username);
+        Login {
+            is_username_verified: named.is_some(),
+            is_known_there: self.guard().is_known_there(key, username),
+            identity: Identity {
+                client_id: handshake.client_id().into(),
+                username: named.or_else(|| connect.username.map(Into::into)),
+                address,
+                listener: Arc::clone(&gate.name),
+                certificate,
+                ..Identity::default()
+            },
+            password: connect.password.map(Secret::new),
+            version: connect.version,
+            method: properties.authentication_method.map(|name| Method {
+                name: name.into(),
+                data: Secret::new(properties.authentication_data.unwrap_or_default()),
+            }),
+        }
+    }
+
+    /// The gatekeeper is asked.
+    fn ask(&mut self, key: ConnectionKey, handshake: Handshake, login: Login) -> Outcome {
+        let Some(gatekeeper) = self.engine.core.settings.access.access.gatekeeper.clone() else {
+            let what = "no enhanced authentication is set up";
+            let violation = Violation::new(ReasonCode::BadAuthenticationMethod, what);
+            let user = login.identity.username.as_deref();
+            return Outcome::refuse(handshake, user, violation);
+        };
+        let claim = Claim {
+            username: login.identity.username.clone(),
+            has_secret: login.password.is_some() || login.method.is_some(),
+            generation: self.engine.core.settings.access.generation,
+        };
+        let connection = self.engine.core.outputs.id(key);
+        gatekeeper.login(login, reply(self.engine, AnswerTo::Connection(connection)));
+        Outcome::Wait {
+            handshake,
+            awaited: Awaited::Answer(claim),
+        }
+    }
+
+    /// What came of a client: it begins its session, waits, or has to go. `rest` is what came
+    /// behind its CONNECT.
+    pub(crate) fn carry_out(&mut self, key: ConnectionKey, outcome: Outcome, rest: &[u8]) -> Next {
+        match outcome {
+            Outcome::Attach {
+                handshake,
+                admitted,
+            } => return self.attach(key, handshake, *admitted, rest),
+            Outcome::HandOver {
+                owner,
+                handshake,
+                admitted,
+            } => {
+                let entering = Entering {
+                    handshake,
+                    admitted,
+                    unread: rest.to_vec(),
+                };
+                self.hand_connection_over(key, owner, entering);
+            }
+            Outcome::Refuse {
+                handshake,
+                user,
+                violation,
+            } => self.refuse_pending(key, &handshake, user.as_deref(), &violation),
+            Outcome::Wait { handshake, awaited } => {
+                self.hold(key, handshake, awaited, rest);
+            }
+        }
+        Next::Stop
+    }
+
+    /// Nothing is read until the answer is there.
+    pub(super) fn hold(
+        &mut self,
+        key: ConnectionKey,
+        handshake: Handshake,
+        awaited: Awaited,
+        rest: &[u8],
+    ) {
+        let connection = &mut self.edge.connections[key];
+        connection.partial.put(rest.to_vec());
+        let deadline = self.engine.core.turn.now.plus(WAIT_MAX);
+        let pending = Pending {
+            handshake,
+            awaited,
+            deadline,
+        };
+        connection.phase = Phase::Admission(Some(Box::new(pending)));
+    }
+
+    /// The client has come back to a session that is reviewed first, which takes long.
+    pub(super) fn await_review(
+        &mut self,
+        key: ConnectionKey,
+        handshake: Handshake,
+        admitted: Admitted,
+        rest: &[u8],
+    ) {
+        self.engine.core.row().add(Counter::ReviewsAwaited, 1);
+        let awaited = Awaited::Review(Box::new(admitted));
+        self.hold(key, handshake, awaited, rest);
+        // One that another worker has accepted has no timer here.
+        self.wait_for_admission(self.engine.core.outputs.id(key));
+    }
+
+    /// The client has waited for long enough. Its session is reviewed all the same.
+    pub(crate) fn refuse_after_wait(&mut self, id: ConnectionId) {
+        let what = "the broker looks at the client's subscriptions, as the rules have changed: try again later";
+        self.refuse_returning(id, &Violation::new(ReasonCode::ServerBusy, what));
+    }
+
+    /// Another connection has come for the session that this one waits for.
+    pub(crate) fn dismiss_returning(&mut self, id: ConnectionId) {
+        self.engine.core.row().add(Counter::Takeovers, 1);
+        let what = "another connection uses this client identifier";
+        self.refuse_returning(id, &Violation::new(ReasonCode::SessionTakenOver, what));
+    }
+
+    fn refuse_returning(&mut self, id: ConnectionId, violation: &Violation) {
+        let pending = self.take_waiting(id, |awaited| matches!(awaited, Awaited::Review(_)));
+        if let Some(pending) = pending {
+            self.refuse_pending(id.key, &pending.handshake, None, violation);
+        }
+    }
+
+    /// Takes out a client that is not in yet, if it waits for that.
+    pub(crate) fn take_waiting(
+        &mut self,
+        id: ConnectionId,
+        is_it: impl Fn(&Awaited) -> bool,
+    ) -> Option<Pending> {
+        let connection = self.edge.connection_mut(self.engine, id)?;
+        connection.take_pending_if(is_it)
+    }
+
+    /// What is wrong with the client counts against its address, what is wrong with a backend does
+    /// not.
+    pub(crate) fn deny(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        claim: &Claim,
+        denial: &Denial,
+    ) {
+        let user = claim.username();
+        if is_of_client(denial) {
+            let client_id = sent_client_id(handshake);
+            self.guard().login_failed(key, client_id, user);
+        }
+        if self.engine.core.may_log() {
+            let peer = self.edge.connections[key].peer;
+            let client_id = handshake.client_id();
+            tracing::info!(%peer, client_id, user, reason = %denial.detail, "not admitted");
+        }
+        let violation = Violation::new(denial.reason, denial.what);
+        self.refuse_pending(key, handshake, user, &violation);
+    }
+
+    /// CONNACK with an error for a client whose CONNECT is no longer at hand.
+    pub(crate) fn refuse_pending(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        user: Option<&str>,
+        violation: &Violation,
+    ) {
+        handshake.refuse(violation, self.engine.core.outputs.buffer(Some(key)));
+        let applicant = Applicant {
+            client_id: Some(handshake.client_id()),
+            user,
+        };
+        self.refused(key, applicant, violation);
+    }
+
+    /// Looks at a client that is not in yet again, when its time is over.
+    pub(crate) fn wait_for_admission(&mut self, id: ConnectionId) {
+        if let Some(pending) = self.edge.connections[id.key].pending() {
+            self.engine
+                .core
+                .timers
+                .insert(pending.deadline, Target::Connection(id));
+        }
+    }
+
+    /// The gatekeeper has admitted a client.
+    pub(crate) fn proved(
+        &mut self,
+        key: ConnectionKey,
+        handshake: Handshake,
+        claim: &Claim,
+        admission: Admission,
+    ) -> Outcome {
+        let admitted = Admitted {
+            admission,
+            generation: claim.generation,
+            is_unverified: false,
+            is_will_allowed: false,
+            has_room: false,
+        };
+        self.come_in(key, handshake, admitted)
+    }
+
+    /// The client has shown who it is: earlier failures are forgiven.
+    pub(crate) fn note_proof(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        claim: &Claim,
+        admission: &Admission,
+    ) {
+        if claim.is_proved(&admission.identity) {
+            let client_id = sent_client_id(handshake);
+            self.guard()
+                .login_succeeded(key, client_id, claim.username());
+        }
+    }
+
+    /// The client may come in, if nothing else is against it.
+    fn come_in(
+        &mut self,
+        key: ConnectionKey,
+        mut handshake: Handshake,
+        admitted: Admitted,
+    ) -> Outcome {
+        let identity = &admitted.admission.identity;
+        let may_be = self
+            .checks()
+            .may_be_called(&handshake, identity)
+            .and_then(|()| self.guard().may_enter(key, &handshake, identity))
+            .and_then(|()| self.mount(key, &mut handshake, identity));
+        if let Err(violation) = may_be {
+            return Outcome::refuse(handshake, identity.username.as_deref(), violation);
+        }
+        match will_question(self.engine, &handshake, &admitted.admission) {
+            None => self.go_in(handshake, admitted),
+            Some(question) => {
+                self.authorizing().ask_to_decide(key, question);
+                Outcome::Wait {
+                    handshake,
+                    awaited: Awaited::Will(Box::new(admitted)),
+                }
+            }
+        }
+    }
+
+    /// To its session, here or on another worker.
+    pub(crate) fn go_in(&self, handshake: Handshake, admitted: Admitted) -> Outcome {
+        let client_id = handshake.client_id();
+        let (owner, here) = (self.owner(client_id), self.engine.core.id);
+        let admitted = Box::new(admitted);
+        if owner == here && !self.has_older_mail(client_id) {
+            return Outcome::Attach {
+                handshake,
+                admitted,
+            };
+        }
+        Outcome::HandOver {
+            owner,
+            handshake,
+            admitted,
+        }
+    }
+
+    /// Puts the client behind the listener's mount point, if it has one.
+    fn mount(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &mut Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let number = self.edge.connections[key].gate;
+        let Some(mount) = &self.edge.gates.get(number).mount else {
+            return Ok(());
+        };
+        let Some(mount) = mount.point_of(identity) else {
+            let what = "the listener's mount point needs a name that this client does not have, or that no topic can hold";
+            return Err(Violation::new(ReasonCode::NotAuthorized, what));
+        };
+        handshake.mount(mount)
+    }
+}
+
+/// One that the broker gives is another one each time: nobody is known by it.
+fn sent_client_id(handshake: &Handshake) -> &str {
+    if handshake.is_client_id_ours() {
+        return "";
+    }
+    handshake.client_id()
+}
+
+/// Whether the client is to blame for a denial, and not a backend.
+pub(crate) fn is_of_client(denial: &Denial) -> bool {
+    matches!(
+        denial.reason,
+        ReasonCode::BadUserNameOrPassword
+            | ReasonCode::NotAuthorized
+            | ReasonCode::BadAuthenticationMethod
+    )
+}
+
+/// The connection is there, and its client waits for the review of its session.
+pub(crate) fn awaits_review(edge: &Edge, engine: &Engine, id: ConnectionId) -> bool {
+    let connection = edge.connection(engine, id);
+    let pending = connection.and_then(Connection::pending);
+    pending.is_some_and(|pending| matches!(pending.awaited, Awaited::Review(_)))
+}

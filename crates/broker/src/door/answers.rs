@@ -1,0 +1,85 @@
+//! Questions to the gatekeeper, and its answers, which come by mail.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use thrum_access::{Answer, Denial, Reply};
+use thrum_codec::ReasonCode;
+
+use crate::engine::Engine;
+use crate::ids::{ConnectionId, Slot};
+use crate::mailbox::Mail;
+use crate::node::Node;
+use crate::workers::WorkerId;
+
+/// Whom an answer is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerTo {
+    /// A connection that is not in yet.
+    Connection(ConnectionId),
+    /// A client that proves itself again over this connection.
+    Again {
+        slot: Slot,
+        id: u64,
+        connection: Option<ConnectionId>,
+    },
+    /// A client whose own rules may have changed, with this connection or none.
+    Refresh {
+        slot: Slot,
+        id: u64,
+        connection: Option<ConnectionId>,
+    },
+    /// The client that retained messages came from, by the walk that asks and the number of the
+    /// question.
+    Source { review: u64, question: u64 },
+}
+
+/// An answer of the gatekeeper.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) to: AnswerTo,
+    pub(crate) answer: Answer,
+}
+
+/// Sends the answer to the worker, or a denial if there never is one.
+struct Answering {
+    node: Arc<Node>,
+    worker: WorkerId,
+    to: AnswerTo,
+    is_told: bool,
+}
+
+impl Answering {
+    fn tell(&mut self, answer: Answer) {
+        self.is_told = true;
+        let answered = Answered {
+            to: self.to,
+            answer,
+        };
+        let mail = Mail::Answered(Box::new(answered));
+        self.node.mailbox(self.worker).push(mail);
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(Answer::Deny(Denial {
+                reason: ReasonCode::ServerUnavailable,
+                what: "the server cannot check the credentials now, try again later",
+                detail: Cow::Borrowed("the gatekeeper gave no answer"),
+            }));
+        }
+    }
+}
+
+/// The way of the gatekeeper's answer back to this worker.
+pub(crate) fn reply(engine: &Engine, to: AnswerTo) -> Reply<Answer> {
+    let mut answering = Answering {
+        node: Arc::clone(&engine.core.node),
+        worker: engine.core.id,
+        to,
+        is_told: false,
+    };
+    Box::new(move |answer| answering.tell(answer))
+}

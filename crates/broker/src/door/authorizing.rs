@@ -1,0 +1,240 @@
+//! May a client publish this, subscribe to that, receive this?
+//!
+//! What the gatekeeper alone can decide is asked before the session sees the packet: the packet
+//! waits in the connection, which is not read until all its answers are there. The filters of a
+//! SUBSCRIBE are looked up then, too: there may be many of them, and many rules, so that it takes
+//! several turns.
+
+use std::sync::Arc;
+
+use thrum_access::Question;
+use thrum_codec::packet::{Packet, Publish, Subscribe};
+use thrum_protocol::server::Handshake;
+
+use super::admission::Admitted;
+use crate::access::{Asked, ClientAccess, Grant, Verdict, Wanted};
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::mailbox::Mail;
+use crate::metrics::Counter;
+use crate::node::Node;
+use crate::read_gate::PauseReason;
+use crate::workers::WorkerId;
+
+/// An answer of the gatekeeper about a topic.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) connection: ConnectionId,
+    pub(crate) question: Question,
+    pub(crate) allowed: Option<bool>,
+}
+
+/// Sends the answer to the worker, or a refusal if there never is one.
+struct Deciding {
+    node: Arc<Node>,
+    worker: WorkerId,
+    decided: Option<Box<Decided>>,
+}
+
+impl Deciding {
+    fn tell(&mut self, allowed: Option<bool>) {
+        if let Some(mut decided) = self.decided.take() {
+            decided.allowed = allowed;
+            self.node.mailbox(self.worker).push(Mail::Decided(decided));
+        }
+    }
+}
+
+impl Drop for Deciding {
+    fn drop(&mut self) {
+        self.tell(Some(false));
+    }
+}
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct Authorizing<'a> {
+    pub(crate) edge: &'a mut Edge,
+    pub(crate) engine: &'a mut Engine,
+}
+
+impl Authorizing<'_> {
+    /// What the rules say of what a packet wants to publish; none if the packet has to wait: for
+    /// the gatekeeper, who is asked now, or for the next turn.
+    #[inline]
+    pub(crate) fn verdict(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        packet: &Packet<'_>,
+    ) -> Option<Verdict> {
+        if self.engine.core.sessions[slot].checked().is_none() {
+            return Some(Verdict::Allowed);
+        }
+        let verdict = match packet {
+            Packet::Publish(publish) => self.publish_verdict(key, slot, publish)?,
+            Packet::Subscribe(subscribe) => {
+                if self.looks_filters_up(key, slot, subscribe) {
+                    return None;
+                }
+                Verdict::Allowed
+            }
+            _ => Verdict::Allowed,
+        };
+        let decisions_max = self.engine.core.settings.access.access.policy.decisions_max;
+        if let Some(access) = self.engine.core.sessions[slot].access.as_deref_mut() {
+            access.end_packet(decisions_max);
+        }
+        Some(verdict)
+    }
+
+    fn publish_verdict(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        publish: &Publish<'_>,
+    ) -> Option<Verdict> {
+        let client = &self.engine.core.sessions[slot];
+        let access = client.access.as_deref();
+        let Some((access, topic)) = access.zip(client.session.inbound().topic_of(publish)) else {
+            return Some(Verdict::Allowed);
+        };
+        let now = self.engine.core.turn.now;
+        let wanted = Wanted {
+            topic,
+            qos: publish.qos,
+            // Where nothing is retained, 3.x delivers it as what it is then.
+            retain: publish.retain && client.session.link().retain_available(),
+        };
+        let (verdict, is_remembered) = access.look_up(wanted, now);
+        if verdict != Verdict::Ask {
+            if is_remembered && !access.has_waited() {
+                self.engine.core.row().add(Counter::DecisionsRemembered, 1);
+            }
+            return Some(verdict);
+        }
+        let question = Question {
+            identity: Arc::clone(&access.identity),
+            is_publish: true,
+            topic: topic.into(),
+            qos: wanted.qos,
+            retain: wanted.retain,
+        };
+        self.put(key, question);
+        None
+    }
+
+    /// One filter after the other, as far as the portion goes: the packet is looked at again in the
+    /// next turn, and after each answer of the gatekeeper, and goes on where it was. What is beyond
+    /// the limit is refused without a look.
+    fn looks_filters_up(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        subscribe: &Subscribe<'_>,
+    ) -> bool {
+        let now = self.engine.core.turn.now;
+        let filters_max = self.engine.core.settings.packet_filters_max;
+        let access = self.engine.core.sessions[slot].access.as_deref_mut();
+        let known = access.map_or(0, |access| access.grants().len());
+        for request in subscribe.requests.iter().take(filters_max).skip(known) {
+            if self.engine.core.turn.is_portion_over() {
+                return true;
+            }
+            let Some(access) = self.engine.core.sessions[slot].access.as_deref_mut() else {
+                return false;
+            };
+            let (filter, qos) = (request.filter.matched_part(), request.options.qos);
+            let grant = access.subscribe(filter, qos, now);
+            let units = access.filter_units();
+            if grant == Grant::Ask && access.may_ask() {
+                let question = Question {
+                    identity: Arc::clone(&access.identity),
+                    is_publish: false,
+                    topic: filter.into(),
+                    qos,
+                    retain: false,
+                };
+                self.put(key, question);
+                return true;
+            }
+            access.grants().push(grant);
+            self.engine.core.turn.work += units;
+        }
+        false
+    }
+
+    /// The packet at hand waits for the answer.
+    fn put(&mut self, key: ConnectionKey, question: Question) {
+        self.edge.pause(key, PauseReason::Decision);
+        self.ask_to_decide(key, question);
+    }
+
+    /// Asks the gatekeeper; the answer comes by mail, in any case.
+    pub(crate) fn ask_to_decide(&mut self, key: ConnectionKey, question: Question) {
+        let decided = Decided {
+            connection: self.engine.core.outputs.id(key),
+            question: question.clone(),
+            allowed: None,
+        };
+        self.engine.core.row().add(Counter::DecisionsAsked, 1);
+        let mut deciding = Deciding {
+            node: Arc::clone(&self.engine.core.node),
+            worker: self.engine.core.id,
+            decided: Some(Box::new(decided)),
+        };
+        if let Some(gatekeeper) = &self.engine.core.settings.access.access.gatekeeper {
+            gatekeeper.authorize(question, Box::new(move |allowed| deciding.tell(allowed)));
+        }
+    }
+
+    /// The gatekeeper has decided about a packet of a connected client: what it said is kept for
+    /// the packet, which waits. None if the connection is gone, or does not wait for that.
+    pub(crate) fn decided(&mut self, decided: &Decided) -> Option<ConnectionKey> {
+        let Decided {
+            connection: asked,
+            question,
+            allowed,
+        } = decided;
+        let now = self.engine.core.turn.now;
+        let connection = self.edge.connection_mut(self.engine, *asked)?;
+        if !connection.reading.open(PauseReason::Decision) {
+            return None;
+        }
+        let slot = connection.session();
+        let policy = &self.engine.core.settings.access.access.policy;
+        let sessions = &mut self.engine.core.sessions;
+        if let Some(access) = slot.and_then(|slot| sessions[slot].access.as_deref_mut()) {
+            let asked = if question.is_publish {
+                Asked::publish(&question.topic, question.qos, question.retain)
+            } else {
+                Asked::subscribe(&question.topic, question.qos)
+            };
+            access.remember(asked, *allowed, policy, now);
+        }
+        Some(asked.key)
+    }
+}
+
+/// What holds for a client that comes in; none if it may do everything.
+pub(crate) fn access_of(
+    engine: &Engine,
+    handshake: &Handshake,
+    admitted: Admitted,
+) -> Option<Box<ClientAccess>> {
+    let shared = &engine.core.settings.access;
+    let Admitted {
+        admission,
+        is_will_allowed,
+        ..
+    } = admitted;
+    // Whose the session is has to be known also where everybody may do everything.
+    let has_user = admission.identity.username.is_some();
+    if shared.is_open() && admission.rules.is_none() && !has_user {
+        return None;
+    }
+    let access = ClientAccess::new(admission, shared);
+    let mount = handshake.mount_point().cloned();
+    Some(Box::new(access.entered(mount, is_will_allowed)))
+}

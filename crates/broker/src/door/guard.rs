@@ -1,0 +1,203 @@
+//! Bans and failed logins: what protection says is asked here, told to the client and counted.
+
+use thrum_access::Identity;
+use thrum_protection::{BanList, ClientRef, Refusal, SubjectRef};
+use thrum_protocol::Violation;
+use thrum_protocol::server::Handshake;
+
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::ids::ConnectionKey;
+use crate::metrics::Counter;
+
+/// See above.
+#[derive(Debug)]
+pub(super) struct Guard<'a> {
+    pub(super) edge: &'a Edge,
+    pub(super) engine: &'a mut Engine,
+}
+
+impl Guard<'_> {
+    /// A client may try to log in.
+    pub(super) fn may_log_in(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        username: Option<&str>,
+    ) -> Result<(), Violation> {
+        let who = self.login_of(key, handshake.client_id(), username);
+        let (settings, now) = (
+            &self.engine.core.settings.protection,
+            self.engine.core.turn.now,
+        );
+        let may_be = self
+            .engine
+            .core
+            .node
+            .protection
+            .may_log_in(&who, settings, now);
+        self.counted(may_be)
+    }
+
+    /// A client that is admitted may begin its session.
+    pub(super) fn may_enter(
+        &mut self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let who = self.who(key, handshake.client_id(), identity.username.as_deref());
+        let (settings, now) = (
+            &self.engine.core.settings.protection,
+            self.engine.core.turn.now,
+        );
+        let may_be = self
+            .engine
+            .core
+            .node
+            .protection
+            .may_enter(&who, settings, now);
+        self.counted(may_be)
+    }
+
+    /// A client may begin its session: somebody may have been banned while the client was judged.
+    pub(super) fn may_begin(
+        &self,
+        key: ConnectionKey,
+        handshake: &Handshake,
+        identity: &Identity,
+    ) -> Result<(), Violation> {
+        let who = self.who(key, handshake.client_id(), identity.username.as_deref());
+        self.counted(
+            self.engine
+                .core
+                .node
+                .protection
+                .may_begin(&who, self.engine.core.turn.now),
+        )
+    }
+
+    /// The user that the client claims to be has logged in from there before.
+    pub(super) fn is_known_there(&self, key: ConnectionKey, username: Option<&str>) -> bool {
+        let who = self.login_of(key, "", username);
+        self.engine.core.node.protection.is_known(&who)
+    }
+
+    /// What the client has shown is wrong.
+    pub(super) fn login_failed(
+        &mut self,
+        key: ConnectionKey,
+        client_id: &str,
+        username: Option<&str>,
+    ) {
+        self.engine.core.row().add(Counter::LoginsFailed, 1);
+        let who = self.login_of(key, client_id, username);
+        let (settings, now) = (
+            &self.engine.core.settings.protection,
+            self.engine.core.turn.now,
+        );
+        if self
+            .engine
+            .core
+            .node
+            .protection
+            .login_failed(&who, settings, now)
+        {
+            self.engine.core.row().add(Counter::LoginWaits, 1);
+            if self.engine.core.may_log() {
+                let peer = self.edge.connections[key].peer;
+                tracing::warn!(
+                    %peer,
+                    "too many failed logins: logins from this address are refused for a while \
+                     (protection.logins)"
+                );
+            }
+        }
+    }
+
+    /// What the client has shown is right.
+    pub(super) fn login_succeeded(
+        &self,
+        key: ConnectionKey,
+        client_id: &str,
+        username: Option<&str>,
+    ) {
+        let who = self.login_of(key, client_id, username);
+        let settings = &self.engine.core.settings.protection;
+        self.engine
+            .core
+            .node
+            .protection
+            .login_succeeded(&who, settings);
+    }
+
+    fn who<'a>(
+        &self,
+        key: ConnectionKey,
+        client_id: &'a str,
+        username: Option<&'a str>,
+    ) -> ClientRef<'a> {
+        ClientRef {
+            client_id,
+            username,
+            address: self.edge.connections[key].peer.address(),
+        }
+    }
+
+    /// The same for what counts logins.
+    fn login_of<'a>(
+        &self,
+        key: ConnectionKey,
+        client_id: &'a str,
+        username: Option<&'a str>,
+    ) -> ClientRef<'a> {
+        ClientRef {
+            address: self.edge.connections[key].peer.login_address(),
+            ..self.who(key, client_id, username)
+        }
+    }
+
+    fn counted(&self, may_be: Result<(), Refusal>) -> Result<(), Violation> {
+        may_be.map_err(|refusal| {
+            self.engine.core.row().add(refusal.into(), 1);
+            refusal.into()
+        })
+    }
+}
+
+/// Whether the client of a connection is banned.
+pub(crate) fn is_banned(
+    edge: &Edge,
+    engine: &Engine,
+    key: ConnectionKey,
+    list: &BanList,
+    seconds: u64,
+) -> bool {
+    let Some(connection) = edge.connections.get(key) else {
+        return false;
+    };
+    if connection.is_draining() {
+        return false;
+    }
+    let from = connection.peer.address();
+    if from.is_some_and(|address| list.find_address(address, seconds).is_some()) {
+        return true;
+    }
+    let Some(slot) = connection.session() else {
+        return false;
+    };
+    let client = &engine.core.sessions[slot];
+    let client_id = SubjectRef::ClientId(client.session.client_id());
+    let access = client.access.as_deref();
+    let username = access.and_then(|access| access.identity.username.as_deref());
+    let who = ClientRef {
+        client_id: client.session.client_id(),
+        username,
+        address: from,
+    };
+    let username = username.map(SubjectRef::Username);
+    let mut subjects = [Some(client_id), Some(who.subject()), username]
+        .into_iter()
+        .flatten();
+    subjects.any(|subject| list.find(subject, seconds).is_some())
+}

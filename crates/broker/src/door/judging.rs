@@ -1,0 +1,107 @@
+//! How a client is to be judged: by what it shows, who there is to verify that, and who may come in
+//! without.
+
+use thrum_access::{Identity, Login};
+use thrum_codec::ReasonCode;
+use thrum_protocol::Violation;
+use thrum_protocol::server::Handshake;
+
+use super::checks::Checks;
+use crate::config::Anonymous;
+use crate::ids::ConnectionKey;
+
+/// What a client is told that has shown nothing, where that is not enough.
+pub(super) const STRANGER: Violation = Violation::new(
+    ReasonCode::NotAuthorized,
+    "not authorized: the broker admits no clients without credentials from here \
+     (auth.anonymous in its configuration)",
+);
+
+/// Who judges a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judge {
+    /// It comes in without having shown anything that could be verified.
+    Anonymous,
+    /// Its certificate is enough.
+    Certificate,
+    /// The gatekeeper.
+    Gatekeeper,
+    /// It has shown nothing, and that is not enough here.
+    Nobody,
+}
+
+/// Whether the client names a user, or has a password.
+pub(crate) fn shows_something(login: &Login) -> bool {
+    login.identity.username.is_some() || login.password.is_some()
+}
+
+/// Whether somebody has verified who the client is.
+pub(crate) fn is_verified(identity: &Identity) -> bool {
+    identity.username.is_some() || identity.backend.is_some()
+}
+
+/// Why a client without credentials stays out of a node without users, and what to do about it.
+const fn advice_without_users(anonymous: Anonymous) -> &'static str {
+    match anonymous {
+        Anonymous::Nobody => {
+            "auth.anonymous = false admits nobody without credentials; add a user with: thrum users add NAME"
+        }
+        Anonymous::Loopback | Anonymous::Everyone => {
+            "anonymous clients are allowed from this machine only; add a user with: thrum users add NAME, or set \
+             auth.anonymous = true to let every client in"
+        }
+    }
+}
+
+impl Checks<'_> {
+    /// Who judges the client.
+    pub(super) fn judge(&mut self, key: ConnectionKey, login: &Login) -> Judge {
+        let has_gatekeeper = self.engine.core.settings.access.access.gatekeeper.is_some();
+        if login.method.is_some() || (shows_something(login) && has_gatekeeper) {
+            return Judge::Gatekeeper;
+        }
+        if login.is_username_verified {
+            return Judge::Certificate;
+        }
+        let connection = &self.edge.connections[key];
+        let (number, is_loopback) = (connection.gate, connection.peer.is_loopback());
+        let of_node = self.engine.core.settings.anonymous;
+        let of_gate = self.edge.gates.get(number).anonymous;
+        if of_gate.unwrap_or(of_node).admits(is_loopback) {
+            Judge::Anonymous
+        } else {
+            Judge::Nobody
+        }
+    }
+
+    pub(super) fn log_stranger(&mut self, key: ConnectionKey, handshake: &Handshake) {
+        if self.engine.core.may_log() {
+            let gate = self.edge.connections[key].gate;
+            let of_gate = self.edge.gates.get(gate).anonymous;
+            let anonymous = of_gate.unwrap_or(self.engine.core.settings.anonymous);
+            let connection = &self.edge.connections[key];
+            let (peer, client_id) = (connection.peer, handshake.client_id());
+            if self.engine.core.settings.access.access.gatekeeper.is_some() {
+                tracing::warn!(%peer, client_id, "refused: it shows no credentials, and anonymous clients are not \
+                     admitted from here (auth.anonymous)");
+            } else {
+                let advice = advice_without_users(anonymous);
+                tracing::warn!(%peer, client_id, "refused: no users are set up, and {advice}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_admits_nobody_is_not_told_that_this_machine_is_admitted() {
+        let advice = advice_without_users(Anonymous::Nobody);
+        assert!(!advice.contains("this machine"), "{advice}");
+        assert!(advice.contains("auth.anonymous = false"), "{advice}");
+        let advice = advice_without_users(Anonymous::Loopback);
+        assert!(advice.contains("from this machine only"), "{advice}");
+    }
+}

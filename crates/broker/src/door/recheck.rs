@@ -1,0 +1,396 @@
+//! Other rules, or other people who decide: what clients have is looked at again, some in each
+//! turn.
+//!
+//! Sessions whose review takes long wait for their turn, one after the other. A client that comes
+//! back to one of them waits for its CONNACK, so that it is sent nothing that it may not have any
+//! more.
+
+use std::sync::Arc;
+
+use thrum_access::Admission;
+use thrum_codec::ReasonCode;
+
+use super::admission::awaits_review;
+use super::checks::Checks;
+use super::judging::is_verified;
+use super::reauthentication::ask_again;
+use super::review_queue::{Line, ReviewQueue, Waiting};
+use super::sources::want_look_at_sources;
+use crate::access::ClientAccess;
+use crate::edge::{Edge, Farewell};
+use crate::engine::Engine;
+use crate::engine::review::{Progress, Review, review_units};
+use crate::engine::turn::Turn;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::metrics::Counter;
+
+/// Sessions that are looked at in one turn: each costs some microseconds, and clients wait
+/// meanwhile.
+const SESSIONS_PER_TURN: usize = 256;
+/// A review that takes at most this part of a portion is done at once.
+const SHORT_PART: u64 = 4;
+
+/// Sessions that are looked at again.
+#[derive(Debug)]
+pub(crate) struct Recheck {
+    round: Round,
+    queue: ReviewQueue,
+    /// Clients that have come back to sessions which are reviewed now.
+    ready: Vec<ConnectionId>,
+    /// Rates of clients have changed since the sessions were last looked at.
+    pub(crate) rates_changed: bool,
+    /// Each goes first in one of three turns, so that none keeps the others from going on.
+    parts: [Part; 3],
+}
+
+/// What there is to do, each part for as long as the portion lasts.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Round,
+    Queue(Line),
+}
+
+impl Default for Recheck {
+    fn default() -> Self {
+        Self {
+            round: Round::default(),
+            queue: ReviewQueue::default(),
+            ready: Vec::new(),
+            rates_changed: false,
+            parts: [
+                Part::Round,
+                Part::Queue(Line::Returning),
+                Part::Queue(Line::Others),
+            ],
+        }
+    }
+}
+
+/// A round over all slots of sessions. Each change begins one where the last one is, so that
+/// changes without a pause leave nobody out.
+#[derive(Debug, Default)]
+struct Round {
+    /// As many as there were when it began: who came since has come by what is in force.
+    slots: usize,
+    next: usize,
+    left: usize,
+    /// Also sessions whose clients may do just what they might: filters are granted in another way.
+    reviews_all: bool,
+}
+
+impl Round {
+    fn begin(&mut self, slots: usize) {
+        self.slots = slots;
+        self.left = slots.max(1);
+    }
+
+    fn take(&mut self) -> usize {
+        let slot = if self.next < self.slots { self.next } else { 0 };
+        self.next = slot + 1;
+        self.left = self.left.saturating_sub(1);
+        slot
+    }
+}
+
+impl Recheck {
+    /// There are sessions that were not looked at yet.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.round.left > 0 || !self.queue.is_empty()
+    }
+
+    /// Takes out the clients that have come back to sessions which are reviewed now.
+    pub(crate) fn take_ready(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.ready)
+    }
+}
+
+/// Sessions that are looked at again, with what that takes.
+#[derive(Debug)]
+pub(crate) struct Rechecking<'a> {
+    pub(crate) recheck: &'a mut Recheck,
+    pub(crate) edge: &'a mut Edge,
+    pub(crate) engine: &'a mut Engine,
+}
+
+impl Rechecking<'_> {
+    const fn checks(&mut self) -> Checks<'_> {
+        Checks {
+            edge: self.edge,
+            engine: self.engine,
+        }
+    }
+
+    /// Rules or gatekeeper have changed. A review that is under way begins anew if they say
+    /// something else about its client.
+    pub(crate) fn access_changed(&mut self, reviews_all: bool) {
+        let round = &mut self.recheck.round;
+        round.reviews_all = reviews_all || round.reviews_all && round.left > 0;
+        round.begin(self.engine.core.sessions.capacity());
+        // While changes come without a pause no round ends.
+        want_look_at_sources(self.engine);
+    }
+
+    /// The next sessions, as far as the portion goes.
+    pub(crate) fn recheck_some(&mut self) {
+        if !self.recheck.is_under_way() {
+            return;
+        }
+        self.engine.core.turn.begin_portion();
+        self.recheck.parts.rotate_left(1);
+        for part in self.recheck.parts {
+            match part {
+                Part::Round => self.go_on_with_round(),
+                Part::Queue(line) => self.go_on_with_queue(line),
+            }
+            if self.engine.core.turn.is_portion_over() {
+                break;
+            }
+        }
+    }
+
+    fn go_on_with_round(&mut self) {
+        let mut looked_at = 0;
+        while self.recheck.round.left > 0 {
+            let slot = Slot::new(self.recheck.round.take());
+            if let Some(slot) = slot.filter(|slot| self.engine.core.sessions.get(*slot).is_some()) {
+                self.recheck_session(slot);
+                self.engine.core.durable.end_unit();
+            }
+            self.engine.core.turn.work += 1;
+            looked_at += 1;
+            if self.recheck.round.left == 0 {
+                self.recheck.rates_changed = false;
+                // From here on nothing is published here by the rules from before.
+                want_look_at_sources(self.engine);
+            }
+            if looked_at == SESSIONS_PER_TURN || self.engine.core.turn.is_portion_over() {
+                break;
+            }
+        }
+    }
+
+    /// Sessions whose review takes long, in their order.
+    fn go_on_with_queue(&mut self, line: Line) {
+        while self.review_first(line) {
+            self.engine.core.durable.end_unit();
+            if self.engine.core.turn.is_portion_over() {
+                return;
+            }
+        }
+    }
+
+    /// Goes on with the first one; false if there is none.
+    fn review_first(&mut self, line: Line) -> bool {
+        let Some((slot, waiting)) = self.recheck.queue.first(line) else {
+            return false;
+        };
+        self.engine.core.turn.work += 1;
+        let (id, is_revoked, returning) = (waiting.id, waiting.is_revoked, waiting.returning);
+        let under_way = waiting.review.take();
+        if self.engine.core.sessions.is(slot, id) {
+            let mut review = under_way.unwrap_or_else(|| {
+                let mut review = Review::new(self.engine, slot, returning.is_none());
+                review.is_revoked = is_revoked;
+                Box::new(review)
+            });
+            if !self.review(&mut review, Turn::is_portion_over) {
+                self.recheck.queue.go_on_later(review);
+                return true;
+            }
+        }
+        self.recheck.queue.remove(slot);
+        self.recheck.ready.extend(returning);
+        true
+    }
+
+    /// Reviews a session at once, or puts it behind the others if that takes long.
+    fn review_soon(&mut self, slot: Slot) {
+        let id = self.engine.core.sessions[slot].session.id();
+        if self.recheck.queue.find(slot, id).is_some() || self.is_long_review(slot) {
+            self.recheck.queue.put(slot, id, None);
+            return;
+        }
+        let mut review = Review::new(self.engine, slot, true);
+        self.review(&mut review, |_| false);
+    }
+
+    /// Goes on with a review; true at its end.
+    fn review(&mut self, review: &mut Review, is_over: impl Fn(&mut Turn) -> bool) -> bool {
+        loop {
+            match review.go_on(self.engine, &is_over) {
+                Progress::Done => return true,
+                Progress::Waits => return false,
+                Progress::TurnAway => {
+                    let what = "a subscription is no longer allowed: the rules have changed";
+                    let farewell = Farewell {
+                        reason: ReasonCode::NotAuthorized,
+                        what,
+                    };
+                    self.edge.turn_away(self.engine, review.slot, farewell);
+                }
+            }
+        }
+    }
+
+    /// Others of the worker should not wait for the review of this session.
+    fn is_long_review(&self, slot: Slot) -> bool {
+        review_units(&self.engine.core, slot)
+            > self.engine.core.turn.limits().portion_units / SHORT_PART
+    }
+
+    /// Looks at what a session may do, and at its subscriptions if there is something to look at.
+    fn recheck_session(&mut self, slot: Slot) {
+        if self.recheck.rates_changed {
+            self.edge.meters(self.engine).measure_again(slot);
+        }
+        if !self.keeps_its_place(slot) {
+            return;
+        }
+        let shared = Arc::clone(&self.engine.core.settings.access);
+        let reviews_all = self.recheck.round.reviews_all;
+        let client = &mut self.engine.core.sessions[slot];
+        let is_away = client.connection.is_none();
+        match client.access.as_deref_mut() {
+            Some(access) if access.is_current(&shared) => return,
+            Some(access) => {
+                let is_another = access.resolve_anew(&shared);
+                if !is_another && !reviews_all {
+                    self.rechecked(slot);
+                    return;
+                }
+            }
+            None if shared.is_open() => return,
+            // Of a restored session no more than the user is known, of one from an open node that
+            // it has none: it is looked at when its client comes.
+            None if is_away => return,
+            // It came in while everybody might do everything.
+            None => {
+                let identity = self.edge.identity_of(self.engine, slot);
+                let admission = Admission {
+                    identity,
+                    ..Admission::default()
+                };
+                let client = &mut self.engine.core.sessions[slot];
+                let mount = client.session.link().mount_point().cloned();
+                let access = ClientAccess::new(admission, &shared).entered(mount, false);
+                client.access = Some(Box::new(access));
+            }
+        }
+        let id = self.engine.core.sessions[slot].session.id();
+        self.review_soon(slot);
+        // It may have ended with its connection. Whether its user may still be here is asked before
+        // a long review.
+        if self.engine.core.sessions.is(slot, id) {
+            self.rechecked(slot);
+        }
+    }
+
+    /// What the session's client may do by the rules is known; who decides about the client itself
+    /// is asked again.
+    fn rechecked(&mut self, slot: Slot) {
+        let client = &self.engine.core.sessions[slot];
+        let has_user = client
+            .access
+            .as_ref()
+            .is_some_and(|access| access.identity.username.is_some());
+        // Who is away and has left a will may not be one who may leave one any more.
+        if has_user && (client.connection.is_some() || client.session.will().is_some()) {
+            ask_again(self.engine, slot);
+        }
+    }
+
+    /// Whether a client that nobody has verified would be let in again; who would not has to go.
+    /// Its session stays.
+    fn keeps_its_place(&mut self, slot: Slot) -> bool {
+        let client = &self.engine.core.sessions[slot];
+        let key = client.connection;
+        let access = client.access.as_deref();
+        if access.is_some_and(|access| is_verified(&access.identity)) {
+            return true;
+        }
+        let Some(Err(violation)) = key.map(|key| self.checks().may_stay(key)) else {
+            return true;
+        };
+        if self.engine.core.may_log() {
+            let client_id = self.engine.core.sessions[slot].session.client_id();
+            tracing::info!(client_id, reason = violation.what, "disconnected");
+        }
+        self.engine.core.row().add(Counter::ClientsTurnedAway, 1);
+        self.engine
+            .drop_will(slot, "its client is no longer admitted");
+        self.edge.turn_away(self.engine, slot, violation.into());
+        false
+    }
+
+    /// The client may do something else from now on.
+    pub(crate) fn check_subscriptions(&mut self, slot: Slot) {
+        self.review_soon(slot);
+    }
+
+    /// A client comes back, perhaps as one who may do less, or after a restart that has forgotten
+    /// what it may do: it is sent nothing of what it may not have any more. `before` is what it
+    /// might do when its session was last looked at. False if that takes long: then the client has
+    /// to wait, and goes in when it is done.
+    pub(crate) fn withhold(
+        &mut self,
+        key: ConnectionKey,
+        slot: Slot,
+        before: Option<&ClientAccess>,
+    ) -> bool {
+        let client = &self.engine.core.sessions[slot];
+        let id = client.session.id();
+        let rights = before.zip(client.access.as_deref());
+        let may_do_the_same = rights.is_some_and(|(before, now)| now.allows_the_same(before));
+        let waiting = self.recheck.queue.find(slot, id);
+        if may_do_the_same && waiting.is_none() {
+            return true;
+        }
+        let is_revoked = waiting.is_some_and(Waiting::has_revoked);
+        if self.engine.core.sessions[slot].checked().is_some() && self.is_long_review(slot) {
+            let connection = self.engine.core.outputs.id(key);
+            if may_do_the_same {
+                self.recheck.queue.return_to(slot, connection);
+            } else {
+                self.recheck.queue.put(slot, id, Some(connection));
+            }
+            return false;
+        }
+        self.recheck.queue.remove(slot);
+        if self.engine.core.sessions[slot].checked().is_some() {
+            let mut review = Review::new(self.engine, slot, false);
+            review.is_revoked = is_revoked;
+            self.review(&mut review, |_| false);
+        }
+        true
+    }
+
+    /// The connection whose client has come back to a session and waits until it was reviewed.
+    pub(crate) fn returning_to(&self, slot: Slot) -> Option<ConnectionId> {
+        let id = self.engine.core.sessions[slot].session.id();
+        let returning = self.recheck.queue.find(slot, id)?.returning;
+        returning.filter(|connection| awaits_review(self.edge, self.engine, *connection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_in_the_middle_of_a_round_leaves_nobody_out() {
+        let mut round = Round::default();
+        let mut seen = [0; 5];
+        round.begin(5);
+        for _ in 0..8 {
+            // Two are looked at between one change and the next.
+            for _ in 0..2 {
+                seen[round.take()] += 1;
+            }
+            round.begin(5);
+        }
+        assert!(seen.iter().all(|times| *times >= 3), "{seen:?}");
+        let all: Vec<_> = (0..5).map(|_| round.take()).collect();
+        assert_eq!(all, [1, 2, 3, 4, 0]);
+        assert_eq!(round.left, 0);
+    }
+}

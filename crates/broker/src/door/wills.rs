@@ -1,0 +1,98 @@
+//! Wills: who may leave one is asked when it is left.
+
+use thrum_access::{Admission, Question};
+use thrum_codec::ReasonCode;
+use thrum_protocol::Violation;
+use thrum_protocol::server::Handshake;
+
+use super::Door;
+use super::admission::{Awaited, Pending};
+use crate::access::{ClientAccess, Verdict, Wanted};
+use crate::engine::Engine;
+use crate::engine::publishing::is_reserved;
+use crate::ids::ConnectionKey;
+use crate::metrics::Counter;
+
+/// A client is told that it may not leave its will.
+const REFUSED: Violation = Violation::new(
+    ReasonCode::NotAuthorized,
+    "not authorized to publish the will's topic",
+);
+
+/// The gatekeeper has decided about the will of a client that is not in yet: what becomes of
+/// it; none if it does not wait for that.
+pub(crate) fn will_decided(
+    door: &mut Door<'_>,
+    key: ConnectionKey,
+    question: &Question,
+    said: Option<bool>,
+) -> Option<Pending> {
+    let connection = &mut door.edge.connections[key];
+    let mut pending = connection.take_pending_if(|awaited| matches!(awaited, Awaited::Will(_)))?;
+    let Awaited::Will(admitted) = &mut pending.awaited else {
+        return None;
+    };
+    let shared = &door.engine.core.settings.access;
+    let access = ClientAccess::new(admitted.admission.clone(), shared);
+    let wanted = Wanted {
+        topic: &question.topic,
+        qos: question.qos,
+        retain: question.retain,
+    };
+    if !access.may_leave_will(wanted, said) {
+        door.engine.core.row().add(Counter::WillsDenied, 1);
+        let user = access.identity.username.as_deref();
+        door.refuse_pending(key, &pending.handshake, user, &REFUSED);
+        return None;
+    }
+    admitted.is_will_allowed = said == Some(true);
+    Some(pending)
+}
+
+/// What the gatekeeper has to be asked about the will before the client is in; mostly nothing.
+pub(super) fn will_question(
+    engine: &Engine,
+    handshake: &Handshake,
+    admission: &Admission,
+) -> Option<Question> {
+    let shared = &engine.core.settings.access;
+    let (will, topic) = handshake.will().filter(|_| shared.asks())?;
+    let access = ClientAccess::new(admission.clone(), shared);
+    let wanted = Wanted {
+        topic,
+        qos: will.qos(),
+        retain: will.retain(),
+    };
+    let verdict = access.publish(wanted, engine.core.turn.now);
+    (verdict == Verdict::Ask).then(|| Question {
+        identity: access.identity,
+        is_publish: true,
+        topic: topic.into(),
+        qos: will.qos(),
+        retain: will.retain(),
+    })
+}
+
+/// A will is checked when it is left, so that the client is told. What the gatekeeper decides has
+/// been asked by then.
+pub(super) fn may_leave_will(
+    engine: &Engine,
+    handshake: &Handshake,
+    access: Option<&ClientAccess>,
+) -> Result<(), Violation> {
+    let Some((will, topic)) = handshake.will() else {
+        return Ok(());
+    };
+    let wanted = Wanted {
+        topic,
+        qos: will.qos(),
+        retain: will.retain(),
+    };
+    let is_denied =
+        |access: &ClientAccess| access.publish(wanted, engine.core.turn.now) == Verdict::Denied;
+    if is_reserved(topic) || access.is_some_and(is_denied) {
+        engine.core.row().add(Counter::WillsDenied, 1);
+        return Err(REFUSED);
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! How connections end: the peer closes or breaks the protocol, a time is over, the broker has a
+//! reason.
+
+use std::time::Duration;
+
+use thrum_codec::ReasonCode;
+use thrum_protocol::Violation;
+
+use super::Edge;
+use crate::connection::{Closing, Phase};
+use crate::engine::Engine;
+use crate::engine::timers::Target;
+use crate::engine::turn::CLOSING_UNITS;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::metrics::Counter;
+use crate::partial::Partial;
+use crate::read_gate::PauseReason;
+
+/// How long a connection that ends has to take what was written for it and, if we ended it, is
+/// read, so that the peer sees our last packet and no reset.
+const DRAIN: Duration = Duration::from_secs(2);
+/// A paused client cannot show signs of life; its keep alive is looked at again after this.
+const PAUSED_GRACE: Duration = Duration::from_secs(1);
+/// A client that is not read until it takes our answers has this long to take some more.
+const MUTED_GRACE: Duration = Duration::from_secs(30);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    ClosedByPeer,
+    /// The client ended the stream inside TLS or WebSocket: it may still read.
+    EndedByPeer,
+    /// The client sent DISCONNECT.
+    Disconnected,
+    /// The server closes; its last packet is in the output.
+    ClosedByServer,
+    /// As before, and the session has a new connection already waiting.
+    TakenOver,
+}
+
+impl Ending {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::ClosedByPeer | Self::EndedByPeer => "the connection was lost, without DISCONNECT",
+            Self::Disconnected => "the client sent DISCONNECT",
+            Self::ClosedByServer => "the broker closed the connection",
+            Self::TakenOver => "another connection uses this client identifier",
+        }
+    }
+}
+
+/// What a client is told before its connection ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Farewell<'a> {
+    pub(crate) reason: ReasonCode,
+    pub(crate) what: &'a str,
+}
+
+impl From<Violation> for Farewell<'static> {
+    fn from(violation: Violation) -> Self {
+        Self {
+            reason: violation.reason,
+            what: violation.what,
+        }
+    }
+}
+
+impl Edge {
+    /// The peer broke the protocol: DISCONNECT with the reason (5.0), then the end. [MQTT-4.13.1-1]
+    pub(crate) fn violated(
+        &mut self,
+        engine: &mut Engine,
+        key: ConnectionKey,
+        violation: Violation,
+    ) {
+        engine.core.row().add(Counter::Violations, 1);
+        if let Some(limit) = limit_counter(violation.reason) {
+            engine.core.row().add(limit, 1);
+        }
+        let connection = &self.connections[key];
+        let (peer, session) = (connection.peer, connection.session());
+        // The line of a client that goes tells the reason, if it is written.
+        let is_told = session.is_some() && self.lines.has_room(engine);
+        if !is_told && engine.core.may_log() {
+            let client = session.map(|slot| &engine.core.sessions[slot].session);
+            let client_id = client.map_or("", |session| session.client_id());
+            tracing::info!(%peer, client_id, reason = violation.what, "connection closed: the client broke the protocol");
+        }
+        self.disconnect(engine, key, violation.into(), Ending::ClosedByServer);
+    }
+
+    /// The server ends a connection. [MQTT-3.14.0-1]
+    pub(crate) fn disconnect(
+        &mut self,
+        engine: &mut Engine,
+        key: ConnectionKey,
+        farewell: Farewell<'_>,
+        ending: Ending,
+    ) {
+        if let Some(slot) = self.connections[key].session() {
+            say(engine, key, slot, farewell);
+        }
+        self.lost_because(engine, key, ending, farewell.what);
+    }
+
+    /// A connection ends: its session is told, its socket closed.
+    pub(crate) fn lost(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending) {
+        self.lost_because(engine, key, ending, ending.words());
+    }
+
+    /// The same; `why` is for the log.
+    fn lost_because(&mut self, engine: &mut Engine, key: ConnectionKey, ending: Ending, why: &str) {
+        engine.core.turn.work += CLOSING_UNITS;
+        let connection = &self.connections[key];
+        let (session, peer) = (connection.session(), connection.peer);
+        match ending {
+            Ending::ClosedByPeer => self.close(engine, key),
+            Ending::Disconnected | Ending::EndedByPeer => self.drain(engine, key, Closing::Close),
+            Ending::ClosedByServer | Ending::TakenOver => {
+                self.drain(engine, key, Closing::Shutdown);
+            }
+        }
+        if let Some(slot) = session {
+            self.lines.log_departure(engine, slot, peer, why);
+            engine.session_lost(slot);
+        }
+    }
+
+    /// What was written for the client goes out: at once, or within [`DRAIN`] if its socket is full
+    /// or it waits for the disk. What the client still sends is thrown away.
+    pub(crate) fn drain(&mut self, engine: &mut Engine, key: ConnectionKey, closing: Closing) {
+        let connection = &mut self.connections[key];
+        // From here on a failing write ends nothing a second time.
+        connection.phase = Phase::Draining(closing);
+        connection.partial = Partial::default();
+        connection.reading.drain();
+        connection.meter = None;
+        engine.core.outputs[key].end_session();
+        let drained = Target::Drain(engine.core.outputs.id(key));
+        self.write(engine, key);
+        self.close_when_written(engine, key);
+        if self.connections.contains(key) {
+            self.list_reader(key);
+            let until = engine.core.turn.now.plus(DRAIN);
+            engine.core.timers.insert(until, drained);
+        }
+    }
+
+    /// Drained for long enough.
+    pub(crate) fn drain_timer(&mut self, engine: &mut Engine, id: ConnectionId) {
+        if self.connection(engine, id).is_some() {
+            self.close(engine, id.key);
+        }
+    }
+
+    pub(crate) fn close(&mut self, engine: &mut Engine, key: ConnectionKey) {
+        let connection = self.take_out(engine, key);
+        self.gates.leave(connection.gate);
+        engine.core.row().add(Counter::ConnectionsClosed, 1);
+    }
+
+    /// The client's time is over, unless it is us who do not listen.
+    pub(crate) fn keep_alive_due(&mut self, engine: &mut Engine, key: ConnectionKey, slot: Slot) {
+        let connection = &mut self.connections[key];
+        let progressed = std::mem::take(&mut connection.progressed);
+        let grace = if connection.reading.keeps_client_waiting() {
+            PAUSED_GRACE
+        } else if connection.reading.has(PauseReason::Output) && progressed {
+            MUTED_GRACE
+        } else {
+            self.keep_alive_over(engine, key, slot);
+            return;
+        };
+        engine.core.arm_at(slot, engine.core.turn.now.plus(grace));
+    }
+
+    /// [MQTT-3.1.2-22] [MQTT3-3.1.2-24]
+    fn keep_alive_over(&mut self, engine: &mut Engine, key: ConnectionKey, slot: Slot) {
+        engine.core.row().add(Counter::KeepAliveTimeouts, 1);
+        if !self.lines.has_room(engine) && engine.core.may_log() {
+            let client_id = engine.core.sessions[slot].session.client_id();
+            tracing::info!(
+                client_id,
+                "connection closed: nothing received for one and a half keep alives"
+            );
+        }
+        let farewell = Farewell {
+            reason: ReasonCode::KeepAliveTimeout,
+            what: "nothing received for one and a half times the keep alive",
+        };
+        self.disconnect(engine, key, farewell, Ending::ClosedByServer);
+    }
+
+    /// The last that a client hears when the node stops, and the end of its layers.
+    pub(crate) fn dismiss(&mut self, engine: &mut Engine, key: ConnectionKey) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        if let Some(slot) = connection.session() {
+            let farewell = Farewell {
+                reason: ReasonCode::ServerShuttingDown,
+                what: "the broker is shutting down",
+            };
+            say(engine, key, slot, farewell);
+            let core = &mut engine.core;
+            core.durable
+                .write_session(&core.sessions[slot], Some(core.turn.now));
+        } else {
+            engine.core.outputs[key].drop_held();
+        }
+        self.connections[key].finish_layers();
+        self.write(engine, key);
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.shutdown_output();
+        }
+    }
+
+    /// A connected client has to go.
+    pub(crate) fn turn_away(&mut self, engine: &mut Engine, slot: Slot, farewell: Farewell<'_>) {
+        if let Some(key) = engine.core.sessions[slot].connection {
+            self.disconnect(engine, key, farewell, Ending::ClosedByServer);
+        }
+    }
+}
+
+/// DISCONNECT instead of what may not be written yet: the client sends again what we did not
+/// acknowledge. One whose CONNACK may not be written yet is refused.
+fn say(engine: &mut Engine, key: ConnectionKey, slot: Slot, farewell: Farewell<'_>) {
+    let was_welcomed = !engine.core.outputs[key].drop_held();
+    engine.core.say_last(slot, |session, out| {
+        if was_welcomed {
+            session.disconnect(farewell.reason, Some(farewell.what), out);
+        } else {
+            session
+                .link_mut()
+                .refuse(farewell.reason, farewell.what, out);
+        }
+    });
+}
+
+/// The limit that a violation ran into, if it was one.
+fn limit_counter(reason: ReasonCode) -> Option<Counter> {
+    match reason {
+        ReasonCode::PacketTooLarge => Some(Counter::LimitPacket),
+        ReasonCode::TopicNameInvalid => Some(Counter::LimitTopic),
+        ReasonCode::ReceiveMaximumExceeded => Some(Counter::LimitReceiveMaximum),
+        ReasonCode::TopicAliasInvalid => Some(Counter::LimitTopicAlias),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! One line of the log when a client comes, and one when it goes.
+
+use std::time::Duration;
+
+use thrum_codec::Version;
+use thrum_protocol::Time;
+
+use crate::engine::Engine;
+use crate::ids::Slot;
+use crate::metrics::Counter;
+use crate::peer::Peer;
+
+/// The lines of one worker in this second.
+#[derive(Debug, Default)]
+pub(crate) struct ClientLines {
+    second: Time,
+    written: u32,
+    /// Since the last line that was written.
+    left_out: u64,
+}
+
+impl ClientLines {
+    /// Whether one more may be written.
+    fn may_have(&self, now: Time, most: u32) -> bool {
+        self.written < most || now.since(self.second) >= Duration::from_secs(1)
+    }
+
+    /// Whether one more may be written; then it tells how many were left out before it.
+    fn admit(&mut self, now: Time, most: u32) -> Option<u64> {
+        if now.since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.written = 0;
+        }
+        if self.written >= most {
+            self.left_out += 1;
+            return None;
+        }
+        self.written += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// A client that has come in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) slot: Slot,
+    pub(crate) peer: Peer,
+    pub(crate) listener: &'a str,
+    pub(crate) version: Version,
+    /// Its name, if somebody has verified one.
+    pub(crate) user: Option<&'a str>,
+    pub(crate) session_present: bool,
+}
+
+impl ClientLines {
+    /// The next client that comes or goes has a line.
+    pub(crate) fn has_room(&self, engine: &Engine) -> bool {
+        has_lines(engine) && self.may_have(engine.core.turn.now, lines_max(engine))
+    }
+
+    /// Whether a line may be written now. What was left out before it is told first.
+    fn may_write(&mut self, engine: &Engine) -> bool {
+        if !has_lines(engine) {
+            return false;
+        }
+        let Some(left_out) = self.admit(engine.core.turn.now, lines_max(engine)) else {
+            engine.core.row().add(Counter::ClientLinesLeftOut, 1);
+            return false;
+        };
+        if left_out > 0 {
+            tracing::info!(
+                left_out,
+                "more clients came and went than log.clients has lines for"
+            );
+        }
+        true
+    }
+
+    /// A client has come in.
+    pub(crate) fn log_arrival(&mut self, engine: &Engine, arrival: Arrival<'_>) {
+        if !self.may_write(engine) {
+            return;
+        }
+        let client_id = engine.core.sessions[arrival.slot].session.client_id();
+        tracing::info!(
+            client_id,
+            user = arrival.user,
+            peer = %arrival.peer,
+            version = written(arrival.version),
+            listener = %arrival.listener,
+            session_present = arrival.session_present,
+            "client connected"
+        );
+    }
+
+    /// A client goes; `why` in words. To be called while its session is still there.
+    pub(crate) fn log_departure(&mut self, engine: &Engine, slot: Slot, peer: Peer, why: &str) {
+        if !self.may_write(engine) {
+            return;
+        }
+        let client = &engine.core.sessions[slot];
+        let traffic = client.session.link().traffic();
+        let access = client.access.as_deref();
+        tracing::info!(
+            client_id = client.session.client_id(),
+            user = access.and_then(|access| access.identity.username.as_deref()),
+            %peer,
+            reason = why,
+            seconds = traffic.seconds(engine.core.turn.now),
+            received = traffic.received,
+            sent = traffic.sent,
+            "client disconnected"
+        );
+    }
+}
+
+/// Clients that come and go have lines of their own.
+pub(crate) fn has_lines(engine: &Engine) -> bool {
+    engine.core.settings.client_lines > 0
+}
+
+/// Lines of this worker in a second.
+fn lines_max(engine: &Engine) -> u32 {
+    let workers = u32::try_from(engine.core.node.workers()).unwrap_or(1);
+    engine.core.settings.client_lines.div_ceil(workers)
+}
+
+const fn written(version: Version) -> &'static str {
+    match version {
+        Version::V31 => "3.1",
+        Version::V311 => "3.1.1",
+        Version::V5 => "5.0",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_beyond_those_of_a_second_are_left_out_and_told_with_the_next() {
+        let mut lines = ClientLines::default();
+        let at = |millis: u64| Time::from_millis(10_000 + millis);
+        assert_eq!(lines.admit(at(0), 2), Some(0));
+        assert!(lines.may_have(at(1), 2));
+        assert_eq!(lines.admit(at(1), 2), Some(0));
+        assert!(!lines.may_have(at(2), 2) && lines.may_have(at(1000), 2));
+        assert_eq!(lines.admit(at(2), 2), None);
+        assert_eq!(lines.admit(at(999), 2), None);
+        assert_eq!(lines.admit(at(1000), 2), Some(2));
+        assert_eq!(lines.admit(at(1001), 2), Some(0));
+    }
+}

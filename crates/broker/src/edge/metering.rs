@@ -1,0 +1,141 @@
+//! Rates of what clients send: a connection that has used up one of them is not read for a while;
+//! nothing is dropped.
+
+use std::sync::Arc;
+
+use thrum_access::Identity;
+use thrum_protection::{ClientRef, InputUsage, Meter, Pause, Scopes};
+
+use super::Edge;
+use crate::engine::Engine;
+use crate::engine::timers::Target;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::read_gate::PauseReason;
+
+/// The rates of a worker's connections.
+#[derive(Debug)]
+pub(crate) struct Meters<'a> {
+    pub(super) edge: &'a mut Edge,
+    pub(super) engine: &'a mut Engine,
+}
+
+impl Meters<'_> {
+    /// The meter of a connection, if it has one, with the rates in force for it.
+    pub(crate) fn meter_and_scopes(
+        &mut self,
+        key: ConnectionKey,
+    ) -> Option<(&mut Meter, Scopes<'_>)> {
+        let connection = self.edge.connections.get_mut(key)?;
+        let meter = connection.meter.as_deref_mut()?;
+        let gate = self.edge.gates.find(connection.gate);
+        let settings = &self.engine.core.settings.protection;
+        let scopes = Scopes {
+            client: &settings.client,
+            user: &settings.user,
+            address: &settings.address,
+            listener: gate.map(|gate| gate.scope()),
+        };
+        Some((meter, scopes))
+    }
+
+    /// Gives a connection its meter; none if nothing is limited.
+    pub(crate) fn measure(&mut self, key: ConnectionKey, identity: &Identity) {
+        let connection = &self.edge.connections[key];
+        let (number, address) = (connection.gate, connection.peer.address());
+        let gate = Arc::clone(self.edge.gates.get(number));
+        let settings = &self.engine.core.settings.protection;
+        let who = ClientRef {
+            client_id: &identity.client_id,
+            username: identity.username.as_deref(),
+            address,
+        };
+        let scopes = Scopes {
+            client: &settings.client,
+            user: &settings.user,
+            address: &settings.address,
+            listener: Some(gate.scope()),
+        };
+        let meter = self.engine.core.node.protection.meter(&who, &scopes);
+        self.edge.connections[key].meter = meter;
+    }
+
+    /// Other rates: a session that has a connection gets another meter, or none.
+    pub(crate) fn measure_again(&mut self, slot: Slot) {
+        let client = &self.engine.core.sessions[slot];
+        let Some(key) = client.connection else {
+            return;
+        };
+        let identity = match client.access.as_deref() {
+            Some(access) => (*access.identity).clone(),
+            None => self.edge.identity_of(self.engine, slot),
+        };
+        self.measure(key, &identity);
+        // What it owes is forgotten with its old buckets: it is read again, unless others owe what
+        // it shares.
+        let connection = &self.edge.connections[key];
+        if connection.reading.has(PauseReason::Rate) {
+            let again = Target::Pace(self.engine.core.outputs.id(key));
+            self.engine
+                .core
+                .timers
+                .insert(self.engine.core.turn.now, again);
+        }
+    }
+
+    /// Charges what a connection has sent, if it has a meter and is still there.
+    #[inline]
+    pub(crate) fn charge(&mut self, id: ConnectionId, usage: InputUsage) {
+        let connection = self.edge.connection(self.engine, id);
+        if connection.is_some_and(|connection| connection.meter.is_some()) {
+            self.charge_meter(id.key, usage);
+        }
+    }
+
+    #[inline(never)]
+    fn charge_meter(&mut self, key: ConnectionKey, usage: InputUsage) {
+        let now = self.engine.core.turn.now;
+        let pause = self
+            .meter_and_scopes(key)
+            .and_then(|(meter, scopes)| meter.charge(usage, &scopes, now));
+        if let Some(pause) = pause {
+            self.pace(key, pause);
+        }
+    }
+
+    /// Stops to read a connection; counted once.
+    pub(crate) fn pace(&mut self, key: ConnectionKey, pause: Pause) {
+        let connection = &mut self.edge.connections[key];
+        if connection.is_draining() || !connection.reading.close(PauseReason::Rate) {
+            return;
+        }
+        self.engine.core.row().add(pause.limit.into(), 1);
+        self.read_after(key, pause);
+    }
+
+    fn read_after(&mut self, key: ConnectionKey, pause: Pause) {
+        let again = Target::Pace(self.engine.core.outputs.id(key));
+        self.engine
+            .core
+            .timers
+            .insert(self.engine.core.turn.now.plus(pause.wait), again);
+    }
+
+    /// The pause of a connection is over, unless others have used up meanwhile what it shares with
+    /// them.
+    pub(crate) fn pace_over(&mut self, id: ConnectionId) {
+        let key = id.key;
+        let connection = self.edge.connection(self.engine, id);
+        if !connection.is_some_and(|connection| connection.reading.has(PauseReason::Rate)) {
+            return;
+        }
+        let now = self.engine.core.turn.now;
+        let allowed = self
+            .meter_and_scopes(key)
+            .map_or(Ok(0), |(meter, scopes)| meter.may_read(&scopes, now));
+        if let Err(pause) = allowed {
+            self.read_after(key, pause);
+            return;
+        }
+        self.edge.resume(key, PauseReason::Rate);
+    }
+}

@@ -1,0 +1,320 @@
+//! The edge of one worker: its connections with their sockets, which it writes and closes, and who
+//! of them is read when.
+//!
+//! All output passes one gate, [`Edge::write`], which knows what of it may leave.
+
+mod closing;
+mod lines;
+mod listening;
+mod metering;
+mod readers;
+mod writing;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use mio::{Interest, Poll};
+use thrum_access::Identity;
+use thrum_protection::{Handshakes, Overload};
+
+pub(crate) use self::closing::{Ending, Farewell};
+pub(crate) use self::lines::{Arrival, ClientLines, has_lines};
+pub(crate) use self::listening::Accepting;
+#[cfg(test)]
+pub(crate) use self::listening::charge_connect;
+pub(crate) use self::metering::Meters;
+use self::readers::Congestion;
+#[cfg(test)]
+pub(crate) use self::readers::PRESSURE_CHECK;
+pub(crate) use self::readers::Readers;
+use self::writing::Unwritten;
+use crate::connection::{Connection, Phase};
+use crate::engine::Engine;
+use crate::engine::output::ConnectionOutput;
+use crate::engine::timers::Target;
+use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::layered::Layered;
+use crate::listener::{Gates, KnownGates};
+use crate::mailbox::Arrived;
+use crate::metrics::Counter;
+use crate::peer::Peer;
+use crate::read_gate::PauseReason;
+use crate::table::Table;
+
+/// Sockets beyond the limit of connected clients that may be in their handshake.
+const HANDSHAKES_SPARE: u64 = 1024;
+
+/// By the keys of their outputs.
+pub(crate) type Connections = Table<Connection, ConnectionOutput>;
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct Edge {
+    pub(crate) connections: Connections,
+    pub(crate) gates: KnownGates,
+    pub(crate) poll: Poll,
+    pub(crate) readers: Readers,
+    pub(crate) unwritten: Unwritten,
+    /// Memory to encrypt into.
+    wire_buffer: Vec<u8>,
+    /// Connections that are in their TLS or WebSocket handshake.
+    pub(crate) handshakes: Handshakes,
+    pub(crate) overload: Overload,
+    pub(crate) lines: ClientLines,
+}
+
+impl Edge {
+    pub(crate) fn new(gates: Arc<Gates>, poll: Poll) -> Self {
+        Self {
+            connections: Table::new(),
+            gates: KnownGates::new(gates),
+            poll,
+            readers: Readers::default(),
+            unwritten: Unwritten::default(),
+            wire_buffer: Vec::new(),
+            handshakes: Handshakes::default(),
+            overload: Overload::default(),
+            lines: ClientLines::default(),
+        }
+    }
+
+    /// A connection, if it is still the one that is there.
+    #[inline]
+    pub(crate) fn connection(&self, engine: &Engine, id: ConnectionId) -> Option<&Connection> {
+        let is_it = engine.core.outputs.contains(id);
+        self.connections.get(id.key).filter(|_| is_it)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn connection_mut(
+        &mut self,
+        engine: &Engine,
+        id: ConnectionId,
+    ) -> Option<&mut Connection> {
+        let is_it = engine.core.outputs.contains(id);
+        self.connections.get_mut(id.key).filter(|_| is_it)
+    }
+
+    /// For the rates of what connections send.
+    pub(crate) const fn meters<'a>(&'a mut self, engine: &'a mut Engine) -> Meters<'a> {
+        Meters { edge: self, engine }
+    }
+
+    /// A connection is not read until that reason ends. It is remembered what it has for us.
+    pub(crate) fn pause(&mut self, key: ConnectionKey, reason: PauseReason) -> bool {
+        self.connections[key].reading.close(reason)
+    }
+
+    /// A reason is over: if it was the last one, what waits is handled in the next turn.
+    pub(crate) fn resume(&mut self, key: ConnectionKey, reason: PauseReason) {
+        self.readers.resume(&mut self.connections, key, reason);
+    }
+
+    /// The connection is read in the next turn, if it may be and has something.
+    pub(crate) fn list_reader(&mut self, key: ConnectionKey) {
+        self.readers.list(&mut self.connections, key);
+    }
+
+    /// A connection has published: it is not read on while there is nowhere to go with what it
+    /// publishes. False if it is read on.
+    #[inline]
+    pub(crate) fn pause_publisher(&mut self, engine: &mut Engine, key: ConnectionKey) -> bool {
+        let congestion = Congestion {
+            full: engine.core.outboxes.take_full(),
+            is_slowed: std::mem::take(&mut engine.core.memory.has_queued)
+                || self.overload.slows_publishers(),
+            is_output_long: self.unwritten.is_long(),
+            is_stuck: engine.core.durable.is_stuck(),
+        };
+        let is_paused = congestion.is_any();
+        if is_paused {
+            let connections = &mut self.connections;
+            self.readers
+                .pause_publisher(connections, engine, key, congestion);
+        }
+        is_paused
+    }
+
+    /// Ends the pauses whose reason is over.
+    pub(crate) fn end_pauses(&mut self, engine: &mut Engine) {
+        let is_overloaded = self.overload.slows_publishers();
+        self.readers
+            .end_pauses(&mut self.connections, engine, is_overloaded);
+    }
+
+    /// A connection that came in, to be read.
+    pub(crate) fn open(&mut self, engine: &mut Engine, arrived: Arrived) -> Option<ConnectionKey> {
+        let Arrived {
+            socket,
+            peer,
+            gate,
+            certificate,
+        } = arrived;
+        let sockets_max = engine
+            .core
+            .settings
+            .connections_max
+            .saturating_add(HANDSHAKES_SPARE);
+        if engine.core.node.open_sockets() >= sockets_max {
+            engine.core.row().add(Counter::ConnectionsOverLimit, 1);
+            return None;
+        }
+        if !self.gates.enter(gate) {
+            engine.core.row().add(Counter::ConnectionsOverLimit, 1);
+            if engine.core.may_log() {
+                tracing::warn!(%peer, "connection closed: its listener is full (max_connections)");
+            }
+            return None;
+        }
+        let is_proxied = self.gates.get(gate).proxies.is_some();
+        // Of a proxy's client it is asked once the header has said where it comes from.
+        if !is_proxied && !may_open(engine, peer.address()) {
+            self.gates.leave(gate);
+            return None;
+        }
+        let mut connection = Connection::new(socket, peer, gate);
+        connection.phase = Phase::Handshake(certificate);
+        if is_proxied {
+            if !self.gates.get(gate).is_proxy(peer) {
+                self.gates.leave(gate);
+                refuse_unproxied(engine, peer);
+                return None;
+            }
+            connection.phase = Phase::Proxy;
+        }
+        let gate = self.gates.get(gate);
+        if !gate.is_quic {
+            let layers = gate.layers();
+            connection.layered = layers.map(|layers| Box::new(Layered::new(layers)));
+        }
+        let key = self.register(engine, connection)?;
+        engine.core.row().add(Counter::ConnectionsOpened, 1);
+        self.begin_handshake(engine, key);
+        let reading = &mut self.connections[key].reading;
+        reading.note_readable(false);
+        Some(key)
+    }
+
+    /// Puts the connection into the slab and the poll.
+    pub(crate) fn register(
+        &mut self,
+        engine: &mut Engine,
+        connection: Connection,
+    ) -> Option<ConnectionKey> {
+        let id = engine.core.outputs.open();
+        let key = self.connections.insert(connection);
+        debug_assert_eq!(key, id.key, "both tables have the same places");
+        let token = id.token();
+        let socket = &mut self.connections[key].socket;
+        let readable = Interest::READABLE;
+        if let Err(error) = self.poll.registry().register(socket, token, readable) {
+            tracing::warn!(%error, "cannot watch a new connection; it is closed");
+            let connection = self.take_out(engine, key);
+            self.gates.leave(connection.gate);
+            return None;
+        }
+        Some(key)
+    }
+
+    /// A connection has come in: what has to be done before its CONNECT, and its time.
+    pub(crate) fn begin_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
+        let connection = &mut self.connections[key];
+        if connection.layered.is_none() && !matches!(connection.phase, Phase::Proxy) {
+            await_connect(engine, key);
+            return;
+        }
+        connection.in_handshake = true;
+        let target = Target::Handshake(engine.core.outputs.id(key));
+        self.handshakes.begin();
+        let deadline = engine
+            .core
+            .turn
+            .now
+            .plus(engine.core.settings.handshake_timeout);
+        engine.core.timers.insert(deadline, target);
+    }
+
+    /// All is done that comes before MQTT.
+    pub(crate) fn end_handshake(&mut self, engine: &mut Engine, key: ConnectionKey) {
+        self.connections[key].in_handshake = false;
+        self.handshakes.end();
+        await_connect(engine, key);
+    }
+
+    /// Too slow, unless it is done.
+    pub(crate) fn handshake_timer(&mut self, engine: &mut Engine, id: ConnectionId) {
+        let key = id.key;
+        let connection = self.connection(engine, id);
+        let is_late = |late: &&Connection| late.in_handshake && !late.is_draining();
+        let Some(connection) = connection.filter(is_late) else {
+            return;
+        };
+        let peer = connection.peer;
+        engine.core.row().add(Counter::HandshakeTimeouts, 1);
+        if engine.core.may_log() {
+            tracing::info!(%peer, "connection closed: its handshake took too long (limits.handshake_timeout)");
+        }
+        self.close(engine, key);
+    }
+
+    /// An anonymous client; of one that is away since the start the user is known.
+    pub(crate) fn identity_of(&mut self, engine: &mut Engine, slot: Slot) -> Identity {
+        let client = &engine.core.sessions[slot];
+        let username = client.owner().user().map(Into::into);
+        let client_id = client.session.client_id().into();
+        let connection = client.connection.map(|key| &self.connections[key]);
+        let from = connection.map(|connection| (connection.gate, connection.peer.own_address()));
+        let (gate, address) = from.unzip();
+        let listener = gate.map(|gate| Arc::clone(&self.gates.get(gate).name));
+        Identity {
+            client_id,
+            username,
+            address: address.flatten(),
+            listener: listener.unwrap_or_default(),
+            ..Identity::default()
+        }
+    }
+
+    /// A connection leaves this worker, to another one or for good.
+    pub(crate) fn take_out(&mut self, engine: &mut Engine, key: ConnectionKey) -> Connection {
+        let connection = self.connections.remove(key);
+        engine.core.outputs.close(key);
+        if connection.in_handshake {
+            self.handshakes.end();
+        }
+        connection
+    }
+}
+
+fn refuse_unproxied(engine: &mut Engine, peer: Peer) {
+    engine.core.row().add(Counter::ProxyRefused, 1);
+    if engine.core.may_log() {
+        tracing::info!(%peer, "connection closed: it comes from no proxy of this listener (proxy_from)");
+    }
+}
+
+fn await_connect(engine: &mut Engine, key: ConnectionKey) {
+    let target = Target::Connection(engine.core.outputs.id(key));
+    let deadline = engine
+        .core
+        .turn
+        .now
+        .plus(engine.core.settings.connect_timeout);
+    engine.core.timers.insert(deadline, target);
+}
+
+/// A connection from there may go on; if not, it is closed without a word.
+pub(crate) fn may_open(engine: &mut Engine, address: Option<IpAddr>) -> bool {
+    let (settings, now) = (&engine.core.settings.protection, engine.core.turn.now);
+    let Err(refusal) = engine.core.node.protection.may_open(address, settings, now) else {
+        return true;
+    };
+    engine.core.row().add(refusal.into(), 1);
+    if let Some(address) = address
+        && engine.core.may_log()
+    {
+        tracing::info!(%address, reason = refusal.what(), "connection closed");
+    }
+    false
+}

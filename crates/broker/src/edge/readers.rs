@@ -1,0 +1,217 @@
+//! Which connections are read when: one portion for each and turn, and none while there is a reason
+//! against it.
+//!
+//! A connection that is not read has its reasons in its gate. Whoever closes it for one calls
+//! [`Edge::pause`](super::Edge::pause), and [`Readers::resume`] when that reason ends; the next
+//! turn then handles the packets that were left and reads on.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thrum_protection::MemoryLevel;
+use thrum_protocol::Time;
+
+use super::Connections;
+use crate::engine::Engine;
+use crate::engine::outputs::Outputs;
+use crate::ids::{ConnectionId, ConnectionKey};
+use crate::metrics::Counter;
+use crate::read_gate::PauseReason;
+use crate::workers::{WorkerId, WorkerSet};
+
+/// How long a publisher is not read after each message while memory is over its limit, or turns
+/// take too long.
+pub(crate) const PRESSURE_CHECK: Duration = Duration::from_millis(50);
+
+/// A publisher that is not read until none of these mailboxes is more than half full.
+#[derive(Clone, Copy, Debug)]
+struct MailboxWait {
+    connection: ConnectionId,
+    workers: WorkerSet,
+}
+
+/// Connections by when they are read.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    /// In the next turn. Each once, as its gate says that it is listed.
+    listed: VecDeque<ConnectionKey>,
+    at_mailboxes: Vec<MailboxWait>,
+    at_storage: Vec<ConnectionId>,
+    /// Until what was put off is written.
+    at_writing: Vec<ConnectionId>,
+    /// Each may send one portion then.
+    overloading: Vec<ConnectionId>,
+    overloading_until: Time,
+}
+
+/// Why a publisher is not read on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Congestion {
+    /// Mailboxes that are full with what it published.
+    pub(super) full: WorkerSet,
+    /// Memory is short, or turns take long.
+    pub(super) is_slowed: bool,
+    /// There is more to write than a turn writes.
+    pub(super) is_output_long: bool,
+    /// The storage thread has no room.
+    pub(super) is_stuck: bool,
+}
+
+impl Congestion {
+    #[inline]
+    pub(super) const fn is_any(self) -> bool {
+        !self.full.is_empty() || self.is_slowed || self.is_output_long || self.is_stuck
+    }
+}
+
+impl Readers {
+    /// Somebody is read in the next turn, which should come at once.
+    pub(crate) fn is_listed(&self) -> bool {
+        !self.listed.is_empty()
+    }
+
+    /// Somebody waits for other threads, which do not tell when they have room.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        !self.at_mailboxes.is_empty() || !self.at_storage.is_empty()
+    }
+
+    /// When those are read who publish under overload.
+    pub(crate) fn overload_pause_end(&self) -> Option<Time> {
+        (!self.overloading.is_empty()).then_some(self.overloading_until)
+    }
+
+    /// The connection is read in the next turn, if it may be and has something.
+    pub(crate) fn list(&mut self, connections: &mut Connections, key: ConnectionKey) {
+        if let Some(connection) = connections.get_mut(key)
+            && connection.reading.has_input()
+            && !connection.is_unread()
+            && connection.reading.enlist()
+        {
+            self.listed.push_back(key);
+        }
+    }
+
+    /// How many are listed.
+    pub(crate) fn count(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// The next one that is listed.
+    pub(crate) fn next(&mut self) -> Option<ConnectionKey> {
+        self.listed.pop_front()
+    }
+
+    /// A reason is over: if it was the last one, what waits is handled in the next turn.
+    pub(crate) fn resume(
+        &mut self,
+        connections: &mut Connections,
+        key: ConnectionKey,
+        reason: PauseReason,
+    ) {
+        let connection = connections.get_mut(key);
+        if connection.is_some_and(|connection| connection.reading.open(reason)) {
+            self.list(connections, key);
+        }
+    }
+
+    fn resume_all(
+        &mut self,
+        connections: &mut Connections,
+        outputs: &Outputs,
+        waiting: Vec<ConnectionId>,
+        reason: PauseReason,
+    ) {
+        for connection in waiting {
+            if outputs.contains(connection) {
+                self.resume(connections, connection.key, reason);
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn pause_publisher(
+        &mut self,
+        connections: &mut Connections,
+        engine: &Engine,
+        key: ConnectionKey,
+        congestion: Congestion,
+    ) {
+        let core = &engine.core;
+        let connection = core.outputs.id(key);
+        let reading = &mut connections[key].reading;
+        if !congestion.full.is_empty() && reading.close(PauseReason::Mailbox) {
+            self.at_mailboxes.push(MailboxWait {
+                connection,
+                workers: congestion.full,
+            });
+        }
+        if congestion.is_stuck && reading.close(PauseReason::Storage) {
+            self.at_storage.push(connection);
+        }
+        if congestion.is_output_long && reading.close(PauseReason::Writing) {
+            self.at_writing.push(connection);
+        }
+        if congestion.is_slowed && reading.close(PauseReason::Overload) {
+            if self.overloading.is_empty() {
+                self.overloading_until = core.turn.now.plus(PRESSURE_CHECK);
+            }
+            self.overloading.push(connection);
+            core.row().add(Counter::OverloadPaused, 1);
+        }
+        core.row().add(Counter::PublishersPaused, 1);
+    }
+
+    /// Ends the pauses whose reason is over.
+    pub(super) fn end_pauses(
+        &mut self,
+        connections: &mut Connections,
+        engine: &mut Engine,
+        is_overloaded: bool,
+    ) {
+        let core = &mut engine.core;
+        if core.memory.level < MemoryLevel::Low {
+            engine.router.publishers.forget_all();
+        }
+        if !self.at_mailboxes.is_empty() {
+            self.end_mailbox_pauses(connections, engine);
+        }
+        let core = &engine.core;
+        if !self.at_storage.is_empty() && !core.durable.is_stuck() {
+            let waiting = std::mem::take(&mut self.at_storage);
+            self.resume_all(connections, &core.outputs, waiting, PauseReason::Storage);
+        }
+        let end = self.overload_pause_end();
+        let is_slow = is_overloaded || core.memory.level >= MemoryLevel::Low;
+        if end.is_some_and(|end| core.turn.now >= end || !is_slow) {
+            let waiting = std::mem::take(&mut self.overloading);
+            self.resume_all(connections, &core.outputs, waiting, PauseReason::Overload);
+        }
+    }
+
+    /// What was put off is written.
+    pub(super) fn end_writing_pauses(&mut self, connections: &mut Connections, outputs: &Outputs) {
+        if !self.at_writing.is_empty() {
+            let waiting = std::mem::take(&mut self.at_writing);
+            self.resume_all(connections, outputs, waiting, PauseReason::Writing);
+        }
+    }
+
+    /// Mailboxes that are at most half full take more again: not at the first free place, as each
+    /// pause and resumption costs something.
+    fn end_mailbox_pauses(&mut self, connections: &mut Connections, engine: &Engine) {
+        let waits = self.at_mailboxes.iter();
+        let awaited = waits.fold(WorkerSet::NONE, |all, wait| all | wait.workers);
+        let is_crowded = |worker: &WorkerId| engine.core.node.mailbox(*worker).is_crowded();
+        let crowded: WorkerSet = awaited.into_iter().filter(is_crowded).collect();
+        if crowded == awaited {
+            return;
+        }
+        let waits = self.at_mailboxes.iter();
+        let over = waits.filter(|wait| (wait.workers & crowded).is_empty());
+        let waiting = over.map(|wait| wait.connection).collect();
+        let still_waits = |wait: &MailboxWait| !(wait.workers & crowded).is_empty();
+        self.at_mailboxes.retain(still_waits);
+        let outputs = &engine.core.outputs;
+        self.resume_all(connections, outputs, waiting, PauseReason::Mailbox);
+    }
+}

@@ -1,0 +1,93 @@
+//! Mail of the other workers that was taken and not handled yet, and who stands behind it.
+
+use std::collections::VecDeque;
+
+use thrum_codec::packet::Packet;
+
+use crate::edge::Edge;
+use crate::engine::Engine;
+use crate::ids::{ConnectionId, ConnectionKey};
+use crate::mailbox::{Mail, Mailbox};
+
+/// See above.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    mail: VecDeque<Mail>,
+    /// Pieces since the start.
+    handled: u64,
+    /// Of those that count as waiting, the pieces that have been opened since.
+    opened: usize,
+    /// Connections that stand behind a piece, by its number.
+    behind: VecDeque<(u64, ConnectionId)>,
+}
+
+impl Inbox {
+    /// Nothing was taken and not handled.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mail.is_empty()
+    }
+
+    /// Takes what waits in the mailbox, if all that was taken before is handled.
+    pub(crate) fn fill(&mut self, mailbox: &Mailbox) {
+        if !self.mail.is_empty() || mailbox.is_empty() {
+            return;
+        }
+        // Neither conversion copies anything.
+        let mut taken = Vec::from(std::mem::take(&mut self.mail));
+        mailbox.take(&mut taken);
+        self.mail = VecDeque::from(taken);
+    }
+
+    /// The next piece is opened.
+    pub(crate) fn open_next(&mut self) -> Option<Mail> {
+        let piece = self.mail.pop_front()?;
+        self.opened += 1;
+        Some(piece)
+    }
+
+    /// Pieces that have been opened and count as waiting.
+    pub(crate) const fn opened(&self) -> usize {
+        self.opened
+    }
+
+    /// What was opened is handled; how many pieces that were.
+    pub(crate) const fn end_portion(&mut self) -> usize {
+        let messages = std::mem::replace(&mut self.opened, 0);
+        self.handled += messages as u64;
+        messages
+    }
+
+    /// An UNSUBSCRIBE waits for the mail that there is: a message in it may have been acknowledged
+    /// before the client sent this, and reaches it as it would have on the publisher's worker.
+    pub(super) fn has_to_wait(
+        &mut self,
+        edge: &mut Edge,
+        engine: &Engine,
+        key: ConnectionKey,
+        packet: &Packet<'_>,
+    ) -> bool {
+        let core = &engine.core;
+        if !matches!(packet, Packet::Unsubscribe(_)) || core.node.workers() == 1 {
+            return false;
+        }
+        let reading = &mut edge.connections[key].reading;
+        if reading.has_stood_behind_mail() {
+            return false;
+        }
+        let (waiting, _) = core.node.mailbox(core.id).waiting();
+        if waiting == 0 {
+            return false;
+        }
+        reading.stand_behind_mail();
+        let last = self.handled + waiting as u64;
+        self.behind.push_back((last, core.outputs.id(key)));
+        true
+    }
+
+    /// The next connection that stands behind nothing any more.
+    pub(crate) fn next_to_go_on(&mut self) -> Option<ConnectionId> {
+        let handled = self.handled;
+        let first = self.behind.pop_front_if(|(last, _)| *last <= handled);
+        first.map(|(_, connection)| connection)
+    }
+}

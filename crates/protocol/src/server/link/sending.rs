@@ -1,0 +1,139 @@
+//! PUBLISH packets to the client: their form, their topic and their size.
+
+use thrum_codec::PacketId;
+
+use super::Link;
+use crate::message::Form;
+use crate::server::dropped::Cause;
+use crate::server::held::Held;
+use crate::server::{DeliveryOptions, DropReason};
+use crate::{Outgoing, Output, Time};
+
+/// The PUBLISH packet of a message that the session held.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct HeldPacket {
+    /// None with `QoS` 0.
+    id: Option<PacketId>,
+    is_sent_again: bool,
+}
+
+impl HeldPacket {
+    pub(in crate::server) const fn first(id: Option<PacketId>) -> Self {
+        Self {
+            id,
+            is_sent_again: false,
+        }
+    }
+
+    pub(in crate::server) const fn again(id: PacketId) -> Self {
+        Self {
+            id: Some(id),
+            is_sent_again: true,
+        }
+    }
+}
+
+impl Link {
+    /// How a message is sent for the first time.
+    #[inline]
+    pub(in crate::server) fn first_form<'a>(
+        &self,
+        options: &DeliveryOptions<'a>,
+        packet_id: Option<PacketId>,
+        now: Time,
+    ) -> Form<'a> {
+        Form {
+            version: self.version,
+            qos: options.qos,
+            retain: options.retain,
+            // [MQTT-3.3.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT3-3.3.1-3] [MQTT3-4.3.2-1]
+            // [MQTT3-4.3.3-1]
+            dup: false,
+            packet_id,
+            identifiers: options.identifiers,
+            alias: None,
+            bytes_max: self.packet_bytes_max,
+            now,
+        }
+    }
+
+    /// Appends a PUBLISH, if the client takes a packet that large.
+    #[inline]
+    pub(in crate::server) fn send(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        form: Form<'_>,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        if !self.sends_plain_topics {
+            return self.send_renamed(outgoing, form, out);
+        }
+        let sent = outgoing.append(&form, out);
+        self.carried.sent(sent.is_ok());
+        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
+    }
+
+    /// As [`Self::send`], with an alias for the topic or without the mount point.
+    #[inline(never)]
+    fn send_renamed(
+        &mut self,
+        outgoing: &mut Outgoing<'_>,
+        mut form: Form<'_>,
+        out: &mut Output,
+    ) -> Result<(), DropReason> {
+        let whole = outgoing.publication().topic;
+        let topic = self.seen(whole).ok_or(DropReason::OutsideMount)?;
+        form.alias = self.aliases.choose(topic);
+        let cut = whole.len() - topic.len();
+        let sent = if cut == 0 {
+            outgoing.append(&form, out)
+        } else {
+            outgoing.append_behind(cut, &form, out)
+        };
+        self.aliases.sent(topic, form.alias, sent.is_ok());
+        self.carried.sent(sent.is_ok());
+        sent.map_or(Err(DropReason::TooLarge), |_| Ok(()))
+    }
+
+    /// Appends a message that the session held; as [`Self::send`].
+    pub(in crate::server) fn send_held(
+        &mut self,
+        held: &Held,
+        packet: HeldPacket,
+        now: Time,
+        out: &mut Output,
+    ) -> Result<(), Cause> {
+        let mut publication = held.message.publication();
+        let mut alias = None;
+        if !self.sends_plain_topics {
+            publication.topic = self.seen(publication.topic).ok_or(Cause::OutsideMount)?;
+            alias = self.aliases.choose(publication.topic);
+        }
+        let form = Form {
+            version: self.version,
+            qos: held.qos,
+            retain: held.retain,
+            dup: packet.is_sent_again,
+            packet_id: packet.id,
+            identifiers: held.identifiers.as_slice(),
+            alias,
+            bytes_max: self.packet_bytes_max,
+            now,
+        };
+        let sent = form.append_owned(&held.message, &publication, out);
+        self.aliases.sent(publication.topic, alias, sent.is_ok());
+        if sent.is_err() {
+            return Err(Cause::TooLarge);
+        }
+        self.carried.sent_later(publication.payload.len());
+        Ok(())
+    }
+
+    /// What the client calls a topic.
+    fn seen<'t>(&self, topic: &'t str) -> Option<&'t str> {
+        match self.mount_point() {
+            None => Some(topic),
+            Some(mount) => mount.seen_topic(topic),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! No terminal view of a benchmark: this program was built without it, and prints lines.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use thrum_bench::Status;
+use thrum_bench::observe::Observer;
+
+/// The full-screen view of one run: there is none.
+#[derive(Debug)]
+pub(crate) enum BenchView {}
+
+impl BenchView {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn start(
+        _title: &str,
+        _interrupt: Arc<AtomicBool>,
+        _end_now: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Observer for BenchView {
+    fn look(&mut self, _status: &Status) {
+        match *self {}
+    }
+}
+
+/// Whether a run is shown full screen.
+pub(crate) const fn is_wanted(_no_tui: bool) -> bool {
+    false
+}
+
+/// Nothing has been taken.
+pub(crate) const fn restore_terminal() {}
