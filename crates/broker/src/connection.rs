@@ -274,10 +274,9 @@ impl Connection {
         output: &mut ConnectionOutput,
         scratch: &mut Vec<u8>,
     ) -> io::Result<usize> {
-        let mut written = 0;
         self.room.may_have_some();
         let out = output.sendable();
-        if let Some(layered) = &mut self.layered {
+        let written = if let Some(layered) = &mut self.layered {
             let mut nothing = Output::new();
             let out = out.unwrap_or(&mut nothing);
             let sent = layered.write(&self.socket, out, scratch)?;
@@ -285,29 +284,36 @@ impl Connection {
                 self.room.is_used_up();
             }
             self.progressed |= sent.bytes > 0;
-            output.was_sent();
-            return Ok(sent.bytes);
-        }
-        let Some(out) = out else {
-            output.was_sent();
-            return Ok(0);
+            sent.bytes
+        } else if let Some(out) = out {
+            self.write_plain(out)?
+        } else {
+            0
         };
-        while !out.is_empty() && !self.room.is_full() {
-            match send(&self.socket, out) {
-                Ok(sent) => {
-                    if sent.taken < sent.offered {
-                        self.room.is_used_up();
-                    }
-                    self.progressed = true;
-                    out.advance(sent.taken);
-                    written += sent.taken;
-                }
-                Err(Errno::AGAIN) => self.room.is_used_up(),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
         output.was_sent();
+        Ok(written)
+    }
+
+    #[inline]
+    fn write_plain(&mut self, out: &mut Output) -> io::Result<usize> {
+        let mut written = 0;
+        while !out.is_empty() && !self.room.is_full() {
+            let sent = match send(&self.socket, out) {
+                Ok(sent) => sent,
+                Err(Errno::AGAIN) => {
+                    self.room.is_used_up();
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if sent.taken < sent.offered {
+                self.room.is_used_up();
+            }
+            self.progressed = true;
+            out.advance(sent.taken);
+            written += sent.taken;
+        }
         Ok(written)
     }
 
