@@ -67,9 +67,8 @@ impl Clock {
         }
     }
 
-    /// The same clock, which goes on from the log's time: what is stored counts from it. To be
-    /// called at the start.
-    pub(crate) fn going_on(mut self, recovered: &Recovered) -> Self {
+    /// Goes on from the log's time: what is stored counts from it. To be called at the start.
+    pub(crate) fn go_on(&mut self, recovered: &Recovered) {
         let wall = millis_of(self.started);
         self.started = Duration::from_millis(recovered.log_time(wall));
         let ahead = recovered.wall_ahead(wall);
@@ -80,7 +79,6 @@ impl Clock {
             self.noted_at.store(note.at, Ordering::Relaxed);
         }
         self.noted = Mutex::new(recovered.clock);
-        self
     }
 
     /// Time since the start of the node.
@@ -236,10 +234,12 @@ mod tests {
             ..Recovered::default()
         };
         let millis = Arc::new(AtomicU64::new(8_000));
-        let clock = Clock::manual(&millis, 0).going_on(&recovered);
+        let mut clock = Clock::manual(&millis, 0);
+        clock.go_on(&recovered);
         assert_eq!(clock.started(), Time::from_millis(73_000));
         assert_eq!(clock.wall_seconds(clock.started()), 8);
-        let clock = Clock::start().going_on(&recovered);
+        let mut clock = Clock::start();
+        clock.go_on(&recovered);
         assert!(clock.now() >= clock.started());
         assert!(clock.now().since(clock.started()) < Duration::from_mins(10));
         assert!(clock.note_if_due(clock.now()).is_some());

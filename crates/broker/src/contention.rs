@@ -17,6 +17,7 @@ use crate::groups::GroupTexts;
 use crate::ids::Slot;
 use crate::interest::{Interest, Member, Route, SessionRef};
 use crate::listener::{Gate, Gates};
+use crate::placement::Placement;
 use crate::queue_room::QueueRoom;
 use crate::retained::{RetainedLimits, RetainedStore};
 use crate::workers::WorkerId;
@@ -25,7 +26,7 @@ use crate::workers::WorkerId;
 #[derive(Debug)]
 pub struct SharedGroups {
     interest: Interest,
-    workers: usize,
+    placement: Placement,
 }
 
 /// One worker that publishes to a topic.
@@ -45,13 +46,13 @@ impl SharedGroups {
     pub fn new(workers: usize) -> Self {
         Self {
             interest: Interest::new(Strategy::RoundRobin, workers),
-            workers,
+            placement: Placement::new(workers),
         }
     }
 
     /// A session subscribes.
     pub fn join(&self, filter: &str, session: u64) -> GroupId {
-        let worker = WorkerId::of_session(session, self.workers);
+        let worker = self.placement.worker_of(session);
         let session = SessionRef {
             worker,
             slot: Slot::FIRST,

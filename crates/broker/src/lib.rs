@@ -37,6 +37,7 @@ mod metrics;
 mod node;
 mod partial;
 mod peer;
+mod placement;
 mod protection;
 mod queue_room;
 mod read_gate;

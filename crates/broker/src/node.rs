@@ -25,6 +25,7 @@ use crate::listener::{
 use crate::mailbox::{Capacity, Mail, Mailbox};
 use crate::memory::NodeMemory;
 use crate::metrics::{Counter, Metrics};
+use crate::placement::Placement;
 use crate::protection::{BanKeeper, LoginKeeper};
 use crate::registry::Registry;
 use crate::retained::{RetainedStore, review_at_start};
@@ -63,7 +64,9 @@ pub(crate) struct Node {
     /// Workers whose part of what was found at the start is with the storage thread.
     pub(crate) taken_over: AtomicUsize,
     /// Written for each connection: apart from what is read for each message.
-    session_ids: CachePadded<AtomicU64>,
+    session_rows: CachePadded<AtomicU64>,
+    /// Which worker has a session.
+    pub(crate) placement: Placement,
     /// Part of every client identifier that this node makes up, so that it is not guessed by
     /// others.
     pub(crate) identity: u64,
@@ -91,7 +94,8 @@ impl Node {
             memory: CachePadded::new(NodeMemory::new()),
             holding: CachePadded::default(),
             taken_over: AtomicUsize::new(0),
-            session_ids: CachePadded::new(AtomicU64::new(1)),
+            session_rows: CachePadded::new(AtomicU64::new(1)),
+            placement: Placement::new(workers),
             identity: RandomState::new().hash_one("node"),
         }
     }
@@ -110,10 +114,19 @@ impl Node {
         Ok(())
     }
 
-    /// A number for a new session, never 0 and never used before on this node. It tells the worker.
+    /// Continues the time of what was stored, and gives its sessions to the workers evenly. To be
+    /// called at the start.
+    pub(crate) fn go_on_from(&mut self, recovered: &Recovered) {
+        self.clock.go_on(recovered);
+        let sessions = recovered.sessions.iter().map(|session| session.id);
+        let sessions: Vec<u64> = sessions.collect();
+        self.placement = Placement::balanced(self.workers(), &sessions);
+    }
+
+    /// A number for a new session of a worker, never 0 and never used before on this node.
     pub(crate) fn next_session_id(&self, worker: WorkerId) -> u64 {
-        let count = self.session_ids.fetch_add(1, Ordering::Relaxed);
-        count * WORKERS_MAX as u64 + worker.index() as u64
+        let row = self.session_rows.fetch_add(1, Ordering::Relaxed);
+        self.placement.session(row, worker)
     }
 
     /// The worker lets new connections wait from now on, or takes them again.
@@ -162,23 +175,17 @@ impl Node {
         recovered: Recovered,
         submitters: Vec<Submitter>,
     ) -> Vec<(Journal, Part)> {
-        self.session_ids.fetch_max(
-            recovered.session_id_max / WORKERS_MAX as u64 + 1,
-            Ordering::Relaxed,
-        );
+        let row = self.placement.row_behind(recovered.session_id_max);
+        self.session_rows.fetch_max(row, Ordering::Relaxed);
         self.retained
             .count_changes_from(recovered.retained_change_max);
         let message_ids = Arc::new(MessageIds::above(recovered.message_id_max));
         let parts = divide(recovered, self, self.clock.now());
-        let workers = self.workers();
-        let journals = submitters
-            .into_iter()
-            .enumerate()
-            .map(|(number, submitter)| {
-                let worker = WorkerId::of_session(number as u64, workers);
-                let lane = || self.next_session_id(worker);
-                Journal::new(submitter, Arc::clone(&message_ids), workers, lane)
-            });
+        let workers = self.placement.workers();
+        let journals = workers.zip(submitters).map(|(worker, submitter)| {
+            let lane = || self.next_session_id(worker);
+            Journal::new(submitter, Arc::clone(&message_ids), self.placement, lane)
+        });
         journals.zip(parts).collect()
     }
 
@@ -230,7 +237,7 @@ impl Broker {
         let opened = storage::open(&config)?;
         let mut node = Node::new(count, &settings, config.shared.strategy);
         if let Some((_, recovered)) = &opened {
-            node.clock = node.clock.going_on(recovered);
+            node.go_on_from(recovered);
         }
         let node = Arc::new(node);
         let ban_keeper = keep_bans(&config, &node)?;

@@ -4,7 +4,11 @@ use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most workers of a node: a [`WorkerSet`] has a bit for each.
-pub(crate) const WORKERS_MAX: usize = 64;
+pub(crate) const WORKERS_MAX: usize = 256;
+
+/// Words of a set, and bits of each.
+const WORDS: usize = WORKERS_MAX / WORD_BITS;
+const WORD_BITS: usize = u64::BITS as usize;
 
 /// Number of a worker thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,9 +18,14 @@ impl WorkerId {
     /// # Panics
     /// The number is not below [`WORKERS_MAX`].
     pub(crate) const fn new(number: usize) -> Self {
-        assert!(number < WORKERS_MAX, "a node has at most 64 workers");
+        assert!(number < WORKERS_MAX, "a node has at most 256 workers");
         // A cast that cannot lose anything.
         let [number, ..] = number.to_le_bytes();
+        Self(number)
+    }
+
+    /// As [`WorkerId::new`]; each byte is the number of one.
+    pub(crate) const fn of_number(number: u8) -> Self {
         Self(number)
     }
 
@@ -30,57 +39,67 @@ impl WorkerId {
         self.0 as usize
     }
 
-    /// The worker that has a session: the number tells where it began, and with fewer workers than
-    /// then where it goes on.
-    pub(crate) const fn of_session(id: u64, workers: usize) -> Self {
-        let began = id % WORKERS_MAX as u64;
-        let [number, ..] = (began % workers as u64).to_le_bytes();
-        Self(number)
+    /// Its word in a set.
+    #[inline]
+    const fn word(self) -> usize {
+        self.index() / WORD_BITS
     }
 
+    /// Its bit in that word.
     #[inline]
     const fn bit(self) -> u64 {
-        1 << self.0
+        1 << (self.index() % WORD_BITS)
     }
 }
 
 /// A set of workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WorkerSet(u64);
+pub(crate) struct WorkerSet([u64; WORDS]);
 
 impl WorkerSet {
-    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self([0; WORDS]);
     /// Every worker that a node can have.
-    pub(crate) const ALL: Self = Self(u64::MAX);
+    pub(crate) const ALL: Self = Self([u64::MAX; WORDS]);
 
     #[inline]
     pub(crate) const fn of(worker: WorkerId) -> Self {
-        Self(worker.bit())
+        let mut set = Self::NONE;
+        set.insert(worker);
+        set
     }
 
     #[inline]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.iter().fold(0, |all, word| all | word) == 0
     }
 
     #[inline]
-    pub(crate) const fn len(self) -> u32 {
-        self.0.count_ones()
+    pub(crate) fn len(self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
     }
 
     #[inline]
     pub(crate) const fn contains(self, worker: WorkerId) -> bool {
-        self.0 & worker.bit() != 0
+        self.0[worker.word()] & worker.bit() != 0
     }
 
     #[inline]
     pub(crate) const fn insert(&mut self, worker: WorkerId) {
-        self.0 |= worker.bit();
+        self.0[worker.word()] |= worker.bit();
     }
 
     #[inline]
-    pub(crate) const fn without(self, worker: WorkerId) -> Self {
-        Self(self.0 & !worker.bit())
+    pub(crate) const fn without(mut self, worker: WorkerId) -> Self {
+        self.0[worker.word()] &= !worker.bit();
+        self
+    }
+
+    #[inline]
+    fn with_words_of(mut self, other: Self, join: impl Fn(u64, u64) -> u64) -> Self {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word = join(*word, other);
+        }
+        self
     }
 }
 
@@ -90,33 +109,42 @@ impl IntoIterator for WorkerSet {
 
     #[inline]
     fn into_iter(self) -> Workers {
-        Workers(self.0)
+        Workers { set: self, word: 0 }
     }
 }
 
 /// The workers of a set, the lowest number first.
 #[derive(Clone, Debug)]
-pub(crate) struct Workers(u64);
+pub(crate) struct Workers {
+    set: WorkerSet,
+    /// Those before it are empty.
+    word: usize,
+}
 
 impl Iterator for Workers {
     type Item = WorkerId;
 
     #[inline]
     fn next(&mut self) -> Option<WorkerId> {
-        if self.0 == 0 {
-            return None;
+        while let Some(word) = self.set.0.get_mut(self.word) {
+            if *word != 0 {
+                let bit = word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return Some(WorkerId::new(self.word * WORD_BITS + bit));
+            }
+            self.word += 1;
         }
-        let [number, ..] = self.0.trailing_zeros().to_le_bytes();
-        self.0 &= self.0 - 1;
-        Some(WorkerId(number))
+        None
     }
 }
 
 impl FromIterator<WorkerId> for WorkerSet {
     fn from_iter<I: IntoIterator<Item = WorkerId>>(workers: I) -> Self {
-        workers
-            .into_iter()
-            .fold(Self::NONE, |set, worker| set | Self::of(worker))
+        let mut set = Self::NONE;
+        for worker in workers {
+            set.insert(worker);
+        }
+        set
     }
 }
 
@@ -125,14 +153,14 @@ impl BitOr for WorkerSet {
 
     #[inline]
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.with_words_of(other, |word, other| word | other)
     }
 }
 
 impl BitOrAssign for WorkerSet {
     #[inline]
     fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
+        *self = *self | other;
     }
 }
 
@@ -141,7 +169,7 @@ impl BitAnd for WorkerSet {
 
     #[inline]
     fn bitand(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        self.with_words_of(other, |word, other| word & other)
     }
 }
 
@@ -151,34 +179,42 @@ impl Sub for WorkerSet {
 
     #[inline]
     fn sub(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        self.with_words_of(other, |word, other| word & !other)
     }
 }
 
-/// A set of workers that several threads change.
+/// A set of workers that several threads change, each worker for itself: what is read of two
+/// workers may be of different moments.
 #[derive(Debug, Default)]
-pub(crate) struct SharedWorkerSet(AtomicU64);
+pub(crate) struct SharedWorkerSet([AtomicU64; WORDS]);
 
 impl SharedWorkerSet {
     pub(crate) fn load(&self, ordering: Ordering) -> WorkerSet {
-        WorkerSet(self.0.load(ordering))
+        WorkerSet(std::array::from_fn(|word| self.0[word].load(ordering)))
     }
 
     pub(crate) fn store(&self, workers: WorkerSet, ordering: Ordering) {
-        self.0.store(workers.0, ordering);
-    }
-
-    pub(crate) fn put(&self, worker: WorkerId, is_in: bool, ordering: Ordering) {
-        if is_in {
-            self.0.fetch_or(worker.bit(), ordering);
-        } else {
-            self.0.fetch_and(!worker.bit(), ordering);
+        for (shared, word) in self.0.iter().zip(workers.0) {
+            shared.store(word, ordering);
         }
     }
 
-    /// Takes a worker out; true if it was the last one in the set.
-    pub(crate) fn take_last(&self, worker: WorkerId, ordering: Ordering) -> bool {
-        self.0.fetch_and(!worker.bit(), ordering) == worker.bit()
+    pub(crate) fn put(&self, worker: WorkerId, is_in: bool, ordering: Ordering) {
+        let word = &self.0[worker.word()];
+        if is_in {
+            word.fetch_or(worker.bit(), ordering);
+        } else {
+            word.fetch_and(!worker.bit(), ordering);
+        }
+    }
+
+    /// Takes a worker out; true if it was the last one in the set. Of two that are taken out at the
+    /// same moment one is told so, or both.
+    pub(crate) fn take_last(&self, worker: WorkerId) -> bool {
+        // All agree on the order of these steps: whoever takes the last one out sees no other.
+        let word = &self.0[worker.word()];
+        let was_in = word.fetch_and(!worker.bit(), Ordering::SeqCst) & worker.bit() != 0;
+        was_in && self.load(Ordering::SeqCst).is_empty()
     }
 }
 
@@ -188,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_set_has_the_workers_that_were_put_into_it() {
-        let workers = [63, 0, 7].map(WorkerId::new);
+        let workers = [255, 0, 63].map(WorkerId::new);
         let set: WorkerSet = workers.into_iter().collect();
         assert_eq!(set.len(), 3);
         assert!(workers.iter().all(|worker| set.contains(*worker)));
@@ -204,19 +240,12 @@ mod tests {
     #[test]
     fn the_last_one_that_is_taken_out_is_known() {
         let set = SharedWorkerSet::default();
-        let [one, other] = [3, 40].map(WorkerId::new);
+        let [one, other] = [3, 140].map(WorkerId::new);
         set.put(one, true, Ordering::Relaxed);
         set.put(other, true, Ordering::Relaxed);
-        assert!(!set.take_last(one, Ordering::Relaxed));
-        assert!(!set.take_last(one, Ordering::Relaxed));
-        assert!(set.take_last(other, Ordering::Relaxed));
+        assert!(!set.take_last(one));
+        assert!(!set.take_last(one));
+        assert!(set.take_last(other));
         assert!(set.load(Ordering::Relaxed).is_empty());
-    }
-
-    #[test]
-    fn a_session_is_with_the_worker_where_it_began_or_with_the_one_that_has_its_part() {
-        let id = 5 * WORKERS_MAX as u64 + 3;
-        assert_eq!(WorkerId::of_session(id, 64), WorkerId::new(3));
-        assert_eq!(WorkerId::of_session(id, 2), WorkerId::new(1));
     }
 }

@@ -103,7 +103,7 @@ pub struct NodeConfig {
     /// nothing is kept on disk.
     #[schemars(with = "String")]
     pub data_dir: PathBuf,
-    /// Worker threads, 1 to 64, or `"auto"`: one per core that this process may use, but one alone
+    /// Worker threads, 1 to 256, or `"auto"`: one per core that this process may use, but one alone
     /// on a machine of two cores. Each owns its connections and sessions. Default `"auto"`: more
     /// threads than cores only add switches.
     #[serde(with = "units::workers")]

@@ -13,6 +13,7 @@ use super::lanes::{self, Lane};
 use super::{MessageIds, Origin};
 use crate::groups::GroupTexts;
 use crate::interest::Interest;
+use crate::placement::Placement;
 use crate::workers::WorkerId;
 
 /// Emptied lists of steps that are kept for the next sessions.
@@ -35,6 +36,7 @@ pub(crate) struct Journal {
     stuck: bool,
     /// By worker: places for what it is sent.
     lanes: Vec<Lane>,
+    placement: Placement,
     shared: Lane,
     group_texts: GroupTexts,
 }
@@ -44,11 +46,12 @@ impl Journal {
     pub(crate) fn new(
         submitter: Submitter,
         message_ids: Arc<MessageIds>,
-        workers: usize,
+        placement: Placement,
         lane: impl Fn() -> u64,
     ) -> Self {
         Self {
-            lanes: (0..workers).map(|_| Lane::new(lane())).collect(),
+            lanes: placement.workers().map(|_| Lane::new(lane())).collect(),
+            placement,
             shared: Lane::new(lane()),
             group_texts: GroupTexts::default(),
             batch: Batch::default(),
@@ -281,12 +284,11 @@ impl Journal {
 
     /// A place for a message that another worker is about to get for its durable sessions.
     pub(crate) fn place_to(&mut self, worker: WorkerId, message: &Message) -> Origin {
-        let workers = self.lanes.len();
         let lane = &mut self.lanes[worker.index()];
         lane.last += 1;
         let lane = *lane;
         if lane.last == 1 {
-            self.open_lane(lane.session, &lanes::name_to(worker, workers));
+            self.open_lane(lane.session, &lanes::name_to(worker, self.placement));
         }
         self.place(lane, message, "")
     }

@@ -10,10 +10,9 @@ use thrum_storage::{
     RecoveredSubscription, RecoveredWill,
 };
 
-use super::lanes::{Purpose, purpose};
+use super::lanes::{PassedTo, Purpose, purpose};
 use crate::node::Node;
 use crate::retained::RetainedSource;
-use crate::workers::WorkerId;
 
 /// A session as it comes back.
 #[derive(Debug)]
@@ -31,8 +30,8 @@ pub(crate) struct Restored {
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) sessions: Vec<Restored>,
-    /// Messages that were on their way to a worker when the node ended, for all who have sessions
-    /// of that worker now.
+    /// Messages that were on their way to a worker when the node ended: its sessions of then may be
+    /// with any worker now.
     pub(crate) passed: Arc<Vec<Passed>>,
     /// Messages of shared groups that were on their way to a member.
     pub(crate) shared: Vec<Restored>,
@@ -42,11 +41,10 @@ pub(crate) struct Part {
     pub(crate) lanes: Vec<u64>,
 }
 
-/// Messages on their way to a worker.
+/// Messages on their way to a worker, for the sessions that it had.
 #[derive(Debug)]
 pub(crate) struct Passed {
-    /// The worker, and how many there were.
-    pub(crate) to: (usize, usize),
+    pub(crate) to: PassedTo,
     /// In their order.
     pub(crate) messages: Vec<Arc<Message>>,
 }
@@ -73,11 +71,11 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
     let mut parts: Vec<Part> = (0..node.workers()).map(|_| Part::default()).collect();
     let mut passed = Vec::new();
     for session in recovered.sessions {
-        let worker = WorkerId::of_session(session.id, node.workers());
+        let worker = node.placement.worker_of(session.id);
         match purpose(&session.client_id) {
-            Some(Purpose::Worker { to, of }) => {
+            Some(Purpose::Sessions(to)) => {
                 parts[0].lanes.push(session.id);
-                passed.push(passed_to((to, of), session, &messages));
+                passed.push(passed_to(to, session, &messages));
             }
             Some(Purpose::Shared) if session.deliveries.is_empty() => {
                 parts[0].lanes.push(session.id);
@@ -103,7 +101,7 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
     parts
 }
 
-fn passed_to(to: (usize, usize), lane: RecoveredSession, messages: &[Came]) -> Passed {
+fn passed_to(to: PassedTo, lane: RecoveredSession, messages: &[Came]) -> Passed {
     let of_delivery = |delivery: RecoveredDelivery| {
         let (message, _) = messages.get(delivery.message?)?;
         Some(Arc::clone(message))

@@ -59,7 +59,7 @@ pub(super) struct Congestion {
 
 impl Congestion {
     #[inline]
-    pub(super) const fn is_any(self) -> bool {
+    pub(super) fn is_any(self) -> bool {
         !self.full.is_empty() || self.is_slowed || self.is_output_long || self.is_stuck
     }
 }

@@ -12,13 +12,13 @@ use super::memory::lacks_memory;
 use super::reach::{Match, Reach, Source};
 use super::subscriber::Subscriber;
 use super::turn::OUT_UNIT_BYTES;
+use crate::durable::PassedTo;
 use crate::ids::{ConnectionKey, Slot};
 use crate::interest::SessionRef;
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::retained::RetainedSource;
 use crate::system;
-use crate::workers::WorkerId;
 
 /// What a queued message takes beside its text.
 const QUEUED_BYTES: usize = 200;
@@ -213,15 +213,9 @@ impl Core {
     /// Whether a session is one of those that a message was on its way to, and does not have it
     /// since an earlier start.
     #[cold]
-    pub(crate) fn is_missing(
-        &self,
-        slot: Slot,
-        (to, of): (usize, usize),
-        outgoing: &mut Outgoing<'_>,
-    ) -> bool {
+    pub(crate) fn is_missing(&self, slot: Slot, to: PassedTo, outgoing: &mut Outgoing<'_>) -> bool {
         let session = &self.sessions[slot].session;
-        let worker = WorkerId::of_session(session.id(), of);
-        worker.index() == to && !session.outbound().holds(outgoing.message().stored_id())
+        to.includes(session.id()) && !session.outbound().holds(outgoing.message().stored_id())
     }
 
     /// A message waits for a session.

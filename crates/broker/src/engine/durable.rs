@@ -16,7 +16,7 @@ use super::restore::Found;
 use super::subscriber::Terms;
 use crate::clock::Clock;
 use crate::config::Wills;
-use crate::durable::{Journal, Origin, Turns};
+use crate::durable::{Journal, Origin, PassedTo, Turns};
 use crate::interest::Interest;
 use crate::metrics::{Counter, Row};
 use crate::retained::{RetainedSource, RetainedStore};
@@ -37,9 +37,8 @@ pub(crate) struct Durable {
     pub(super) taken_over: bool,
     /// What was on its way between workers at the start.
     pub(super) found: Found,
-    /// The message at hand was on its way to that worker, of so many, before a crash: none but its
-    /// sessions get it.
-    pub(super) only: Option<(usize, usize)>,
+    /// The message at hand was on its way to those sessions before a crash: no others get it.
+    pub(super) only: Option<PassedTo>,
     /// The health that was last logged.
     health: Health,
     /// When the storage thread was last told to look at its folder.

@@ -80,7 +80,7 @@ impl Inquiry {
     pub(super) fn answer(&self, core: &mut Core, has_memory: bool) {
         let (here, heard) = (core.id, &self.heard);
         heard.takers.put(here, has_memory, Ordering::AcqRel);
-        if heard.awaited.take_last(here, Ordering::AcqRel) {
+        if heard.awaited.take_last(here) {
             core.outboxes.send(self.from, Mail::Heard(self.connection));
         }
     }

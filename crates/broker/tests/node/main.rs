@@ -16,6 +16,7 @@ mod quic;
 mod retained;
 mod rights;
 mod wills;
+mod workers;
 
 use std::time::Duration;
 

@@ -305,7 +305,7 @@ fn wrong_values_are_reported_with_what_is_expected() {
         ),
         (
             "node.workers = 0",
-            "node.workers: expected \"auto\" or a number from 1 to 64, found 0",
+            "node.workers: expected \"auto\" or a number from 1 to 256, found 0",
         ),
         (
             "auth.anonymous = 1",

@@ -15,10 +15,12 @@ pub use thrum_settings::{
 use thrum_settings::{Scalar, found, scalar, schema};
 pub(super) use thrum_settings::{anonymous, byte_size, duration};
 
+use crate::workers::WORKERS_MAX;
+
 use super::{Anonymous, Bind, Workers, wildcard};
 
 schema! {
-    WorkersSchema: ["integer", "string"] "workers", "\"auto\" or a number from 1 to 64";
+    WorkersSchema: ["integer", "string"] "workers", "\"auto\" or a number from 1 to 256";
     BindSchema: ["string", "integer", "array"] "addresses",
         "\"address:port\", a port, \"unix:/path\", or a list of them";
     InheritedAnonymousSchema: ["boolean", "string"] "anonymous",
@@ -52,11 +54,11 @@ pub fn parse_bind(text: &str) -> Option<Vec<SocketAddr>> {
 pub fn parse_workers(text: &str) -> Option<Workers> {
     match text.trim() {
         "auto" => Some(Workers::Auto),
-        number => number
-            .parse()
-            .ok()
-            .filter(|count| (1..=64).contains(count))
-            .map(Workers::Count),
+        number => {
+            let count: u16 = number.parse().ok()?;
+            let is_possible = (1..=WORKERS_MAX).contains(&usize::from(count));
+            is_possible.then_some(Workers::Count(count))
+        }
     }
 }
 

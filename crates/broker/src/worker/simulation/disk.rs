@@ -6,6 +6,7 @@ use thrum_storage::disk::sim::{Faults, SimStorage};
 
 use super::history::{Ending, Event};
 use super::machine::Machine;
+use super::plan;
 use super::world::{Failure, World};
 use crate::clock::Clock;
 
@@ -112,6 +113,9 @@ impl World {
         self.heal_disk();
         let down = self.random.below(DOWN_MILLIS_MAX) as u64;
         self.pass(Duration::from_millis(down))?;
+        if self.random.percent(30) {
+            self.plan.workers = self.random.pick(&plan::WORKERS);
+        }
         let identity = self.random.next();
         let clock = Clock::manual(&self.millis, self.wall_ahead);
         self.redispatched += self.machine.redispatched();

@@ -61,10 +61,10 @@ impl Machine {
         node.gates.add(Arc::new(gate)).expect("it is the first one");
         node.identity = identity;
         let opened = disk.map(open);
-        node.clock = match &opened {
-            Some((_, recovered)) => clock.going_on(recovered),
-            None => clock,
-        };
+        node.clock = clock;
+        if let Some((_, recovered)) = &opened {
+            node.go_on_from(recovered);
+        }
         let node = Arc::new(node);
         let capacity = Capacity {
             messages: plan.mailbox_messages,

@@ -147,7 +147,7 @@ impl Plan {
         let clients = 2 + random.below(5);
         let has_floods = random.percent(5);
         let weights = habits(random);
-        let workers = random.pick(&[1, 2, 2, 3, 4]);
+        let workers = random.pick(&WORKERS);
         let versions: Vec<Version> = (0..clients)
             .map(|_| random.pick(&[Version::V5, Version::V5, Version::V311]))
             .collect();
@@ -221,6 +221,9 @@ fn turn_limits(random: &mut Random, has_floods: bool) -> TurnLimits {
         write_bytes: random.pick(&[1, 1000, 1_000_000]),
     }
 }
+
+/// Numbers of workers that a node may have.
+pub(super) const WORKERS: [usize; 5] = [1, 2, 2, 3, 4];
 
 /// How likely each act is in this run.
 fn habits(random: &mut Random) -> Vec<usize> {
