@@ -5,7 +5,7 @@ use super::history::Entry;
 use super::world::{Failure, World};
 
 /// Events before a complaint that are shown with it.
-const SHOWN: usize = 3000;
+const SHOWN: usize = 100;
 
 /// Runs a seed; the world as it is at the end, or what went wrong and how to see it again.
 pub(super) fn run(seed: u64) -> Result<World, Failure> {

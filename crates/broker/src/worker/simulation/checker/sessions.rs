@@ -74,7 +74,7 @@ impl Sessions {
 
     pub(super) fn surely_exists(&self, client: ClientNumber, at: Millis) -> bool {
         let until = self.clients[client].exists_until;
-        self.is_connected(client) || until.is_some_and(|until| until >= at)
+        self.is_connected(client) || until.is_some_and(|until| until > at)
     }
 
     /// Whether the session may have had a connection before the present one.
@@ -138,7 +138,7 @@ impl Session {
         if session_present && self.noticing_secs.is_none() && self.gone_after < attempt.since {
             return Err("session present, but there can be none".to_owned());
         }
-        let must_exist = self.exists_until.is_some_and(|until| until >= at);
+        let must_exist = self.exists_until.is_some_and(|until| until > at);
         let may_be_replaced = self.stragglers.is_some_and(Stragglers::end_sessions);
         if !session_present && !attempt.clean_start && must_exist && !may_be_replaced {
             return Err("no session present, but there must be one".to_owned());

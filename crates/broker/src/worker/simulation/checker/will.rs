@@ -280,14 +280,14 @@ impl Will {
         at: Millis,
         is_new: bool,
         times_max: u32,
-        may_be_taken_over: bool,
+        may_be_over: bool,
     ) -> Result<(), Complaint> {
         self.seen += u32::from(is_new || self.seen == 0);
         if self.seen > times_max {
             return Err("it came twice".to_owned());
         }
         let from = match self.fate {
-            Fate::Waiting if may_be_taken_over => return Ok(()),
+            Fate::Waiting if may_be_over => return Ok(()),
             Fate::Waiting => return Err("it came, but the connection is up".to_owned()),
             Fate::Over => return Err("it came, but must not any more".to_owned()),
             Fate::Parting => return Err("it came after a normal goodbye".to_owned()),

@@ -106,8 +106,10 @@ impl Wills {
         let Some(will) = self.by_number.get_mut(&number) else {
             return Ok(());
         };
-        let may_be_taken_over = self.has_straggler[will.client()];
-        let received = will.received(at, is_new, 1 + self.restarts, may_be_taken_over);
+        // The node may have ended the connection, and the client has not heard of it.
+        let client = will.client();
+        let may_be_over = self.has_straggler[client] || self.may_be_dismissed[client];
+        let received = will.received(at, is_new, 1 + self.restarts, may_be_over);
         received.map_err(|what| format!("will {number}: {what}"))
     }
 
