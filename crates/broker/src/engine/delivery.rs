@@ -50,8 +50,10 @@ impl Core {
     ) -> Delivered {
         let now = self.turn.now;
         self.turn.work += 1 + (outgoing.publication().payload.len() / OUT_UNIT_BYTES) as u64;
+        // What was on its way with QoS 0 may have been delivered or dropped before, and later
+        // messages after it.
         if let Some(only) = self.durable.only
-            && !self.is_missing(slot, only, outgoing)
+            && (options.qos == QoS::AtMostOnce || !self.is_missing(slot, only, outgoing))
         {
             return Delivered::Queued;
         }
