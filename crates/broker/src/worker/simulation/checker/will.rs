@@ -287,7 +287,8 @@ impl Will {
             return Err("it came twice".to_owned());
         }
         let from = match self.fate {
-            Fate::Waiting if may_be_over => return Ok(()),
+            // Also before the goodbye was read.
+            Fate::Waiting | Fate::Parting if may_be_over => return Ok(()),
             Fate::Waiting => return Err("it came, but the connection is up".to_owned()),
             Fate::Over => return Err("it came, but must not any more".to_owned()),
             Fate::Parting => return Err("it came after a normal goodbye".to_owned()),
