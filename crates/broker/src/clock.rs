@@ -143,8 +143,13 @@ impl Clock {
 
     /// What the wall clock shows at a moment, in seconds of the Unix epoch.
     pub(crate) fn wall_seconds(&self, at: Time) -> u64 {
+        self.wall_millis(at) / 1000
+    }
+
+    /// The same in milliseconds.
+    pub(crate) fn wall_millis(&self, at: Time) -> u64 {
         let ahead = self.wall_ahead.load(Ordering::Relaxed);
-        at.as_millis().saturating_add_signed(ahead) / 1000
+        at.as_millis().saturating_add_signed(ahead)
     }
 
     /// What the wall clock shows now.

@@ -137,6 +137,7 @@ pub(crate) enum Counter {
     PublishDenied,
     /// Lines of the log about clients that came or went when there were too many of them.
     ClientLinesLeftOut,
+    EventsLeftOut,
     SubscribeDenied,
     /// Wills that were refused with their CONNECT, or not published when they were due.
     WillsDenied,

@@ -19,7 +19,7 @@ use crate::protection;
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 50] = [
+const COUNTS: [(&str, Counter); 51] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -75,6 +75,7 @@ const COUNTS: [(&str, Counter); 50] = [
     ),
     ("authorization/wills/denied", Counter::WillsDenied),
     ("log/clients/left_out", Counter::ClientLinesLeftOut),
+    ("events/left_out", Counter::EventsLeftOut),
     ("work/reads", Counter::Reads),
     ("work/writes", Counter::Writes),
     ("work/turns", Counter::Turns),

@@ -18,7 +18,9 @@ use super::reauthentication::{ask_again, refresh_in, valid_until};
 use crate::access::ClientAccess;
 use crate::connection::{Closing, Connection};
 use crate::edge::{Arrival, Ending, Farewell, has_lines};
+use crate::engine::events::Connected;
 use crate::ids::{ConnectionKey, Slot};
+use crate::interest::EventKind;
 use crate::mailbox::{Handover, Mail};
 use crate::metrics::Counter;
 use crate::session_counts::Holder;
@@ -285,7 +287,7 @@ impl Door<'_> {
             is_resumed: resumed.is_some(),
         };
         self.establish(joined, handshake, &standing);
-        self.log_arrival(joined, user.as_deref());
+        self.tell_arrival(joined, user.as_deref());
         Next::Frame
     }
 
@@ -314,7 +316,7 @@ impl Door<'_> {
         self.engine.core.arm(slot);
     }
 
-    fn log_arrival(&mut self, joined: Joined, user: Option<&str>) {
+    fn tell_arrival(&mut self, joined: Joined, user: Option<&str>) {
         let connection = &self.edge.connections[joined.key];
         let listener = Arc::clone(&self.edge.gates.get(connection.gate).name);
         let arrival = Arrival {
@@ -326,6 +328,15 @@ impl Door<'_> {
             session_present: joined.is_resumed,
         };
         self.edge.lines.log_arrival(self.engine, arrival);
+        if let Some(reporter) = self.engine.core.reporter(EventKind::ClientConnected) {
+            reporter.connected(Connected {
+                slot: arrival.slot,
+                peer: arrival.peer,
+                listener: &listener,
+                version: arrival.version,
+                session_present: arrival.session_present,
+            });
+        }
     }
 
     /// What was said of a client that has to wait once more.

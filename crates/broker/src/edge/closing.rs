@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::engine::timers::Target;
 use crate::engine::turn::CLOSING_UNITS;
 use crate::ids::{ConnectionId, ConnectionKey, Slot};
+use crate::interest::EventKind;
 use crate::metrics::Counter;
 use crate::partial::Partial;
 use crate::read_gate::PauseReason;
@@ -122,6 +123,9 @@ impl Edge {
         }
         if let Some(slot) = session {
             self.lines.log_departure(engine, slot, peer, why);
+            if let Some(reporter) = engine.core.reporter(EventKind::ClientDisconnected) {
+                reporter.disconnected(slot, peer, why);
+            }
             engine.session_lost(slot);
         }
     }

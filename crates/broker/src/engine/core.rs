@@ -13,6 +13,7 @@ use thrum_storage::Change;
 
 use super::durable::Durable;
 use super::ending::TIMER_MAX;
+use super::events::Events;
 use super::outbox::Outboxes;
 use super::outputs::Outputs;
 use super::rooms::Rooms;
@@ -44,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) rooms: Rooms,
     pub(crate) memory: WorkerMemory,
     pub(crate) outboxes: Outboxes,
+    pub(crate) events: Events,
     pub(crate) timers: TimerWheel<Target>,
     /// Lent to the message at hand.
     pub(crate) frames: FrameCache,
@@ -68,6 +70,7 @@ impl Core {
             rooms: Rooms::new(id, Arc::clone(node)),
             memory,
             outboxes: Outboxes::new(id, Arc::clone(node)),
+            events: Events::default(),
             timers: TimerWheel::new(now),
             frames: FrameCache::default(),
             random_state: node.identity

@@ -8,13 +8,14 @@ use thrum_protocol::server::{Delivered, DeliveryOptions, DropReason};
 use thrum_protocol::{Outgoing, Publication, Time};
 
 use super::core::Core;
+use super::events::{report_deliveries, watch_deliveries};
 use super::memory::lacks_memory;
 use super::reach::{Match, Reach, Source};
 use super::subscriber::Subscriber;
 use super::turn::OUT_UNIT_BYTES;
 use crate::durable::PassedTo;
 use crate::ids::{ConnectionKey, Slot};
-use crate::interest::SessionRef;
+use crate::interest::{EventKind, SessionRef};
 use crate::mailbox::Mail;
 use crate::metrics::Counter;
 use crate::retained::RetainedSource;
@@ -66,6 +67,18 @@ impl Core {
         self.note(slot);
         match delivered {
             Delivered::Sent => {
+                if let Some(reporter) = self.reporter(EventKind::MessageDelivered) {
+                    let publication = outgoing.publication();
+                    let qos = options.qos;
+                    reporter.delivery(
+                        slot,
+                        &Publication {
+                            qos,
+                            ..*publication
+                        },
+                        None,
+                    );
+                }
                 let payload_bytes = outgoing.publication().payload.len() as u64;
                 self.row().add(Counter::PublishSent, 1);
                 self.row().add(Counter::PublishBytesSent, payload_bytes);
@@ -88,6 +101,9 @@ impl Core {
             }
             Delivered::Dropped(reason) => {
                 self.dropped(slot, reason, 1);
+                if let Some(reporter) = self.reporter(EventKind::DeliveryDropped) {
+                    reporter.delivery(slot, outgoing.publication(), Some(reason));
+                }
                 self.collect_dropped(slot);
                 self.show_room(slot);
             }
@@ -171,15 +187,18 @@ impl Core {
     /// Counts what a session dropped of what it held.
     #[inline]
     fn collect_dropped(&mut self, slot: Slot) {
+        report_deliveries(self, slot);
         for (reason, count) in self.sessions[slot].session.outbound_mut().take_dropped() {
             self.dropped(slot, reason, u64::from(count));
         }
         self.note(slot);
     }
 
-    /// A durable session gets a list for its steps, so that it need not make one.
+    /// A session is about to do something. A durable one gets a list for its steps, so that it need
+    /// not make one.
     #[inline]
     pub(crate) fn lend(&mut self, slot: Slot) {
+        watch_deliveries(self, slot);
         let session = &mut self.sessions[slot].session;
         if session.is_durable()
             && !session.journal_mut().has_list()

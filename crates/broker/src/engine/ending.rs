@@ -11,6 +11,7 @@ use thrum_protocol::server::{Handshake, Session, Welcome};
 
 use super::Engine;
 use super::client::Client;
+use super::events::watch_deliveries;
 use super::shared::publisher_hash;
 use crate::access::{ClientAccess, Wanted};
 use crate::ids::Slot;
@@ -85,6 +86,7 @@ impl Engine {
     ) {
         let was_durable = self.begin_durable(slot, &handshake);
         let core = &mut self.core;
+        watch_deliveries(core, slot);
         let now = core.turn.now;
         let client = &mut core.sessions[slot];
         let connection = client.connection;

@@ -11,6 +11,7 @@ mod delivery;
 pub(crate) mod durable;
 pub(crate) mod elsewhere;
 pub(crate) mod ending;
+pub(crate) mod events;
 pub(crate) mod holding;
 mod memory;
 mod nearly_full;

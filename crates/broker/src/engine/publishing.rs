@@ -14,6 +14,7 @@ use super::router::Router;
 use super::shared::publisher_hash;
 use crate::access::{Verdict, Wanted};
 use crate::ids::Slot;
+use crate::interest::EventKind;
 use crate::metrics::Counter;
 
 /// What came of a PUBLISH of a client. Where it was not answered, nothing is acknowledged and the
@@ -113,6 +114,11 @@ impl Publishing<'_> {
             };
             self.publish(&publication, cleared.clearance, publisher)
         };
+        if outcome != ReasonCode::Success
+            && let Some(reporter) = self.core.reporter(EventKind::MessageDropped)
+        {
+            reporter.refused(slot, &publication, outcome);
+        }
         self.answer_publish(slot, publish, outcome);
         Published::Answered
     }

@@ -16,7 +16,7 @@ use super::subscriber::{Check, Terms};
 use super::turn::FILTER_UNITS;
 use crate::access::Grant;
 use crate::ids::Slot;
-use crate::interest::{Member, SessionRef};
+use crate::interest::{EventKind, Member, SessionRef};
 use crate::metrics::Counter;
 use crate::subscription_cost::subscription_bytes;
 
@@ -161,6 +161,9 @@ impl Subscribing<'_> {
             self.join(slot, filter, terms);
         } else {
             self.index_filter(slot, filter, terms, check);
+        }
+        if let Some(reporter) = self.core.reporter(EventKind::SessionSubscribed) {
+            reporter.subscribed(slot, filter.as_str(), terms);
         }
         Granted {
             code: match options.qos {
@@ -421,6 +424,7 @@ impl Subscribing<'_> {
                 .durable
                 .write_unsubscribed(&self.core.sessions[slot].session, filter);
             left.push(group);
+            self.report_unsubscribed(slot, filter);
             return true;
         }
         let topics = &mut self.router.topics;
@@ -444,7 +448,14 @@ impl Subscribing<'_> {
         if let Some(rare) = client.rare.as_deref_mut() {
             rare.replays.remove(filter.as_str());
         }
+        self.report_unsubscribed(slot, filter);
         true
+    }
+
+    fn report_unsubscribed(&mut self, slot: Slot, filter: TopicFilter<'_>) {
+        if let Some(reporter) = self.core.reporter(EventKind::SessionUnsubscribed) {
+            reporter.unsubscribed(slot, filter.as_str());
+        }
     }
 
     fn leave(&mut self, group: u32, session: u64) {

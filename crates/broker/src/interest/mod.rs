@@ -9,6 +9,7 @@
 //! topic concerns three of them at most: the exact filters of its hash, the wildcards that begin
 //! with its two first levels, and the wildcards that begin with fewer.
 
+mod listeners;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,9 @@ use crate::groups::{Groups, Removal, SharedGroup};
 use crate::ids::Slot;
 use crate::queue_room::QueueRoom;
 use crate::workers::{WorkerId, WorkerSet};
+
+use listeners::Listeners;
+pub(crate) use listeners::{EVENTS, EventKind};
 
 /// Shards for each kind of filter on a node with several workers; with one nobody else wants the
 /// lock.
@@ -137,6 +141,8 @@ pub(crate) struct Interest {
     /// group comes or goes. Look-ups of topics find their groups in the shards.
     groups: ShardedLock<Groups>,
     strategy: Strategy,
+    /// On a cache line that is hardly ever written.
+    pub(crate) listeners: CachePadded<Listeners>,
     /// Only then others must be told which worker wants a filter.
     has_several_workers: bool,
 }
@@ -167,6 +173,7 @@ impl Interest {
                 .collect(),
             groups: ShardedLock::default(),
             strategy,
+            listeners: CachePadded::default(),
             has_several_workers: workers > 1,
         }
     }
@@ -183,10 +190,12 @@ impl Interest {
     }
 
     pub(crate) fn add_worker(&self, filter: &str, worker: WorkerId) {
+        self.listeners.filter_came(filter);
         self.add(filter, Interested::Worker(worker));
     }
 
     pub(crate) fn remove_worker(&self, filter: &str, worker: WorkerId) {
+        self.listeners.filter_went(filter);
         self.remove(filter, InterestKey::Worker(worker));
     }
 
@@ -292,6 +301,7 @@ impl Interest {
         let known = groups.find(shared).map(Arc::as_ref);
         join_known(known, member).unwrap_or_else(|member| {
             let group = groups.create(shared, self.strategy, member);
+            self.listeners.filter_came(shared.filter);
             index.insert(shared.filter, Interested::Group(Arc::clone(&group)));
             shard.count(&index);
             Joined {
@@ -321,6 +331,7 @@ impl Interest {
         // Others may have joined meanwhile.
         if self.write_groups().remove(group, session) {
             index.remove(group.filter(), InterestKey::Group(group.id));
+            self.listeners.filter_went(group.filter());
             shard.count(&index);
         }
     }

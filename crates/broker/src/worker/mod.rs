@@ -34,6 +34,7 @@ use thrum_protection::{BanChanges, Subject};
 use crate::durable::{Journal, Part};
 use crate::edge::{Accepting, Edge};
 use crate::engine::Engine;
+use crate::engine::events::publish_events;
 use crate::engine::timers::Target;
 use crate::ids::ConnectionKey;
 use crate::listener::Change;
@@ -194,6 +195,7 @@ impl Worker {
         self.traffic.read_listed(listed);
         self.handle_mail();
         self.handle_timers();
+        publish_events(&mut self.traffic.engine);
         self.traffic.engine.pass_room_news_on();
         if self.traffic.engine.held.are_listed() {
             self.go_on_with_held();
@@ -312,6 +314,7 @@ impl Worker {
             || self.traffic.reviews.are_due()
             || !self.traffic.engine.core.rooms.is_quiet()
             || self.traffic.engine.held.are_listed()
+            || self.traffic.engine.core.events.are_waiting()
         {
             return Some(Duration::ZERO);
         }

@@ -3,6 +3,7 @@
 
 mod anonymous;
 mod certificates;
+mod events;
 mod gatekeeper;
 mod large;
 mod limits;

@@ -156,6 +156,8 @@ impl Session {
             || self.journal.is_on()
             // Its bytes are counted for as long as it is kept.
             || self.outbound.inflight.counts_bytes()
+            // Or nobody knows at its end what it was.
+            || self.outbound.fates.tells_each()
     }
 
     /// Puts a message into the queue, if there is room or others make some.
@@ -210,6 +212,7 @@ impl Session {
             self.outbound.drop_held(&held, cause, &mut self.journal);
             return Some(());
         }
+        self.outbound.fates.sent(&held);
         match packet_id {
             None => {}
             Some(packet_id) if self.must_keep(held.group.is_some()) => {
@@ -230,7 +233,10 @@ impl Session {
             .link
             .send_held(&held, HeldPacket::again(packet_id), now, out)
         {
-            Ok(()) => self.outbound.inflight.put_back(place, held),
+            Ok(()) => {
+                self.outbound.fates.sent(&held);
+                self.outbound.inflight.put_back(place, held);
+            }
             // [MQTT-3.1.2-25]
             Err(cause) => {
                 let journal = &mut self.journal;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use thrum_codec::QoS;
 
-use super::dropped::Cause;
+use super::fates::Cause;
 use super::journal::UNNOTED;
 use super::{DeliveryOptions, GroupId, Seq, StoredDelivery, Taken};
 use crate::{Limits, Message, Time};

@@ -16,8 +16,8 @@
 mod authentication;
 mod connack;
 mod deliver;
-mod dropped;
 mod effect;
+mod fates;
 mod handshake;
 mod held;
 mod inbound;
@@ -46,6 +46,7 @@ pub use connack::{refuse, refuse_connect};
 pub use effect::{
     Action, Delivered, DeliveryOptions, DropReason, Farewell, GroupId, Taken, Timeout, Welcome,
 };
+pub use fates::{Fate, MessageFate};
 pub use handshake::Handshake;
 pub use inbound::Inbound;
 pub use journal::{Awaiting, Seq, SessionJournal, Step};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use thrum_codec::packet::Ack;
 use thrum_codec::{PacketId, QoS, ReasonCode};
 
-use super::dropped::{Cause, Dropped};
+use super::fates::{Cause, Fates, MessageFate};
 use super::held::Held;
 use super::inflight::{Inflight, Kept, Place};
 use super::packets::protocol_error;
@@ -19,7 +19,7 @@ use crate::{Limits, Time, Violation};
 pub struct Outbound {
     pub(super) inflight: Inflight,
     pub(super) queue: Queue,
-    dropped: Dropped,
+    pub(super) fates: Fates,
 }
 
 /// What can be sent next.
@@ -101,7 +101,24 @@ impl Outbound {
     /// Messages that the session held and dropped since the last call, by reason: to make room for
     /// another, too old, expired, or too large when their turn came.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, u32)> + use<> {
-        self.dropped.take()
+        self.fates.take_dropped()
+    }
+
+    /// Of each message that is sent later, acknowledged or dropped the session tells from now on,
+    /// until [`Self::take_fates`].
+    pub fn tell_fates(&mut self) {
+        self.fates.tell_each();
+    }
+
+    /// The session tells of each message.
+    #[inline]
+    pub fn tells_fates(&self) -> bool {
+        self.fates.tells_each()
+    }
+
+    /// What became of single messages since [`Self::tell_fates`].
+    pub fn take_fates(&mut self) -> Vec<MessageFate> {
+        self.fates.take_each()
     }
 
     /// Without messages; packet identifiers go on behind that one.
@@ -172,6 +189,7 @@ impl Outbound {
             return Err(protocol_error("PUBACK for a message with QoS 2"));
         }
         // [MQTT-4.3.2-3] [MQTT-4.4.0-2] [MQTT-4.8.2-6] [MQTT3-4.3.2-1]
+        self.acknowledged(place);
         self.finish(place, journal);
         Ok(true)
     }
@@ -198,6 +216,7 @@ impl Outbound {
             return Ok(AfterPubRec::Over);
         }
         // [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT3-4.3.3-1]
+        self.acknowledged(place);
         let seq = self.inflight.release(place);
         journal.note_sent(seq, ack.packet_id, Awaiting::PubComp);
         Ok(AfterPubRec::Release(ReasonCode::Success))
@@ -236,7 +255,7 @@ impl Outbound {
     /// Counts a message that is dropped and forgets what was written down of it.
     pub(super) fn drop_held(&mut self, held: &Held, cause: Cause, journal: &mut SessionJournal) {
         journal.note_removed(held.seq);
-        self.dropped.count(cause);
+        self.fates.dropped(held, cause);
     }
 
     /// Drops what has to make room for a message; true if there is room then.
@@ -295,6 +314,16 @@ impl Outbound {
             self.drop_held(held, Cause::NotAllowed, journal);
         }
         forbidden.len()
+    }
+
+    /// The client has the message at that place.
+    #[inline]
+    fn acknowledged(&mut self, place: Place) {
+        if self.fates.tells_each()
+            && let Some(held) = self.inflight.held(place)
+        {
+            self.fates.acknowledged(held);
+        }
     }
 
     /// The exchange at that place is over.

@@ -386,7 +386,7 @@ impl Inflight {
         true
     }
 
-    fn held(&self, place: Place) -> Option<&Held> {
+    pub(super) fn held(&self, place: Place) -> Option<&Held> {
         match self.kept()?.get(place)? {
             Kept::Message(held) => Some(held),
             Kept::Nothing | Kept::Released(_) => None,

@@ -4,7 +4,7 @@ use thrum_codec::PacketId;
 
 use super::Link;
 use crate::message::Form;
-use crate::server::dropped::Cause;
+use crate::server::fates::Cause;
 use crate::server::held::Held;
 use crate::server::{DeliveryOptions, DropReason};
 use crate::{Outgoing, Output, Time};
