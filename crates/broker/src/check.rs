@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::listener::{self, StartError};
 use crate::protection::BanKeeper;
-use crate::{storage, system};
+use crate::{sinks, storage, system};
 
 /// What a node could not start with, and what works but will not be liked.
 #[derive(Debug, Default)]
@@ -35,6 +35,10 @@ pub fn check(config: &Config) -> Checked {
     }
     let bans = BanKeeper::check(config).map_err(StartError::Bans);
     let data_dir = storage::check(config).map_err(StartError::Storage);
+    let sinks = sinks::check(config);
+    checked
+        .refused
+        .extend(sinks.into_iter().map(StartError::Sink));
     checked.refused.extend(bans.err());
     checked.refused.extend(data_dir.err());
     checked

@@ -138,6 +138,8 @@ pub(crate) enum Counter {
     /// Lines of the log about clients that came or went when there were too many of them.
     ClientLinesLeftOut,
     EventsLeftOut,
+    /// Messages of publishers that a full sink refused.
+    SinkRefused,
     SubscribeDenied,
     /// Wills that were refused with their CONNECT, or not published when they were due.
     WillsDenied,

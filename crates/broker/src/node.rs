@@ -16,7 +16,7 @@ use crate::access::Shared;
 use crate::clock::Clock;
 use crate::config::{Config, Workers};
 use crate::control::{AccessHandle, Control, Settling};
-use crate::durable::{Journal, MessageIds, Part, divide};
+use crate::durable::{Divided, Journal, MessageIds, Part, divide};
 use crate::extension::Access;
 use crate::interest::Interest;
 use crate::listener::{
@@ -31,6 +31,7 @@ use crate::registry::Registry;
 use crate::retained::{RetainedStore, review_at_start};
 use crate::session_counts::SessionCounts;
 use crate::settings::Settings;
+use crate::sinks::{Places, PreparedSinks, SinkKeeper, Sinks};
 use crate::storage::{self, StorageError};
 use crate::worker::{self, Worker};
 use crate::workers::{SharedWorkerSet, WORKERS_MAX, WorkerId};
@@ -46,6 +47,7 @@ pub(crate) struct Node {
     pub(crate) interest: Interest,
     pub(crate) registry: Registry,
     pub(crate) retained: RetainedStore,
+    pub(crate) sinks: Sinks,
     pub(crate) metrics: Metrics,
     pub(crate) gates: Arc<Gates>,
     pub(crate) protection: Protection,
@@ -84,6 +86,7 @@ impl Node {
             interest: Interest::new(strategy, workers),
             registry: Registry::new(),
             retained: RetainedStore::new(settings.retained, workers),
+            sinks: Sinks::default(),
             metrics: Metrics::new(workers),
             gates: Arc::new(Gates::new(workers)),
             protection: Protection::default(),
@@ -163,30 +166,44 @@ impl Node {
     }
 
     /// Wakes a worker when what it waits for is on the disk.
-    pub(crate) fn wake(self: &Arc<Self>, worker: usize) -> Wake {
+    fn wake(self: &Arc<Self>, worker: usize) -> Wake {
         let node = Arc::clone(self);
         let worker = WorkerId::new(worker);
         Box::new(move || node.mailbox(worker).wake())
     }
 
     /// Takes over what the storage gave back; each worker's part of it, and its way to the storage.
+    /// The last of the submitters is the way of the sinks.
     pub(crate) fn restore(
         &self,
         recovered: Recovered,
-        submitters: Vec<Submitter>,
-    ) -> Vec<(Journal, Part)> {
+        mut submitters: Vec<Submitter>,
+    ) -> (Vec<(Journal, Part)>, Places) {
         let row = self.placement.row_behind(recovered.session_id_max);
         self.session_rows.fetch_max(row, Ordering::Relaxed);
         self.retained
             .count_changes_from(recovered.retained_change_max);
         let message_ids = Arc::new(MessageIds::above(recovered.message_id_max));
-        let parts = divide(recovered, self, self.clock.now());
+        let Divided {
+            parts,
+            lanes_of_sinks,
+        } = divide(recovered, self, self.clock.now());
+        let of_sinks = submitters.pop().expect("one more than there are workers");
+        let places = Places::new(of_sinks, lanes_of_sinks);
         let workers = self.placement.workers();
         let journals = workers.zip(submitters).map(|(worker, submitter)| {
             let lane = || self.next_session_id(worker);
             Journal::new(submitter, Arc::clone(&message_ids), self.placement, lane)
         });
-        journals.zip(parts).collect()
+        (journals.zip(parts).collect(), places)
+    }
+
+    /// How the storage thread wakes each worker. The last entry is that of the sinks, which wait
+    /// for nothing.
+    pub(crate) fn wakes(self: &Arc<Self>) -> Vec<Wake> {
+        let workers = (0..self.workers()).map(|worker| self.wake(worker));
+        let of_sinks: Wake = Box::new(|| {});
+        workers.chain([of_sinks]).collect()
     }
 
     /// The same mail for all workers.
@@ -204,6 +221,7 @@ pub struct Reload {
     config: Config,
     plan: Plan,
     files: CertificateFiles,
+    sinks: PreparedSinks,
 }
 
 /// A running broker.
@@ -219,6 +237,7 @@ pub struct Broker {
     committer: Option<Committer>,
     ban_keeper: Option<BanKeeper>,
     login_keeper: Option<LoginKeeper>,
+    sinks: SinkKeeper,
 }
 
 impl Broker {
@@ -240,6 +259,7 @@ impl Broker {
             node.go_on_from(recovered);
         }
         let node = Arc::new(node);
+        SinkKeeper::number(&config, &node);
         let ban_keeper = keep_bans(&config, &node)?;
         let login_keeper = keep_logins(&config, &node);
         let mut broker = Self {
@@ -252,12 +272,16 @@ impl Broker {
             committer: None,
             ban_keeper,
             login_keeper,
+            sinks: SinkKeeper::default(),
         };
+        // Their files are open before anything is taken over, and are written to once it is.
+        let sinks = broker.sinks.prepare(&broker.started, &broker.node)?;
         let polls = broker.open_mailboxes(count)?;
         let mut parts = match opened {
             None => Vec::new(),
             Some((store, recovered)) => broker.take_over(store, recovered)?,
         };
+        broker.sinks.put_in_force(sinks, &broker.node)?;
         if !parts.is_empty() {
             review_at_start(&broker.node, &settings.access);
         }
@@ -308,11 +332,13 @@ impl Broker {
         store: Store<RealDisk>,
         recovered: Recovered,
     ) -> Result<Vec<(Journal, Part)>, StartError> {
-        let wakes = (0..self.node.workers()).map(|worker| self.node.wake(worker));
-        let (committer, submitters) = Committer::start(store, wakes.collect(), QUEUE_BYTES_MAX)
-            .map_err(|error| StartError::Storage(StorageError::Thread(error)))?;
+        let (committer, submitters) =
+            Committer::start(store, self.node.wakes(), QUEUE_BYTES_MAX)
+                .map_err(|error| StartError::Storage(StorageError::Thread(error)))?;
         self.committer = Some(committer);
-        Ok(self.node.restore(recovered, submitters))
+        let (parts, places) = self.node.restore(recovered, submitters);
+        self.sinks.set_places(places);
+        Ok(parts)
     }
 
     /// The ports open.
@@ -327,15 +353,19 @@ impl Broker {
     /// Opens and closes ports until they are those of the configuration.
     fn listen_as(&mut self, config: &Config) -> Result<(), StartError> {
         let prepared = self.prepare(config)?;
-        self.carry_out(prepared);
-        Ok(())
+        self.carry_out(prepared)
     }
 
-    fn carry_out(&mut self, Reload { plan, files, .. }: Reload) {
+    fn carry_out(&mut self, reload: Reload) -> Result<(), StartError> {
+        let Reload {
+            plan, files, sinks, ..
+        } = reload;
+        let sinks = self.sinks.put_in_force(sinks, &self.node);
         let changes = plan.carry_out(&mut self.standing, self.node.workers());
         let now = self.node.clock.wall_now();
         self.certificates.have_been_read(files, &self.standing, now);
         self.send_changes(changes);
+        Ok(sinks?)
     }
 
     /// To each worker its own.
@@ -393,6 +423,7 @@ impl Broker {
     pub fn prepare(&self, config: &Config) -> Result<Reload, StartError> {
         self.sweep_gates();
         Ok(Reload {
+            sinks: self.sinks.prepare(config, &self.node)?,
             config: config.clone(),
             files: CertificateWatch::files_of(config),
             plan: Plan::new(config, &self.standing, &self.node)?,
@@ -403,7 +434,9 @@ impl Broker {
     pub fn put_in_force(&mut self, reload: Reload) -> (Vec<String>, Settling) {
         let config = reload.config.clone();
         let waiting = self.waiting_for_restart(&config);
-        self.carry_out(reload);
+        if let Err(error) = self.carry_out(reload) {
+            tracing::error!(%error, "not everything of the configuration is in force");
+        }
         let settling = self.control.change(|(in_force, _)| *in_force = config);
         (waiting, settling)
     }
@@ -476,6 +509,8 @@ impl Broker {
         if let Some(keeper) = self.login_keeper.take() {
             keeper.stop();
         }
+        // No worker offers them anything any more.
+        self.sinks.stop();
         if let Some(committer) = self.committer.take() {
             storage::closed(committer.stop());
         }

@@ -14,12 +14,13 @@ use thrum_storage::{Health, MetricsSnapshot};
 use crate::engine::Engine;
 use crate::metrics::{Counter, Metrics};
 use crate::protection;
+use crate::sinks::{SinkCounts, Sinks};
 
 /// Shown at `$SYS/broker/version`.
 const VERSION: &str = concat!("thrum version ", env!("CARGO_PKG_VERSION"));
 
 /// Counters at their topics.
-const COUNTS: [(&str, Counter); 51] = [
+const COUNTS: [(&str, Counter); 52] = [
     ("bytes/received", Counter::BytesReceived),
     ("bytes/sent", Counter::BytesSent),
     ("clients/connected", Counter::ClientsConnected),
@@ -76,6 +77,7 @@ const COUNTS: [(&str, Counter); 51] = [
     ("authorization/wills/denied", Counter::WillsDenied),
     ("log/clients/left_out", Counter::ClientLinesLeftOut),
     ("events/left_out", Counter::EventsLeftOut),
+    ("sinks/refused", Counter::SinkRefused),
     ("work/reads", Counter::Reads),
     ("work/writes", Counter::Writes),
     ("work/turns", Counter::Turns),
@@ -189,6 +191,7 @@ struct Figures<'a> {
     /// Of the retained messages, those that are not given to new subscribers.
     withheld: usize,
     storage: Option<(Health, MetricsSnapshot)>,
+    sinks: &'a Sinks,
     gatekeeper: Option<&'a dyn Gatekeeper>,
 }
 
@@ -256,6 +259,9 @@ impl SysTopics {
         if let Some((health, storage)) = &figures.storage {
             storage_values(*health, storage, &mut put);
         }
+        for sink in figures.sinks.iter() {
+            sink_values(&sink.name, sink.queue.counts(), &mut put);
+        }
         if let Some(gatekeeper) = figures.gatekeeper {
             gatekeeper.figures(&mut |topic, value| put(topic, value.to_string()));
         }
@@ -298,6 +304,28 @@ fn storage_values(health: Health, storage: &MetricsSnapshot, put: &mut impl FnMu
     }
 }
 
+/// What a sink got and did.
+fn sink_values(name: &str, counts: SinkCounts, put: &mut impl FnMut(&str, String)) {
+    let SinkCounts {
+        offered,
+        written,
+        dropped,
+        failures,
+        waiting,
+        waiting_bytes,
+    } = counts;
+    for (figure, value) in [
+        ("offered", offered),
+        ("written", written),
+        ("dropped", dropped),
+        ("failures", failures),
+        ("waiting", waiting),
+        ("waiting/bytes", waiting_bytes),
+    ] {
+        put(&format!("sinks/{name}/{figure}"), value.to_string());
+    }
+}
+
 fn packets_sent(metrics: &Metrics) -> u64 {
     metrics.total(Counter::PublishSent) + metrics.total(Counter::AnswersSent)
 }
@@ -337,6 +365,7 @@ impl SysTopics {
         let retained = &core.node.retained;
         let figures = Figures {
             metrics: &core.node.metrics,
+            sinks: &core.node.sinks,
             retained: retained.size(),
             withheld: retained.withheld(),
             storage: journal.map(|journal| (journal.health(), journal.metrics())),
@@ -360,11 +389,15 @@ impl SysTopics {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     fn figures(metrics: &Metrics) -> Figures<'_> {
+        static SINKS: LazyLock<Sinks> = LazyLock::new(Sinks::default);
         Figures {
             metrics,
+            sinks: &SINKS,
             retained: (0, 0),
             withheld: 0,
             storage: Some((Health::Healthy, MetricsSnapshot::default())),

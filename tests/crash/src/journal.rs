@@ -1,7 +1,7 @@
 //! The journal of what clients do and see: the checker gets each event at once, and the last events
 //! are kept for a report.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
 use thrum_conformance::clock;
@@ -19,6 +19,10 @@ pub struct Journal {
     next_number: MessageNumber,
     kept: VecDeque<Observed>,
     checker: Checker,
+    /// Messages whose payload tells their number.
+    numbered: BTreeSet<MessageNumber>,
+    /// Those of them that were accepted.
+    accepted: BTreeSet<MessageNumber>,
 }
 
 impl Journal {
@@ -29,6 +33,8 @@ impl Journal {
             next_number: 1,
             kept: VecDeque::new(),
             checker: Checker::new(clients),
+            numbered: BTreeSet::new(),
+            accepted: BTreeSet::new(),
         }
     }
 
@@ -56,6 +62,15 @@ impl Journal {
 
     /// Something happened at a time.
     pub fn note_at(&mut self, at: Millis, event: Event) {
+        match &event {
+            Event::Client(_, ClientEvent::Publishing(number, publish)) if !publish.is_empty => {
+                self.numbered.insert(*number);
+            }
+            Event::Client(_, ClientEvent::Accepted(number)) if self.numbered.contains(number) => {
+                self.accepted.insert(*number);
+            }
+            _ => {}
+        }
         let observed = Observed { at, event };
         self.checker.observe(&observed);
         if self.kept.len() == KEPT_MAX {
@@ -67,6 +82,11 @@ impl Journal {
     /// Something happened to a client.
     pub fn client(&mut self, client: ClientIndex, event: ClientEvent) {
         self.note(Event::Client(client, event));
+    }
+
+    /// Messages with a number in their payload that were accepted, from the beginning.
+    pub fn accepted(&self) -> &BTreeSet<MessageNumber> {
+        &self.accepted
     }
 
     /// The checker.

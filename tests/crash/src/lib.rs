@@ -23,4 +23,5 @@ pub mod random;
 pub mod roles;
 pub mod run;
 pub mod shifted_clock;
+pub mod sink;
 pub mod world;

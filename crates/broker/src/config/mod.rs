@@ -8,6 +8,7 @@ mod listener;
 mod priorities;
 mod protection;
 mod rate;
+mod sinks;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use listener::{
 pub use priorities::PrioritiesSchema;
 pub use protection::{FlappingConfig, LoginsConfig, OverloadConfig, ProtectionConfig};
 pub use rate::{ByteRateSchema, RateSchema};
+pub use sinks::{SinkConfig, SinkKind, WhenFull};
 pub use storage::{Durability, StorageConfig, Wills};
 pub use thrum_protection::Rate;
 pub use thrum_settings::{Anonymous, ClientIdPattern, ClientIdPatternSchema, Takeover};
@@ -55,6 +57,9 @@ pub struct Config {
     pub auth: AuthConfig,
     /// How the durable state is kept.
     pub storage: StorageConfig,
+    /// Where messages leave the broker without a client: a table for each sink, with a name of your
+    /// choice (`a-z`, `0-9`, `_`, `-`), at most 64.
+    pub sinks: BTreeMap<String, SinkConfig>,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub limits: LimitsConfig,
     /// Who is kept out for a time, and when new work waits for old work.
@@ -82,6 +87,7 @@ impl Default for Config {
             tls: TlsFilesConfig::default(),
             auth: AuthConfig::default(),
             storage: StorageConfig::default(),
+            sinks: BTreeMap::new(),
             limits: LimitsConfig::default(),
             protection: ProtectionConfig::default(),
             shared: SharedConfig::default(),

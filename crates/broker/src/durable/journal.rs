@@ -14,6 +14,7 @@ use super::{MessageIds, Origin};
 use crate::groups::GroupTexts;
 use crate::interest::Interest;
 use crate::placement::Placement;
+use crate::sinks::{Sink, SinkPlace};
 use crate::workers::WorkerId;
 
 /// Emptied lists of steps that are kept for the next sessions.
@@ -38,6 +39,8 @@ pub(crate) struct Journal {
     lanes: Vec<Lane>,
     placement: Placement,
     shared: Lane,
+    /// By the number of a sink; none of those that had no message yet.
+    for_sinks: Vec<Option<Lane>>,
     group_texts: GroupTexts,
 }
 
@@ -53,6 +56,7 @@ impl Journal {
             lanes: placement.workers().map(|_| Lane::new(lane())).collect(),
             placement,
             shared: Lane::new(lane()),
+            for_sinks: Vec::new(),
             group_texts: GroupTexts::default(),
             batch: Batch::default(),
             submitter,
@@ -311,6 +315,27 @@ impl Journal {
         let origin = self.place(lane, message, group);
         self.group_texts = texts;
         origin
+    }
+
+    /// A place for a message that a sink is about to get; `new_lane` gives a number for a lane.
+    pub(crate) fn place_for_sink(
+        &mut self,
+        sink: &Sink,
+        message: &Message,
+        new_lane: impl Fn() -> u64,
+    ) -> SinkPlace {
+        let number = sink.id.index();
+        if self.for_sinks.len() <= number {
+            self.for_sinks.resize(number + 1, None);
+        }
+        let lane = self.for_sinks[number].get_or_insert_with(|| Lane::new(new_lane()));
+        lane.last += 1;
+        let lane = *lane;
+        if lane.last == 1 {
+            self.open_lane(lane.session, &lanes::name_for_sink(&sink.name));
+        }
+        let Origin { session, seq, .. } = self.place(lane, message, "");
+        SinkPlace { lane: session, seq }
     }
 
     fn open_lane(&mut self, session: u64, name: &str) {

@@ -13,6 +13,9 @@ const SHARED: &str = "shared";
 /// sessions that worker has.
 const TO: &str = "to ";
 
+/// Behind it, before the name of the sink that a message is for.
+const SINK: &str = "sink ";
+
 /// A session without a client, whose deliveries are the places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane {
@@ -28,12 +31,14 @@ impl Lane {
 }
 
 /// What a lane was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Messages for some of the sessions.
     Sessions(PassedTo),
     /// Messages of shared groups.
     Shared,
+    /// Messages for the sink of that name.
+    Sink(Box<str>),
 }
 
 /// The sessions that a worker had.
@@ -76,9 +81,16 @@ pub(super) fn name_shared() -> String {
     format!("{NOBODY}{SHARED}")
 }
 
+pub(super) fn name_for_sink(sink: &str) -> String {
+    format!("{NOBODY}{SINK}{sink}")
+}
+
 /// What a recovered session was for, if it is no client's.
 pub(super) fn purpose(client_id: &str) -> Option<Purpose> {
     let name = client_id.strip_prefix(NOBODY)?;
+    if let Some(sink) = name.strip_prefix(SINK) {
+        return Some(Purpose::Sink(sink.into()));
+    }
     let to = name.strip_prefix(TO).and_then(PassedTo::parse);
     Some(to.map_or(Purpose::Shared, Purpose::Sessions))
 }
@@ -95,6 +107,8 @@ mod tests {
         let name = name_to(worker, placement);
         assert_eq!(purpose(&name), Some(Purpose::Sessions(to)));
         assert_eq!(purpose(&name_shared()), Some(Purpose::Shared));
+        let for_sink = Purpose::Sink("a-1".into());
+        assert_eq!(purpose(&name_for_sink("a-1")), Some(for_sink));
         assert_eq!(purpose("to 3/8"), None);
         assert_eq!(purpose(""), None);
     }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use held::HeldOutput;
 pub(crate) use journal::Journal;
 pub(crate) use lanes::PassedTo;
-pub(crate) use recover::{Part, Passed, Restored, divide};
+pub(crate) use recover::{Divided, Part, Passed, Restored, divide};
 pub(crate) use turns::Turns;
 
 /// Where a message of a shared group stood before it was given to another member: the place is

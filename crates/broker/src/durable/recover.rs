@@ -1,6 +1,6 @@
 //! What the storage gives back at the start, divided among the workers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use thrum_protocol::server::{Stored, StoredDelivery, StoredWill};
@@ -13,6 +13,7 @@ use thrum_storage::{
 use super::lanes::{PassedTo, Purpose, purpose};
 use crate::node::Node;
 use crate::retained::RetainedSource;
+use crate::sinks::{Offer, SinkPlace};
 
 /// A session as it comes back.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub(crate) struct Passed {
 }
 
 /// Hands the sessions to workers, and the retained messages to the node.
-pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> {
+pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Divided {
     let messages: Vec<Came> = recovered.messages.into_iter().map(message).collect();
     // Those of one client share theirs.
     let mut sources: HashMap<Arc<[u8]>, Arc<RetainedSource>> = HashMap::new();
@@ -70,12 +71,19 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
     }
     let mut parts: Vec<Part> = (0..node.workers()).map(|_| Part::default()).collect();
     let mut passed = Vec::new();
+    let mut backlogs = Backlogs::default();
     for session in recovered.sessions {
         let worker = node.placement.worker_of(session.id);
         match purpose(&session.client_id) {
             Some(Purpose::Sessions(to)) => {
                 parts[0].lanes.push(session.id);
                 passed.push(passed_to(to, session, &messages));
+            }
+            Some(Purpose::Sink(sink)) => {
+                let lane = session.id;
+                if backlogs.add(sink, session, &messages) == 0 {
+                    parts[0].lanes.push(lane);
+                }
             }
             Some(Purpose::Shared) if session.deliveries.is_empty() => {
                 parts[0].lanes.push(session.id);
@@ -98,7 +106,75 @@ pub(crate) fn divide(recovered: Recovered, node: &Node, now: Time) -> Vec<Part> 
     for part in &mut parts {
         part.passed = Arc::clone(&passed);
     }
-    parts
+    Divided {
+        parts,
+        lanes_of_sinks: backlogs.hand_over(node),
+    }
+}
+
+/// Messages that sinks had not written when the node ended, by the name of the sink.
+#[derive(Debug, Default)]
+struct Backlogs {
+    offers: BTreeMap<Box<str>, Vec<Offer>>,
+    /// Messages in each lane.
+    lanes: HashMap<u64, usize>,
+}
+
+impl Backlogs {
+    /// What waited in a lane; how many messages.
+    fn add(&mut self, sink: Box<str>, lane: RecoveredSession, messages: &[Came]) -> usize {
+        let offer = |delivery: RecoveredDelivery| {
+            let (message, received_at) = messages.get(delivery.message?)?;
+            Some(Offer {
+                message: Arc::clone(message),
+                received_at: *received_at,
+                place: Some(SinkPlace {
+                    lane: lane.id,
+                    seq: delivery.seq,
+                }),
+            })
+        };
+        let offers: Vec<Offer> = lane.deliveries.into_iter().filter_map(offer).collect();
+        let count = offers.len();
+        if count > 0 {
+            self.lanes.insert(lane.id, count);
+            self.offers.entry(sink).or_default().extend(offers);
+        }
+        count
+    }
+
+    /// Fills the queues of the sinks; the lanes, with the messages in each. A publisher may have
+    /// been with several workers, each of which had a lane: the time puts its messages in order.
+    fn hand_over(self, node: &Node) -> HashMap<u64, usize> {
+        for (name, mut offers) in self.offers {
+            offers.sort_by_key(|offer| offer.received_at);
+            let messages = offers.len();
+            if let Some(sink) = node.sinks.find(&name) {
+                tracing::info!(
+                    sink = &*name,
+                    messages,
+                    "messages of the time before wait for the sink"
+                );
+                sink.queue.push_all(&mut offers);
+            } else {
+                tracing::warn!(
+                    sink = &*name,
+                    messages,
+                    "messages wait on the disk for a sink that the configuration does not have: they are kept until it has"
+                );
+            }
+        }
+        self.lanes
+    }
+}
+
+/// What was found, by who takes it over.
+#[derive(Debug)]
+pub(crate) struct Divided {
+    /// Each worker's.
+    pub(crate) parts: Vec<Part>,
+    /// Lanes of sinks, with the messages in each.
+    pub(crate) lanes_of_sinks: HashMap<u64, usize>,
 }
 
 fn passed_to(to: PassedTo, lane: RecoveredSession, messages: &[Came]) -> Passed {

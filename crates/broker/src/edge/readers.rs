@@ -13,21 +13,23 @@ use thrum_protocol::Time;
 
 use super::Connections;
 use crate::engine::Engine;
+use crate::engine::outbox::FullReceivers;
 use crate::engine::outputs::Outputs;
 use crate::ids::{ConnectionId, ConnectionKey};
 use crate::metrics::Counter;
 use crate::read_gate::PauseReason;
+use crate::sinks::{SinkId, SinkSet};
 use crate::workers::{WorkerId, WorkerSet};
 
 /// How long a publisher is not read after each message while memory is over its limit, or turns
 /// take too long.
 pub(crate) const PRESSURE_CHECK: Duration = Duration::from_millis(50);
 
-/// A publisher that is not read until none of these mailboxes is more than half full.
+/// A publisher that is not read until none of these mailboxes and queues is more than half full.
 #[derive(Clone, Copy, Debug)]
 struct MailboxWait {
     connection: ConnectionId,
-    workers: WorkerSet,
+    full: FullReceivers,
 }
 
 /// Connections by when they are read.
@@ -47,8 +49,8 @@ pub(crate) struct Readers {
 /// Why a publisher is not read on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
-    /// Mailboxes that are full with what it published.
-    pub(super) full: WorkerSet,
+    /// Mailboxes and sinks that are full with what it published.
+    pub(super) full: FullReceivers,
     /// Memory is short, or turns take long.
     pub(super) is_slowed: bool,
     /// There is more to write than a turn writes.
@@ -142,7 +144,7 @@ impl Readers {
         if !congestion.full.is_empty() && reading.close(PauseReason::Mailbox) {
             self.at_mailboxes.push(MailboxWait {
                 connection,
-                workers: congestion.full,
+                full: congestion.full,
             });
         }
         if congestion.is_stuck && reading.close(PauseReason::Storage) {
@@ -199,19 +201,33 @@ impl Readers {
     /// Mailboxes that are at most half full take more again: not at the first free place, as each
     /// pause and resumption costs something.
     fn end_mailbox_pauses(&mut self, connections: &mut Connections, engine: &Engine) {
-        let waits = self.at_mailboxes.iter();
-        let awaited = waits.fold(WorkerSet::NONE, |all, wait| all | wait.workers);
-        let is_crowded = |worker: &WorkerId| engine.core.node.mailbox(*worker).is_crowded();
-        let crowded: WorkerSet = awaited.into_iter().filter(is_crowded).collect();
-        if crowded == awaited {
-            return;
-        }
-        let waits = self.at_mailboxes.iter();
-        let over = waits.filter(|wait| (wait.workers & crowded).is_empty());
+        let crowded = self.crowded(engine);
+        let waits_on = |wait: &MailboxWait| {
+            let FullReceivers { workers, sinks } = wait.full;
+            !(workers & crowded.workers).is_empty() || sinks.intersects(crowded.sinks)
+        };
+        let over = self.at_mailboxes.extract_if(.., |wait| !waits_on(wait));
         let waiting = over.map(|wait| wait.connection).collect();
-        let still_waits = |wait: &MailboxWait| !(wait.workers & crowded).is_empty();
-        self.at_mailboxes.retain(still_waits);
         let outputs = &engine.core.outputs;
         self.resume_all(connections, outputs, waiting, PauseReason::Mailbox);
+    }
+
+    /// What publishers wait for and is more than half full.
+    fn crowded(&self, engine: &Engine) -> FullReceivers {
+        let node = &engine.core.node;
+        let (mut workers, mut sinks) = (WorkerSet::NONE, SinkSet::NONE);
+        for wait in &self.at_mailboxes {
+            workers |= wait.full.workers;
+            sinks = sinks.joined(wait.full.sinks);
+        }
+        let is_crowded = |worker: &WorkerId| node.mailbox(*worker).is_crowded();
+        let is_sink_crowded = |sink: &SinkId| {
+            let sink = node.sinks.get(*sink);
+            sink.is_some_and(|sink| sink.queue.is_crowded())
+        };
+        FullReceivers {
+            workers: workers.into_iter().filter(is_crowded).collect(),
+            sinks: sinks.into_iter().filter(is_sink_crowded).collect(),
+        }
     }
 }

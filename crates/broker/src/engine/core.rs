@@ -201,6 +201,12 @@ impl Core {
         self.timers.insert(then, Target::Session(timed));
     }
 
+    /// A message that is published so is kept on the disk by those who keep messages.
+    #[inline]
+    pub(crate) fn is_kept(&self, published: QoS) -> bool {
+        self.settings.delivered_qos(published, QoS::ExactlyOnce) != QoS::AtMostOnce
+    }
+
     /// A message that another worker has not written down gets a copy that can be.
     pub(crate) fn own_copy(&self, message: &Arc<Message>) -> Arc<Message> {
         let qos = self.settings.delivered_qos(message.qos(), QoS::ExactlyOnce);

@@ -21,6 +21,7 @@ use crate::interest::Interest;
 use crate::metrics::{Counter, Row};
 use crate::retained::{RetainedSource, RetainedStore};
 use crate::settings::Settings;
+use crate::sinks::{Sink, SinkPlace};
 use crate::workers::WorkerId;
 
 /// How often the storage thread looks whether its folder was moved or removed: what is acknowledged
@@ -80,6 +81,17 @@ impl Durable {
     pub(crate) fn place_to(&mut self, worker: WorkerId, message: &Message) -> Option<Origin> {
         let journal = self.journal.as_mut()?;
         Some(journal.place_to(worker, message))
+    }
+
+    /// A place for a message that a sink gets.
+    pub(super) fn place_for_sink(
+        &mut self,
+        sink: &Sink,
+        message: &Message,
+        new_lane: impl Fn() -> u64,
+    ) -> Option<SinkPlace> {
+        let journal = self.journal.as_mut()?;
+        Some(journal.place_for_sink(sink, message, new_lane))
     }
 
     /// A message of a shared group has left its place.

@@ -29,6 +29,7 @@ pub(crate) mod rooms;
 pub(crate) mod router;
 pub(crate) mod sessions;
 pub(crate) mod shared;
+pub(crate) mod sink_outbox;
 pub(crate) mod subscriber;
 pub(crate) mod subscribing;
 pub(crate) mod timers;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::sink_outbox::SinkOutboxes;
 use crate::mailbox::{Mail, Mailbox, Room};
 use crate::metrics::Counter;
 use crate::node::Node;
+use crate::sinks::SinkSet;
 use crate::workers::{WorkerId, WorkerSet};
 
 /// What leaves for the other workers at the end of the turn.
@@ -14,7 +16,23 @@ pub(crate) struct Outboxes {
     boxes: Vec<Outbox>,
     /// Workers whose mailboxes are full with what the connection at hand published.
     full: WorkerSet,
+    pub(super) sinks: SinkOutboxes,
     node: Arc<Node>,
+}
+
+/// Receivers that have no room and make their publishers wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FullReceivers {
+    /// Workers, by their mailboxes.
+    pub(crate) workers: WorkerSet,
+    pub(crate) sinks: SinkSet,
+}
+
+impl FullReceivers {
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.workers.is_empty() && self.sinks.is_empty()
+    }
 }
 
 /// What leaves for one worker.
@@ -32,6 +50,7 @@ impl Outboxes {
             here,
             boxes,
             full: WorkerSet::NONE,
+            sinks: SinkOutboxes::default(),
             node,
         }
     }
@@ -47,16 +66,21 @@ impl Outboxes {
     #[inline]
     pub(crate) const fn begin_connection(&mut self) {
         self.full = WorkerSet::NONE;
+        self.sinks.begin_connection();
     }
 
-    /// Workers whose mailboxes the connection at hand has found full since the last call.
+    /// What the connection at hand has found full since the last call.
     #[inline]
-    pub(crate) const fn take_full(&mut self) -> WorkerSet {
-        std::mem::replace(&mut self.full, WorkerSet::NONE)
+    pub(crate) const fn take_full(&mut self) -> FullReceivers {
+        FullReceivers {
+            workers: std::mem::replace(&mut self.full, WorkerSet::NONE),
+            sinks: self.sinks.take_full(),
+        }
     }
 
     /// Hands everything over.
     pub(crate) fn empty(&mut self) {
+        self.sinks.empty(&self.node);
         for (number, outbox) in self.boxes.iter_mut().enumerate() {
             if outbox.empty_into(self.node.mailbox(WorkerId::new(number))) {
                 let row = self.node.metrics.row(self.here.index());

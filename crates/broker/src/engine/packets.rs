@@ -196,6 +196,10 @@ fn refusal(published: Published) -> Result<(), Violation> {
             ReasonCode::QuotaExceeded,
             "the broker's disk is full: the message cannot be kept",
         )),
+        Published::SinkFull => Err(Violation::new(
+            ReasonCode::QuotaExceeded,
+            "a sink of the broker is full: the message cannot be kept",
+        )),
         Published::Denied => Err(Violation::new(
             ReasonCode::NotAuthorized,
             "not authorized to publish to this topic",

@@ -12,6 +12,7 @@ use super::reach::{Clearance, Cleared, Publisher};
 use super::rights::publish_denied;
 use super::router::Router;
 use super::shared::publisher_hash;
+use super::sink_outbox::are_any_refusing;
 use crate::access::{Verdict, Wanted};
 use crate::ids::Slot;
 use crate::interest::EventKind;
@@ -26,6 +27,8 @@ pub(crate) enum Published {
     Answered,
     /// It cannot be kept, and the client's version has no way to be told.
     DiskFull,
+    /// A sink has no room for it, and the client's version has no way to be told.
+    SinkFull,
     /// The client may not publish it, and the policy is to disconnect.
     Denied,
 }
@@ -48,13 +51,7 @@ impl Publishing<'_> {
     ) -> Published {
         let seen = alias.map_or(publish.topic, |topic| topic);
         if cleared.verdict != Verdict::Allowed {
-            let wanted = Wanted {
-                topic: seen,
-                qos: publish.qos,
-                retain: publish.retain,
-            };
-            publish_denied(self.core, slot, wanted);
-            return self.refuse_publish(slot, publish);
+            return self.deny(slot, publish, seen);
         }
         if publish.payload.len() > self.core.settings.session.payload_bytes_max as usize {
             return self.refuse_payload(slot, seen, publish);
@@ -97,30 +94,62 @@ impl Publishing<'_> {
         row.add(Counter::PublishBytesReceived, publish.payload.len() as u64);
         let outcome = if is_reserved(seen) {
             ReasonCode::NotAuthorized
-        } else if self.core.durable.is_disk_full()
-            && self.router.topics.needs_disk(self.core, &publication)
-        {
-            self.core.row().add(Counter::StorageRefused, 1);
-            if is_v3 && publish.qos != QoS::AtMostOnce {
-                let session = &mut self.core.sessions[slot].session;
-                session.publish_withdrawn(publish.qos, publish.packet_id);
-                return Published::DiskFull;
-            }
-            ReasonCode::QuotaExceeded
         } else {
-            let publisher = Publisher {
-                slot,
-                can_be_told: publish.qos != QoS::AtMostOnce && !is_v3,
-            };
-            self.publish(&publication, cleared.clearance, publisher)
+            match self.shortage(&publication) {
+                Some(lack) if is_v3 && publish.qos != QoS::AtMostOnce => {
+                    let session = &mut self.core.sessions[slot].session;
+                    session.publish_withdrawn(publish.qos, publish.packet_id);
+                    return lack;
+                }
+                Some(_) => ReasonCode::QuotaExceeded,
+                None => {
+                    let publisher = Publisher {
+                        slot,
+                        can_be_told: publish.qos != QoS::AtMostOnce && !is_v3,
+                    };
+                    self.publish(&publication, cleared.clearance, publisher)
+                }
+            }
         };
+        self.report_refusal(slot, &publication, outcome);
+        self.answer_publish(slot, publish, outcome);
+        Published::Answered
+    }
+
+    /// Why a message cannot be kept where it has to be; none if it can.
+    fn shortage(&mut self, publication: &Publication<'_>) -> Option<Published> {
+        let Self { core, router } = self;
+        if core.durable.is_disk_full() && router.topics.needs_disk(core, publication) {
+            core.row().add(Counter::StorageRefused, 1);
+            return Some(Published::DiskFull);
+        }
+        let is_refused = are_any_refusing(core)
+            && publication.qos != QoS::AtMostOnce
+            && router.topics.is_refused_by_sink(core, publication.topic);
+        is_refused.then(|| {
+            core.row().add(Counter::SinkRefused, 1);
+            Published::SinkFull
+        })
+    }
+
+    fn report_refusal(&mut self, slot: Slot, publication: &Publication<'_>, outcome: ReasonCode) {
         if outcome != ReasonCode::Success
             && let Some(reporter) = self.core.reporter(EventKind::MessageDropped)
         {
-            reporter.refused(slot, &publication, outcome);
+            reporter.refused(slot, publication, outcome);
         }
-        self.answer_publish(slot, publish, outcome);
-        Published::Answered
+    }
+
+    /// The rules forbid it.
+    #[cold]
+    fn deny(&mut self, slot: Slot, publish: &Publish<'_>, topic: &str) -> Published {
+        let wanted = Wanted {
+            topic,
+            qos: publish.qos,
+            retain: publish.retain,
+        };
+        publish_denied(self.core, slot, wanted);
+        self.refuse_publish(slot, publish)
     }
 
     /// The client may not publish it: it is told (0x87) if its version can tell, or disconnected if

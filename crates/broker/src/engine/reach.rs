@@ -95,6 +95,11 @@ impl<'a> Reach<'a> {
         ));
     }
 
+    /// It was for one more, which took it.
+    pub(super) const fn take_one(&mut self) {
+        self.matched += 1;
+    }
+
     /// So many more it was for, none of which could take it.
     pub(super) const fn refuse(&mut self, count: u32) {
         self.matched += count;

@@ -11,6 +11,7 @@ use super::core::Core;
 use super::elsewhere::{Heard, Inquired, Publishers};
 use super::reach::{Clearance, Match, Reach, Source};
 use super::shared::{Groups, Passed, Pool};
+use super::sink_outbox::offer_to_sinks;
 use super::topics::Topics;
 use crate::interest::Route;
 use crate::mailbox::{Mail, PublishDelivery};
@@ -96,6 +97,10 @@ impl Router {
         let others = entry.route.workers.without(core.id);
         if !others.is_empty() {
             self.hand_over(core, &entry, outgoing, &mut reach);
+        }
+        let sinks = entry.route.sinks;
+        if !sinks.is_empty() {
+            offer_to_sinks(core, sinks, outgoing, &mut reach);
         }
         self.topics.routes.put(hash, entry);
         reach.outcome()
@@ -279,8 +284,7 @@ impl Router {
         let route = &entry.route;
         let others = route.workers.without(core.id);
         let published = *outgoing.publication();
-        let is_kept =
-            core.settings.delivered_qos(published.qos, QoS::ExactlyOnce) != QoS::AtMostOnce;
+        let is_kept = core.is_kept(published.qos);
         let heard = self.publishers.heard_by(core, published.publisher);
         let is_queued = |heard: &Arc<Heard>| heard.is_queued_on(others);
         core.memory.has_queued |= heard.as_ref().is_some_and(is_queued);

@@ -13,6 +13,7 @@ use thrum_storage::Subscription;
 use super::core::Core;
 use super::elsewhere::Inquiry;
 use super::nearly_full::{Change, NearlyFull};
+use super::sink_outbox::{is_any_durable, is_refused};
 use super::subscriber::{Check, Standing, Subscriber, Terms};
 use super::turn::ROUTE_UNITS;
 use crate::ids::Slot;
@@ -251,11 +252,7 @@ impl Topics {
         if publication.retain && !publication.payload.is_empty() {
             return true;
         }
-        if core
-            .settings
-            .delivered_qos(publication.qos, QoS::ExactlyOnce)
-            == QoS::AtMostOnce
-        {
+        if !core.is_kept(publication.qos) {
             return false;
         }
         let hash = self.routes.hash(publication.topic);
@@ -269,9 +266,20 @@ impl Topics {
             || route
                 .groups
                 .iter()
-                .any(|(_, members)| members.members().any(|(member, _)| member.durable));
+                .any(|(_, members)| members.members().any(|(member, _)| member.durable))
+            || is_any_durable(&core.node, route.sinks);
         self.routes.put(hash, entry);
         needs
+    }
+
+    /// Whether a sink that wants a message has no room and refuses its publisher.
+    #[cold]
+    pub(super) fn is_refused_by_sink(&mut self, core: &mut Core, topic: &str) -> bool {
+        let hash = self.routes.hash(topic);
+        let entry = self.recall(core, topic, hash);
+        let is_refused = is_refused(core, entry.route.sinks);
+        self.routes.put(hash, entry);
+        is_refused
     }
 
     /// What a durable session is still owed of the retained messages of a subscription; its output

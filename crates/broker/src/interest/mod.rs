@@ -31,6 +31,7 @@ use crate::changes::{Changes, Version};
 use crate::groups::{Groups, Removal, SharedGroup};
 use crate::ids::Slot;
 use crate::queue_room::QueueRoom;
+use crate::sinks::{SinkId, SinkSet};
 use crate::workers::{WorkerId, WorkerSet};
 
 use listeners::Listeners;
@@ -78,6 +79,7 @@ enum Interested {
     /// A worker on which the queues of all sessions that want it are nearly full.
     AllNearlyFull(WorkerId),
     Group(Arc<SharedGroup>),
+    Sink(SinkId),
 }
 
 /// Tells them apart.
@@ -88,6 +90,7 @@ enum InterestKey {
     NearlyFull(u64),
     AllNearlyFull(WorkerId),
     Group(GroupId),
+    Sink(SinkId),
 }
 
 impl Destination for Interested {
@@ -100,6 +103,7 @@ impl Destination for Interested {
             Self::NearlyFull(room) => InterestKey::NearlyFull(room.session.id),
             Self::AllNearlyFull(worker) => InterestKey::AllNearlyFull(*worker),
             Self::Group(group) => InterestKey::Group(group.id),
+            Self::Sink(sink) => InterestKey::Sink(*sink),
         }
     }
 }
@@ -117,6 +121,7 @@ pub(crate) struct Route {
     pub(crate) nearly_full: Vec<Arc<QueueRoom>>,
     /// Shared groups with their members at the time of the look-up.
     pub(crate) groups: Vec<(GroupId, Arc<Group<Member>>)>,
+    pub(crate) sinks: SinkSet,
 }
 
 /// What a join to a shared group did.
@@ -208,6 +213,18 @@ impl Interest {
         self.remove(filter, InterestKey::Durable(worker));
     }
 
+    /// A sink wants the messages of a filter.
+    pub(crate) fn add_sink(&self, filter: &str, sink: SinkId) {
+        self.listeners.filter_came(filter);
+        self.put(filter, Interested::Sink(sink));
+    }
+
+    /// It does not want them any more.
+    pub(crate) fn remove_sink(&self, filter: &str, sink: SinkId) {
+        self.listeners.filter_went(filter);
+        self.take(filter, InterestKey::Sink(sink));
+    }
+
     /// The queue of a session that subscribes is nearly full. To be called before the session can
     /// be found.
     pub(crate) fn add_nearly_full(&self, filter: &str, room: &Arc<QueueRoom>) {
@@ -271,6 +288,7 @@ impl Interest {
         route.certain = WorkerSet::NONE;
         route.nearly_full.clear();
         route.groups.clear();
+        route.sinks = SinkSet::NONE;
         visits += self.exact(topic).collect(topic, scratch, route);
         if let Some(beginning) = beginning(topic) {
             visits += self.deep(beginning).collect(topic, scratch, route);
@@ -446,6 +464,7 @@ impl Shard {
                     Interested::NearlyFull(room) => route.nearly_full.push(Arc::clone(room)),
                     Interested::AllNearlyFull(worker) => uncertain.insert(*worker),
                     Interested::Group(group) => route.groups.extend(numbered(group)),
+                    Interested::Sink(sink) => route.sinks.insert(*sink),
                 }
             }
             route.workers |= workers;

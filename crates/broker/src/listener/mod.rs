@@ -32,6 +32,7 @@ pub(crate) use plan::{Change, Plan, Standing};
 use crate::config::{Bind, Config, ListenerConfig, Transport};
 use crate::peer::Peer;
 use crate::protection::BanFileError;
+use crate::sinks::SinkError;
 use crate::socket::Socket;
 use crate::storage::StorageError;
 
@@ -62,6 +63,9 @@ pub enum StartError {
     /// The bans cannot be read.
     #[error(transparent)]
     Bans(#[from] BanFileError),
+    /// A sink cannot be set up.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
     /// The system refused a thread, an epoll instance or an eventfd.
     #[error("cannot start a worker: {0}")]
     System(io::Error),

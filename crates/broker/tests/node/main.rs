@@ -16,6 +16,7 @@ mod queue;
 mod quic;
 mod retained;
 mod rights;
+mod sinks;
 mod wills;
 mod workers;
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use thrum_broker::config::SinkConfig;
+
 use super::reference::description;
 use super::{Config, made_part, schema, show};
 
@@ -13,12 +15,17 @@ fn tables() -> String {
     let keys = schema::keys();
     let mut page = String::new();
     let mut section = String::new();
-    for (path, value) in show::values(&Config::default()) {
+    let mut config = Config::default();
+    config
+        .sinks
+        .insert("name".to_owned(), SinkConfig::default());
+    for (path, value) in show::values(&config) {
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         if table != section {
             table.clone_into(&mut section);
             let (shown, described) = match table {
                 "listeners.mqtt" => ("listeners.NAME", "listeners"),
+                "sinks.name" => ("sinks.NAME", "sinks"),
                 table => (table, table),
             };
             let text = description(&keys, described);
@@ -30,7 +37,7 @@ fn tables() -> String {
         }
         let text = description(&keys, &path);
         let default = match path.as_str() {
-            "listeners.mqtt.bind" => "none".to_owned(),
+            "listeners.mqtt.bind" | "sinks.name.filter" | "sinks.name.path" => "none".to_owned(),
             _ => format!("`{value}`"),
         };
         writeln!(page, "| `{name}` | {default} | {text} |").unwrap();

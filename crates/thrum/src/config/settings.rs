@@ -8,7 +8,7 @@ use thrum_auth::config::{AclConfig, AuthConfig};
 use thrum_auth::{ListenerSettings, Settings};
 use thrum_broker::config::{
     self as broker, LimitsConfig, ListenerConfig, LogConfig, NodeConfig, ProtectionConfig,
-    SharedConfig, StorageConfig, SysConfig, TlsFilesConfig,
+    SharedConfig, SinkConfig, StorageConfig, SysConfig, TlsFilesConfig,
 };
 
 /// Everything that can be set for a node.
@@ -29,6 +29,9 @@ pub(crate) struct Config {
     pub(crate) acl: AclConfig,
     /// How the durable state is kept.
     pub(crate) storage: StorageConfig,
+    /// Where messages leave the broker without a client: a table for each sink, with a name of your
+    /// choice (`a-z`, `0-9`, `_`, `-`), at most 64.
+    pub(crate) sinks: BTreeMap<String, SinkConfig>,
     /// What clients may use up. Every limit has a counter that says how often it was hit.
     pub(crate) limits: LimitsConfig,
     /// Clients and addresses that behave badly, and too much of everything.
@@ -51,6 +54,7 @@ impl Default for Config {
             auth: AuthConfig::default(),
             acl: AclConfig::default(),
             storage: broker.storage,
+            sinks: broker.sinks,
             limits: broker.limits,
             protection: broker.protection,
             shared: broker.shared,
@@ -73,6 +77,7 @@ impl Config {
                 client_id: self.auth.client_id.clone(),
             },
             storage: self.storage,
+            sinks: self.sinks.clone(),
             limits: self.limits.clone(),
             protection: self.protection.clone(),
             shared: self.shared,

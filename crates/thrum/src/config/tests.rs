@@ -434,7 +434,7 @@ fn all_problems_of_all_sources_are_reported_at_once() {
          seconds, found \"x\"\n  2 | interval = \"x\"\n    |            ^^^\n\
          error: thrum.toml:3:2: unknown key \"max\" in [sys]; keys here are interval\n  \
          3 | \tmax = 1\n    | \t^^^\n\
-         error: conf.d/a.toml:1:1: unknown key \"x\"; keys here are node, listeners, tls, auth, acl, storage, limits, protection, shared, sys, log\n  \
+         error: conf.d/a.toml:1:1: unknown key \"x\"; keys here are node, listeners, tls, auth, acl, storage, sinks, limits, protection, shared, sys, log\n  \
          1 | x = 1\n    | ^\n\
          error: env THRUM_LIMTS__MAX_PACKET: no such key, did you mean THRUM_LIMITS__MAX_PACKET?\n\
          error: env THRUM_LOG__LEVEL: log.level: expected error, warn, info, debug or trace, also by part: \

@@ -14,6 +14,7 @@ use crate::disk::{Control, LossyDisk, Lost, Memory};
 use crate::event::Event;
 use crate::random::Random;
 use crate::roles::all_roles;
+use crate::sink::SinkLog;
 use crate::world::World;
 
 /// A quiet moment ends after this time without a packet; it is longer than any will delay.
@@ -37,6 +38,7 @@ pub(super) struct Run {
     pub(super) config: Option<PathBuf>,
     starts: u64,
     lost: Lost,
+    sink: SinkLog,
     max_disk: &'static str,
 }
 
@@ -45,6 +47,7 @@ impl Run {
         let scratch =
             env::temp_dir().join(format!("thrum-crash-{}-{}", std::process::id(), plan.name));
         fs::create_dir_all(scratch.join("data")).expect("the temporary folder can be written");
+        let sink = SinkLog::new(&scratch);
         let mut random = Random::new(plan.seed);
         let max_disk = random.pick(&MAX_DISK);
         Self {
@@ -60,6 +63,7 @@ impl Run {
             config: None,
             starts: 0,
             lost: Lost::default(),
+            sink,
             max_disk,
         }
     }
@@ -85,6 +89,7 @@ impl Run {
         let disk = self.disk.as_ref();
         let mut environment = disk.map(LossyDisk::environment).unwrap_or_default();
         environment.extend(self.environment.iter().cloned());
+        environment.extend(self.sink.environment());
         let max_disk = "THRUM_STORAGE__MAX_DISK".to_owned();
         environment.push((max_disk, self.max_disk.to_owned()));
         // The logs of the last few starts stay for a report.
@@ -122,6 +127,9 @@ impl Run {
     }
 
     pub(super) fn begin_load(&mut self, address: SocketAddr) {
+        if self.random.permille(500) {
+            self.sink.goes();
+        }
         let looks = self.random.permille(500);
         self.world.begin_round(address, looks);
     }
@@ -138,6 +146,7 @@ impl Run {
         address: Option<SocketAddr>,
     ) {
         broker.wait_until_dead();
+        self.sink.comes_back();
         self.kills += 1;
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let at = self.world.journal().at(killed_at);
@@ -188,10 +197,31 @@ impl Run {
 
     /// All clients connect, all owed messages arrive, and nothing is left.
     pub(super) fn quiet(&mut self, address: SocketAddr) {
+        self.sink.comes_back();
         self.settle(address);
         self.world.inspect(address);
         self.settle(address);
         self.world.journal().checker_mut().close_epoch();
         self.fail_if_violated();
+        self.sink_has_everything();
+    }
+
+    /// The sink has written what was accepted, in this start of the broker or in an earlier one.
+    fn sink_has_everything(&mut self) {
+        let began = clock::now();
+        loop {
+            let missing = self.sink.missing(self.world.journal().accepted());
+            if missing.is_empty() {
+                return;
+            }
+            if began.elapsed() > PATIENCE {
+                let count = missing.len();
+                let some = &missing[..count.min(10)];
+                self.fail(&format!(
+                    "{count} accepted messages are not in the file of the sink: {some:?}"
+                ));
+            }
+            clock::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -92,6 +92,7 @@ impl World {
     pub(super) fn check_bounds(&self) -> Result<(), Failure> {
         self.machine.doorkeeper.verdict()?;
         self.check_turns()?;
+        self.check_sink()?;
         for seat in &self.machine.seats {
             let core = &seat.worker.traffic.engine.core;
             let mut clients = core.sessions.iter();

@@ -55,6 +55,9 @@ impl World {
 
     /// The watcher stays until the last will has come.
     fn everyone_leaves(&mut self) -> Result<(), Failure> {
+        // It might refuse what removes retained messages.
+        self.machine.remove_sink();
+        self.note(Event::SinkRemoved);
         let watcher = self.watcher();
         self.leave_clean(0..watcher)?;
         self.pass(LONG)?;

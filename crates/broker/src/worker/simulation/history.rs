@@ -140,6 +140,14 @@ pub(super) enum Event {
         client: ClientNumber,
         connection: u32,
     },
+    /// The target of the sink has a message.
+    Written {
+        number: MessageNumber,
+        topic: &'static str,
+        qos: QoS,
+    },
+    /// The sink gets nothing more.
+    SinkRemoved,
     /// All that clients have sent and all ends of connections but silent ones have reached the
     /// node, and all that it has to say has reached the clients.
     Settled,

@@ -11,6 +11,7 @@ use thrum_storage::{Committer, Options, QUEUE_BYTES_MAX, Recovered, Stepper, Sto
 use super::gatekeeper::Doorkeeper;
 use super::plan::Plan;
 use super::seat::Seat;
+use super::sink::SimSink;
 use super::tls;
 use crate::access::Shared;
 use crate::clock::Clock;
@@ -37,6 +38,7 @@ pub(super) struct Machine {
     /// How often there were other rules.
     generation: u64,
     storage: Option<(Committer, Stepper<SimDisk>)>,
+    pub(super) sink: Option<SimSink>,
 }
 
 impl Machine {
@@ -66,6 +68,7 @@ impl Machine {
             node.go_on_from(recovered);
         }
         let node = Arc::new(node);
+        let mut sink = SimSink::open(plan, &node);
         let capacity = Capacity {
             messages: plan.mailbox_messages,
             bytes: 1 << 20,
@@ -78,17 +81,23 @@ impl Machine {
         });
         let polls: Vec<(WorkerId, Poll)> = polls.collect();
         let mut parts = Vec::new();
+        let mut places = None;
         let storage = opened.map(|(store, recovered)| {
-            let wakes = (0..workers).map(|worker| node.wake(worker)).collect();
             let queue_bytes = if plan.has_short_queue {
                 SHORT_QUEUE_BYTES
             } else {
                 QUEUE_BYTES_MAX
             };
-            let (committer, stepper, submitters) = Committer::stepped(store, wakes, queue_bytes);
-            parts = node.restore(recovered, submitters);
+            let (committer, stepper, submitters) =
+                Committer::stepped(store, node.wakes(), queue_bytes);
+            let (all, of_sinks) = node.restore(recovered, submitters);
+            parts = all;
+            places = Some(of_sinks);
             (committer, stepper)
         });
+        if let Some(sink) = &mut sink {
+            sink.begins(places);
+        }
         let mut parts = parts.into_iter();
         let mut seats: Vec<Seat> = polls
             .into_iter()
@@ -104,6 +113,7 @@ impl Machine {
             doorkeeper,
             generation: 0,
             storage,
+            sink,
         }
     }
 
@@ -126,6 +136,13 @@ impl Machine {
     pub(super) fn commit(&mut self) -> bool {
         let stepper = self.storage.as_mut().map(|(_, stepper)| stepper);
         stepper.is_some_and(|stepper| stepper.step().unwrap_or(false))
+    }
+
+    /// Nothing more is offered to the sink.
+    pub(super) fn remove_sink(&mut self) {
+        if let Some(sink) = &self.sink {
+            sink.remove(&self.node);
+        }
     }
 
     /// As the storage thread works when nobody hinders it.

@@ -30,6 +30,7 @@ mod random;
 mod replays;
 mod run;
 mod seat;
+mod sink;
 mod steps;
 mod tests;
 mod tls;

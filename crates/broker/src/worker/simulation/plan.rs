@@ -10,6 +10,7 @@ use thrum_transport::Scheme;
 
 use super::checker::Allowances;
 use super::random::Random;
+use super::sink::SinkPlan;
 use crate::config::{Config, QueuePolicy};
 use crate::engine::turn::TurnLimits;
 
@@ -46,10 +47,11 @@ pub(super) enum Act {
     Flood,
     Stall,
     Reload,
+    SinkWrites,
 }
 
 /// Every act with how often it happens in a common run.
-const ACTS: [(Act, usize); 27] = [
+const ACTS: [(Act, usize); 28] = [
     (Act::Publish, 20),
     (Act::CarryUp, 18),
     (Act::CarryDown, 18),
@@ -77,6 +79,7 @@ const ACTS: [(Act, usize); 27] = [
     (Act::Flood, 1),
     (Act::Stall, 1),
     (Act::Reload, 3),
+    (Act::SinkWrites, 4),
 ];
 
 #[derive(Debug)]
@@ -110,6 +113,7 @@ pub(super) struct Plan {
     pub(super) has_floods: bool,
     /// Every session outlives its connection.
     pub(super) all_last: bool,
+    pub(super) sink: Option<SinkPlan>,
     pub(super) allowances: Allowances,
     weights: Vec<usize>,
 }
@@ -153,7 +157,9 @@ impl Plan {
             .collect();
         let is_told = |client| versions.get(client) == Some(&Version::V5);
         let are_told = std::array::from_fn(is_told);
+        let sink = SinkPlan::new(random);
         let mut plan = Self {
+            sink,
             config,
             retains_most: false,
             workers,
@@ -174,6 +180,9 @@ impl Plan {
                 drops_oldest,
                 are_told,
                 disk_refuses: has_disk && disk_refuses,
+                publish_refused: has_disk && disk_refuses
+                    || sink.is_some_and(|sink| sink.refuses()),
+                sink: sink.map(|sink| sink.promise(has_disk)),
             },
             weights,
         };
@@ -242,7 +251,7 @@ impl std::fmt::Display for Plan {
         write!(
             formatter,
             "{} workers, clients {:?}, {}, inflight {}, queue {} {:?} hold {:?}, output {} bytes, mailbox {}, {:?}, \
-             small sockets {}, retains most {}, disk {} (short queue {}), users {}, rules {}, {:?}, {:?}",
+             small sockets {}, retains most {}, disk {} (short queue {}), users {}, rules {}, {:?}, {:?}, {:?}",
             self.workers,
             self.versions,
             self.config.shared.strategy,
@@ -260,6 +269,7 @@ impl std::fmt::Display for Plan {
             self.has_users,
             self.has_rules,
             self.scheme,
+            self.sink,
             self.allowances,
         )
     }

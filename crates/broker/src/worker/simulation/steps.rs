@@ -123,6 +123,7 @@ impl World {
             Act::Flood => self.flood(client),
             Act::Stall => self.stall()?,
             Act::Reload => self.reload(),
+            Act::SinkWrites => self.sink_writes()?,
         }
         self.restart_after_power_loss()?;
         self.check_bounds()

@@ -72,10 +72,12 @@ struct Seen {
     restarts: u32,
     refused: u32,
     over_tls: u32,
+    written: u32,
     counters: [u64; COUNTERS.len()],
 }
 
-const COUNTERS: [Counter; 10] = [
+const COUNTERS: [Counter; 11] = [
+    Counter::SinkRefused,
     Counter::Takeovers,
     Counter::Handovers,
     Counter::Queued,
@@ -104,6 +106,7 @@ impl Seen {
                     ..
                 } => &mut self.exactly_once,
                 Event::Restarted => &mut self.restarts,
+                Event::Written { .. } => &mut self.written,
                 Event::Refused { .. } => &mut self.refused,
                 _ => continue,
             };
@@ -136,6 +139,7 @@ fn the_runs_see_what_they_are_there_for() {
         restarts,
         refused,
         over_tls,
+        written,
         counters,
     } = seen;
     let events = [
@@ -146,6 +150,7 @@ fn the_runs_see_what_they_are_there_for() {
         wills,
         restarts,
         over_tls,
+        written,
     ];
     assert!(events.iter().all(|count| *count > 30), "{seen:?}");
     assert!(refused > 0, "{seen:?}");

@@ -228,6 +228,7 @@ impl World {
         for seat in &mut self.machine.seats {
             moved |= seat.takes_a_turn();
         }
+        moved |= self.sink_writes_all()?;
         moved |= self.machine.commit_or_tidy();
         for client in 0..self.clients.len() {
             moved |= self.carry_all_down(client)?;

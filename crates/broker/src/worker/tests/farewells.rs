@@ -117,9 +117,10 @@ fn durable_worker(policy: Policy) -> (Worker, Committer, Stepper<SimDisk>) {
     let disk = SimStorage::new(1);
     let opened = Store::open(disk.open().unwrap(), Options::default()).unwrap();
     let (store, recovered, _) = opened;
-    let wakes = vec![node.wake(0)];
+    let wakes = node.wakes();
     let (committer, stepper, submitters) = Committer::stepped(store, wakes, QUEUE_BYTES_MAX);
-    let part = node.restore(recovered, submitters).pop();
+    let (mut parts, _) = node.restore(recovered, submitters);
+    let part = parts.pop();
     let mut worker = Worker::new(id, node, &settings, poll).restored(part);
     worker.listen(Vec::new());
     (worker, committer, stepper)

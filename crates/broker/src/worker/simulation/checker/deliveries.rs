@@ -167,7 +167,16 @@ impl Deliveries {
         if self.allowances.drops_oldest {
             return Ok(());
         }
-        let told = |one: &&Published| one.is_taken && self.allowances.are_told[one.publisher];
+        // The sink may be the one that has it.
+        let is_for_sink = |topic| {
+            self.allowances
+                .sink
+                .is_some_and(|sink| sink.includes(topic))
+        };
+        let told = |one: &&Published| {
+            let is_told = one.is_taken && self.allowances.are_told[one.publisher];
+            is_told && !is_for_sink(one.message.topic)
+        };
         for published in self.messages.values().filter(told) {
             let number = published.message.number;
             let is_lost = if SHARED.contains(&published.message.topic) {
@@ -264,7 +273,7 @@ impl Deliveries {
             return Err(format!("message {number} was accepted and never sent"));
         };
         if outcome.is_error() {
-            return if self.allowances.queues_overflow || self.allowances.disk_refuses {
+            return if self.allowances.queues_overflow || self.allowances.publish_refused {
                 Ok(())
             } else {
                 Err(format!("message {number} was refused: {outcome:?}"))
@@ -376,12 +385,13 @@ impl Deliveries {
             .owed_to
             .contains(&(arrival.client, sessions.epoch(arrival.client)));
         // That a full queue refused it (0x97) may have been lost with the connection.
+        let may_be_refused = self.allowances.queues_overflow || self.allowances.publish_refused;
         let may_be_routed_again = published.message.qos == QoS::AtLeastOnce
             || published.is_doubtful
             || self.restarts > 0
-            || self.allowances.queues_overflow;
+            || may_be_refused;
         let was_repeated = may_be_routed_again && published.copies > 1;
-        if was_repeated && (!is_owed || self.allowances.queues_overflow) {
+        if was_repeated && (!is_owed || may_be_refused) {
             return Ok(());
         }
         Err(format!(

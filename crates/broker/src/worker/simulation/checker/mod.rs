@@ -6,6 +6,7 @@
 mod deliveries;
 mod retained;
 mod sessions;
+mod sinks;
 mod subscriptions;
 mod tests;
 mod will;
@@ -14,15 +15,21 @@ mod wills;
 use deliveries::Deliveries;
 use retained::Retained;
 use sessions::Sessions;
+use sinks::Sinks;
 use wills::Wills;
 
 use super::history::{CLIENTS_MAX, Entry, Event, Millis};
+use super::sink::SinkPromise;
 
 /// How late a timer may be: two ticks of the wheel.
 const SLACK: Millis = 128;
 
 /// What the setting of a run takes away from the promises.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each takes another promise away"
+)]
 pub(super) struct Allowances {
     /// Queues are so short that messages do not fit: what does not is dropped, as the policy says.
     pub(super) queues_overflow: bool,
@@ -33,6 +40,10 @@ pub(super) struct Allowances {
     /// The disk fails at times and has no room at others: the node may refuse what it would have to
     /// keep.
     pub(super) disk_refuses: bool,
+    /// A PUBLISH may be refused because the disk or a sink has no room for it.
+    pub(super) publish_refused: bool,
+    /// What the sink has to get, if there is one.
+    pub(super) sink: Option<SinkPromise>,
 }
 
 /// Why a history is not one of a node that keeps its promises.
@@ -45,6 +56,7 @@ struct Checker {
     deliveries: Deliveries,
     retained: Retained,
     wills: Wills,
+    sinks: Sinks,
 }
 
 /// Checks a whole history; a complaint names the place where it became certain.
@@ -54,6 +66,7 @@ pub(super) fn check(history: &[Entry], allowances: Allowances) -> Result<(), (us
         deliveries: Deliveries::new(allowances),
         retained: Retained::new(allowances),
         wills: Wills::new(allowances),
+        sinks: Sinks::new(allowances),
     };
     for (place, entry) in history.iter().enumerate() {
         let seen = checker.see(place, entry);
@@ -70,6 +83,7 @@ impl Checker {
         self.sessions.see(at, &entry.event)?;
         self.deliveries.see(place, entry, &self.sessions)?;
         self.retained.see(&entry.event, &self.sessions)?;
+        self.sinks.see(&entry.event)?;
         if let Event::Received {
             client,
             number,

@@ -293,7 +293,7 @@ impl Retained {
         reader.shown.insert(name, place);
         // One that was refused may be taken when it is repeated, after those that were not.
         let is_late = topic.is_some_and(|topic| topic.writes[place].is_repeated)
-            && (self.allowances.queues_overflow || self.allowances.disk_refuses);
+            && (self.allowances.queues_overflow || self.allowances.publish_refused);
         if is_late {
             return Ok(());
         }

@@ -222,9 +222,17 @@ impl Will {
 
     /// The goodbye may come too late: the node ended the connection for what was sent before.
     pub(super) fn may_be_dismissed(&mut self, at: Millis) {
-        if self.fate == Fate::Parting {
-            self.fate = Fate::Open { from: at };
-        }
+        let due = at + self.wait(self.expiry_secs);
+        self.fate = match self.fate {
+            Fate::Parting => Fate::Open { from: at },
+            // One that has gone silent may be dismissed before its time is over.
+            Fate::Due { from, latest } => Fate::Due {
+                from: from.min(due),
+                latest,
+            },
+            Fate::Waiting if self.is_current => Fate::Open { from: due },
+            fate => fate,
+        };
     }
 
     /// The silent connection was closed: if it is this will's, its time begins, if it has not

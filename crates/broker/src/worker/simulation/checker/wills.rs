@@ -68,7 +68,7 @@ impl Wills {
                 self.has_straggler[client] |= !self.is_confirmed[client];
             }
             Event::Sent { client, .. } => {
-                self.may_be_dismissed[client] = self.allowances.disk_refuses;
+                self.may_be_dismissed[client] = self.allowances.publish_refused;
             }
             Event::Buried { client, connection } => self
                 .of(client)
