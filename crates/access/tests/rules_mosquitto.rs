@@ -1,4 +1,4 @@
-//! The `acl_file` of mosquitto means here what it means there.
+//! The `acl_file` of mosquitto has the same meaning here.
 
 use thrum_access::{Coverage, Identity, Resolved, Rules};
 use thrum_codec::QoS;
@@ -38,7 +38,7 @@ fn resolved(identity: &Identity) -> Resolved {
     resolved
 }
 
-/// What it may do with a topic: r, w, both or nothing.
+/// The rights of a client for a topic: r, w, both or nothing.
 fn access(identity: &Identity, topic: &str) -> String {
     let resolved = resolved(identity);
     let reads = resolved.receive(topic, QoS::AtMostOnce) == Some(true);
@@ -63,7 +63,7 @@ fn each_client_may_do_what_mosquitto_lets_it_do() {
         // Denial first, wherever it stands.
         (&nobody, "public/secret", ""),
         (&bob, "public/secret", "w"),
-        // Patterns are for everybody.
+        // Patterns are for all clients.
         (&nobody, "devices/d1/up", "w"),
         (&nobody, "devices/d2/up", ""),
         (&alice, "devices/d2/up", "w"),
@@ -143,7 +143,7 @@ fn what_mosquitto_refuses_is_refused_with_its_line() {
         "acl line 3: a user name is missing behind 'user'",
         "acl line 4: a topic is missing behind 'topic'",
         "acl line 6: a topic is missing behind 'pattern'",
-        "acl line 7: 'a/#/b' is no topic filter",
+        "acl line 7: 'a/#/b' is not a topic filter",
     ];
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, expected) in errors.iter().zip(expected) {

@@ -1,5 +1,4 @@
-//! Which rules hold for whom: whom they are about, the values that are filled in, the order, and
-//! the limits.
+//! Resolving rules for a client: matching, filled-in values, order, and limits.
 
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ fn values_are_filled_in() {
     }
 }
 
-/// Client identifiers that would change what a rule means.
+/// Client identifiers that would change the meaning of a rule.
 const BAD_VALUES: [&str; 8] = ["+", "#", "a+", "a/b", "/", "a/#", "\0", "a#"];
 
 #[test]

@@ -1,13 +1,12 @@
-//! Failed logins: they are slowed by the address they come from, without locking out who is known
-//! there.
+//! Failed logins: they are slowed down by address, without locking out users that are known there.
 //!
-//! A user who has logged in from an address before is counted apart from it (as a browser that a
-//! site knows by a cookie): strangers who guess from the same address do not lock the user out, and
-//! the user's own wrong password locks out nobody else. So is each client of the user, by its
-//! identifier: strangers who guess the user's own password from the same address (a house, a
-//! company, a mobile network share one) make the user's new clients wait there, and not those that
-//! have been in. A right password is never tried while its client waits, or waiting would keep
-//! nobody from guessing.
+//! A user who has logged in from an address before is counted separately (as a site recognizes a
+//! browser by a cookie): attackers who guess from the same address do not lock the user out, and
+//! the user's own wrong password locks out no other user. The same holds for each client of the
+//! user, by its identifier: attackers who guess the user's own password from the same address (a
+//! house, a company, a mobile network share one) make the user's new clients wait there, but not
+//! those that have logged in before. A correct password is never tried while its client waits, or
+//! waiting would not slow down guessing.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +24,10 @@ use super::window::Window;
 const ADDRESSES_MAX: usize = 1 << 16;
 /// Most users known at their addresses, and most of their clients.
 pub(crate) const KNOWN_MAX: usize = 1 << 18;
-/// A user that does not come back is known for that long, and twice as long at most.
+/// A user that does not come back stays known for that long, and twice as long at most.
 const KNOWN_FOR: Duration = Duration::from_hours(24);
 
-/// How many logins may fail.
+/// Limits for failed logins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginLimits {
     /// Failures in the window, after which logins have to wait. 0 is no limit.
@@ -42,8 +41,8 @@ pub struct LoginLimits {
 /// Counts failed logins.
 #[derive(Debug)]
 pub struct LoginGuard {
-    /// Random, so that nobody outside can choose names that are taken for known ones. Kept with
-    /// what is remembered.
+    /// Random, so that an attacker cannot choose names that are taken for known ones. Stored with
+    /// the known logins.
     key: OnceLock<[u64; 2]>,
     /// Users and clients that have become known.
     changes: AtomicU64,
@@ -54,7 +53,7 @@ pub struct LoginGuard {
 #[derive(Debug)]
 struct Counts {
     addresses: IdleMap<Network, Failures>,
-    /// By the hash of address and user: those who have logged in.
+    /// By the hash of address and user: users that have logged in.
     known: IdleMap<u64, Failures>,
     /// By the hash of address, user and client identifier.
     clients: IdleMap<u64, Failures>,
@@ -63,7 +62,7 @@ struct Counts {
 /// A login.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginAttempt<'a> {
-    /// Where it comes from.
+    /// Its address.
     pub address: Network,
     /// The user that it claims to be.
     pub username: &'a str,
@@ -126,8 +125,8 @@ impl LoginGuard {
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
-    /// A login failed; true if the address, the user there, or this client of the user has to wait
-    /// from now on.
+    /// Counts a failed login; true if the address, the user there, or this client of the user has
+    /// to wait from now on.
     pub(crate) fn failed(
         &self,
         attempt: &LoginAttempt<'_>,
@@ -152,9 +151,9 @@ impl LoginGuard {
         failures.count(settings, now)
     }
 
-    /// A login with a password, a token or a key succeeded: the user is known there, and so is the
-    /// client. The failures of others who named the user stay counted while clients that are known
-    /// already come and go.
+    /// Counts a successful login with a password, a token or a key: the user and the client are
+    /// known there from now on. The failures of others who named the user stay counted while known
+    /// clients connect and disconnect.
     pub(crate) fn succeeded(&self, attempt: &LoginAttempt<'_>, settings: &LoginLimits) {
         if !is_counted(attempt.address, settings) {
             return;
@@ -189,7 +188,7 @@ impl LoginGuard {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Who is known where.
+    /// The known users and clients.
     pub fn known(&self) -> KnownLogins {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         KnownLogins {
@@ -199,8 +198,8 @@ impl LoginGuard {
         }
     }
 
-    /// Restores who was known where. The node calls it before anybody logs in: the key cannot
-    /// change later.
+    /// Restores the known users and clients. The node calls it before the first login: the key
+    /// cannot change later.
     pub fn restore(&self, known: &KnownLogins) {
         if self.key.set(known.key).is_err() {
             return;
@@ -214,7 +213,7 @@ impl LoginGuard {
         }
     }
 
-    /// Forgets what is over. The node calls it now and then.
+    /// Forgets ended counts. The node calls it now and then.
     pub(crate) fn sweep(&self, settings: &LoginLimits, now: Time) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = settings.window.max(settings.wait);
@@ -253,8 +252,8 @@ fn entry(counts: &mut IdleMap<u64, Failures>, key: u64) -> &mut Failures {
     counts.entry(&key, |_| false, || (key, Failures::default()))
 }
 
-/// Clients of this machine are not counted: behind a proxy that does not name its clients all of
-/// them come from here, and who is on the machine has better ways than guessing.
+/// Clients of this machine are not counted: behind a proxy that does not give addresses all clients
+/// come from here, and a local user has better ways than guessing.
 fn is_counted(address: Network, settings: &LoginLimits) -> bool {
     settings.failures > 0 && !address.is_loopback()
 }
@@ -323,7 +322,7 @@ mod tests {
         for second in 0..3 {
             let guess = attempt(HOST, "jo", "guess");
             door.0.failed(&guess, &SETTINGS, at(second));
-            // The phone comes and goes meanwhile, which makes guessing no easier.
+            // The phone connects and disconnects meanwhile, which does not make guessing easier.
             door.0.succeeded(&own, &SETTINGS);
         }
         assert_eq!(door.wait_as(HOST, "jo", "phone", 3), 0);

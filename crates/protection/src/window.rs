@@ -1,10 +1,10 @@
-//! Counting what happens in a span of time.
+//! Counting events in a time window.
 
 use std::time::Duration;
 
 use thrum_protocol::Time;
 
-/// A count that begins with what happens first, and anew once its time has passed.
+/// A count that begins with the first event, and starts over once its time has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     since: Time,
@@ -12,7 +12,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Counts one more; how many it were in this window.
+    /// Counts one more; returns the count in this window.
     pub(crate) fn count(&mut self, now: Time, span: Duration) -> u32 {
         if self.count == 0 || now.since(self.since) >= span {
             *self = Self {

@@ -10,8 +10,8 @@ pub(crate) fn pair(bytes: usize) -> io::Result<(UnixStream, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     for socket in [&ours, &theirs] {
         socket.set_nonblocking(true)?;
-        // Of a Unix socket the buffer of the sender counts; the kernel may give less than asked
-        // for.
+        // For a Unix socket the buffer of the sender counts; the kernel may give less than
+        // requested.
         SockRef::from(socket).set_send_buffer_size(bytes)?;
     }
     Ok((ours, theirs))

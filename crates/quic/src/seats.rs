@@ -1,4 +1,4 @@
-//! How many there are of something, and when there are none left.
+//! Counts connections or handshakes, and waits until there are none left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ pub(crate) struct Seats {
     emptied: Notify,
 }
 
-/// One of them; given back by its end.
+/// One of them; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<Seats>);
 
@@ -31,7 +31,7 @@ impl Seats {
     /// Waits until none is taken, as long as `time` at most; returns how many are.
     pub(crate) async fn wait_until_empty(&self, time: Duration) -> usize {
         let empty = async {
-            // Asked for before the look, so that no end in between is missed.
+            // Registered before the check, so that no end in between is missed.
             let mut emptied = self.emptied.notified();
             while self.taken() != 0 {
                 emptied.await;

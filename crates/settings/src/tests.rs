@@ -1,4 +1,4 @@
-//! What is accepted, and that what is written reads back.
+//! Accepted values, and that written values read back.
 
 use std::time::Duration;
 

@@ -93,8 +93,8 @@ fn the_rule_that_decides_is_named() {
 #[test]
 fn what_cannot_be_asked_is_refused_with_the_reason() {
     let folder = folder("wrong");
-    check(&folder, "d1 pub a/#", 2, "\"a/#\" is no topic name");
-    check(&folder, "d1 sub a/#/b", 2, "is no topic filter");
+    check(&folder, "d1 pub a/#", 2, "\"a/#\" is not a topic name");
+    check(&folder, "d1 sub a/#/b", 2, "is not a topic filter");
     fs::write(folder.join("users.jsonl"), "no json\n").unwrap();
     check(&folder, "d1 pub a", 2, "users.jsonl");
 }

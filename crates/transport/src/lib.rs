@@ -1,4 +1,4 @@
-//! What lies between MQTT and a socket, of a client or of a server: TLS and WebSocket, as bytes in
+//! The layers between MQTT and a socket, of a client or of a server: TLS and WebSocket, as bytes in
 //! and bytes out.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //!   socket <--wire_out-- Layers::send <--plain-- MQTT
 //! ```
 //!
-//! Invariant: no socket and no thread in here, the caller moves the bytes; the only clock is the
-//! one that the TLS library checks the validity of certificates by.
+//! Invariant: no socket and no thread in here, the caller moves the bytes; the only clock is that
+//! of the TLS library, which checks the validity of certificates.
 #![forbid(unsafe_code)]
 
 mod acceptor;

@@ -1,11 +1,11 @@
-//! What a client or a server speaks that was expected to speak something else.
+//! Recognizes the protocol of a peer that uses an unexpected one.
 
 use crate::endpoint::Scheme;
 
-/// Bytes that [`spoken`] wants to see.
+/// Bytes that [`spoken`] needs.
 pub(crate) const OPENING_BYTES: usize = 5;
 
-/// In words, for a person who wonders why a client does not get through.
+/// The protocol as text, for the operator who looks for the reason of a refusal.
 pub(crate) fn spoken(opening: &[u8]) -> &'static str {
     const METHODS: [&[u8]; 8] = [
         b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTIO", b"DELET", b"CONNE", b"PATCH",
@@ -22,8 +22,8 @@ pub(crate) fn spoken(opening: &[u8]) -> &'static str {
     }
 }
 
-/// What a server speaks whose first bytes are no packet of MQTT, and what to do; none if they may
-/// be one.
+/// The protocol of a server whose first bytes are not an MQTT packet, and the remedy; none if they
+/// may be one.
 pub fn not_mqtt(opening: &[u8], scheme: Scheme) -> Option<&'static str> {
     let inside_tls = scheme.is_tls();
     match opening {

@@ -109,6 +109,6 @@ mod tests {
         check("allow pubbsub a/#", "did you mean 'pubsub'?");
         check("allow publish a/#", "did you mean 'pub'?");
         check("deny any pub a/#", "did you mean 'all'?");
-        check("allow device:7 pub a/#", "names nobody");
+        check("allow device:7 pub a/#", "matches no client");
     }
 }

@@ -38,7 +38,7 @@ pub enum ImportError {
     #[error("give 1 to {LINES_MAX} command lines of emqtt_bench, {TEXT_MAX} characters at most")]
     Lines,
     /// Neither conn nor sub nor pub.
-    #[error("'{0}' is no command of emqtt_bench: conn, sub or pub is missing")]
+    #[error("'{0}' is not a command of emqtt_bench: conn, sub or pub is missing")]
     NoCommand(String),
     /// An option that `emqtt_bench` does not have.
     #[error("emqtt_bench has no option '{0}'")]

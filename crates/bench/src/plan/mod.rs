@@ -79,7 +79,7 @@ pub enum Due {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Against the rules of MQTT.
-    #[error("group {group}: '{filter}' is no topic filter")]
+    #[error("group {group}: '{filter}' is not a topic filter")]
     BadFilter {
         /// Name of the group.
         group: String,
@@ -87,7 +87,7 @@ pub enum PlanError {
         filter: String,
     },
     /// Against the rules of MQTT.
-    #[error("group {group}: '{topic}' is no topic name")]
+    #[error("group {group}: '{topic}' is not a topic name")]
     BadTopic {
         /// Name of the group.
         group: String,

@@ -24,7 +24,7 @@ pub struct AddressRange {
 pub enum AddressError {
     /// Neither an address nor two.
     #[error(
-        "'{0}' is no address and no range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20"
+        "'{0}' is not an address or a range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20"
     )]
     Malformed(String),
     /// From IPv4 to IPv6.
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn an_invalid_range_is_refused_with_an_example() {
         for (text, part) in [
-            ("", "is no address"),
+            ("", "is not an address"),
             ("10.0.0", "127.0.0.2-127.0.0.33"),
-            ("10.0.0.1-", "is no address"),
-            ("10.0.0.1-33", "is no address"),
+            ("10.0.0.1-", "is not an address"),
+            ("10.0.0.1-33", "is not an address"),
             ("10.0.0.1-fd00::1", "the other"),
             ("10.0.0.2-10.0.0.1", "lower address first"),
             ("10.0.0.0-10.1.0.0", "more than the 4096"),

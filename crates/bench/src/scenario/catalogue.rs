@@ -226,7 +226,7 @@ fn unknown(name: &str, reason: Option<String>) -> UnknownScenario {
 
 fn explanation(name: &str, closest: &str, reason: Option<&str>) -> String {
     match reason {
-        Some(reason) => format!("'{name}' is no scenario: {reason}"),
+        Some(reason) => format!("'{name}' is not a scenario: {reason}"),
         None => format!(
             "no scenario named '{name}'; did you mean '{closest}'? (`thrum bench scenarios` lists them)"
         ),
@@ -302,11 +302,11 @@ mod tests {
     fn numbers_that_cannot_be_are_explained() {
         assert_eq!(
             find("p2p-2-1-2-2").unwrap_err().to_string(),
-            "'p2p-2-1-2-2' is no scenario: each message is received once: 2 publishers need 2 subscribers, not 1"
+            "'p2p-2-1-2-2' is not a scenario: each message is received once: 2 publishers need 2 subscribers, not 1"
         );
         assert_eq!(
             find("p2p-6M").unwrap_err().to_string(),
-            "'p2p-6M' is no scenario: groups: 12000000 clients in all, 10000000 is the limit"
+            "'p2p-6M' is not a scenario: groups: 12000000 clients in all, 10000000 is the limit"
         );
     }
 
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(find_document("docs-fanin").unwrap().scenarios.len(), 5);
         assert_eq!(
             find("docs-fanin").unwrap_err().to_string(),
-            "'docs-fanin' is no scenario: it is a sweep of 5 steps, one of them is 'docs-fanin/10K'"
+            "'docs-fanin' is not a scenario: it is a sweep of 5 steps, one of them is 'docs-fanin/10K'"
         );
         assert_eq!(find("DOCS-fanin/20k").unwrap().name, "docs-fanin/20K");
     }

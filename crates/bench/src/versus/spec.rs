@@ -72,7 +72,7 @@ pub struct Installed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Not TOML, or a field that is none.
-    #[error("{origin} is no file of brokers: {cause}")]
+    #[error("{origin} is not a brokers file: {cause}")]
     Syntax {
         /// Name of the file.
         origin: String,

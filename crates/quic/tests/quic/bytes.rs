@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::room::{NAME, PATIENCE, Room, read, wait_for};
 use thrum_quic::{DialOptions, Limits, Peer};
 
-/// Bytes that differ from their neighbours, so that none can be lost, doubled or moved unseen.
+/// Bytes that differ from their neighbours, so that a lost, doubled or moved one is seen.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes)
         .map(|at| u8::try_from(at * 31 % 251).unwrap())
@@ -52,7 +52,7 @@ fn big_payloads_go_both_ways_at_the_same_time() {
     });
 }
 
-/// Writes until nothing more is taken for a while; returns how much was.
+/// Writes until no more is accepted for a while; returns how much was accepted.
 fn fill(socket: &mut UnixStream) -> usize {
     let chunk = pattern(251 * 16);
     let mut written = 0;
@@ -89,8 +89,8 @@ fn a_reader_that_does_not_read_stops_the_writer_at_the_limits() {
         .map(|(writer, reader)| (writer.try_clone().unwrap(), reader.try_clone().unwrap()))
     {
         let written = fill(&mut writer);
-        // Two windows, two sockets of twice that size as the kernel counts, and what a bridge holds
-        // at each end.
+        // Two windows, two sockets of twice that size as the kernel counts, and the bytes that a
+        // bridge holds at each end.
         assert!(written < 600_000, "{written}");
         let expected: Vec<u8> = pattern(251 * 16)
             .into_iter()

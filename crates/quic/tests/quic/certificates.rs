@@ -5,7 +5,7 @@ use std::io::Write as _;
 use crate::room::{Authority, NAME, Room, failure, read};
 use thrum_quic::{DialError, DialOptions, Limits, QuicDialer};
 
-/// What a client is told that connects with this configuration.
+/// The error of a client that connects with this configuration.
 fn refusal(room: &Room, client: &rustls::ClientConfig, name: &str) -> DialError {
     let dialer = QuicDialer::new(client, DialOptions::default()).unwrap();
     let (mut socket, dialing) = dialer.dial(&[room.address()], name).unwrap();
@@ -83,7 +83,7 @@ fn new_certificates_are_for_new_connections_and_drop_nobody() {
     let before = room.authority.client(None);
     assert_eq!(refusal(&room, &before, NAME), DialError::Untrusted);
     let dialer = QuicDialer::new(&next.client(None), DialOptions::default()).unwrap();
-    // The one before stays, because its connection does.
+    // The previous one stays, because its connection does.
     let _before = std::mem::replace(&mut room.dialer, dialer);
     let (mut client, mut server, _) = room.pair();
     server.write_all(b"new").unwrap();
@@ -100,6 +100,6 @@ fn tls_without_version_1_3_is_refused_at_the_start_and_at_a_change() {
     let only_1_2 = identity.server_of(&[&rustls::version::TLS12], None);
     let refused = room.listener.set_tls(&only_1_2).unwrap_err().to_string();
     assert!(refused.contains("1.3"), "{refused}");
-    // The certificates before are still in use.
+    // The previous certificates are still in use.
     room.pair();
 }

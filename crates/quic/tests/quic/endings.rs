@@ -1,4 +1,4 @@
-//! Every way that a connection ends in.
+//! Every way in which a connection ends.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -94,8 +94,8 @@ fn a_client_that_stops_reading_for_good_ends_the_connection() {
         let (mut server, _) = room.arrival();
         assert_eq!(read(&mut server, 1), b"!");
         receive.stop(VarInt::from_u32(9)).unwrap();
-        // It shows once there is something to send: what is written first may leave before the word
-        // of it comes.
+        // The error shows once there are bytes to send: the first ones may leave before the reset
+        // arrives.
         while server.write_all(&[b'?'; 4096]).is_ok() {}
         connection.closed().await;
     });

@@ -1,4 +1,4 @@
-//! What a listener takes upon itself, and what not.
+//! Limits of a listener.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn early_data_is_off_even_if_the_configuration_allows_it() {
         let (connection, mut send, mut receive) = plain.open().await;
         send.write_all(b"!").await.unwrap();
         room.arrival();
-        // The ticket has come by the time that the server has ended the stream.
+        // The ticket has arrived by the time that the server has ended the stream.
         receive.read(&mut [0]).await.ok();
         drop(connection);
         assert!(plain.connecting().into_0rtt().is_err());

@@ -1,4 +1,4 @@
-//! A client of plain QUIC, for what ours never does.
+//! A client of plain QUIC, for actions that the crate's own client never takes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

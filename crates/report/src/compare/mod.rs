@@ -356,7 +356,7 @@ fn noise_of_values(metric: Metric, sides: &[Figures<'_>; 2]) -> Option<f64> {
     )
 }
 
-/// None if something grew out of nothing, which is no multiple of it.
+/// None if something grew out of nothing, which is not a multiple of it.
 fn relative_change(baseline: f64, candidate: f64) -> Option<f64> {
     if baseline == 0.0 {
         (candidate == 0.0).then_some(0.0)

@@ -46,7 +46,7 @@ pub enum ThresholdError {
         closest: String,
     },
     /// Not a comparison with a value of the figure's unit.
-    #[error("'{text}' is no limit for {metric}: write a comparison and {example}")]
+    #[error("'{text}' is not a limit for {metric}: write a comparison and {example}")]
     Malformed {
         /// The figure.
         metric: String,

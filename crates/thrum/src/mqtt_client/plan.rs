@@ -100,7 +100,7 @@ pub(crate) fn check_topic(topic: &str) -> Result<(), Stop> {
         return Ok(());
     }
     Err(Stop::usage(format!(
-        "{topic:?} is no topic to publish to: not empty, without + and #"
+        "{topic:?} is not a topic to publish to: not empty, without + and #"
     )))
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn check_topic(topic: &str) -> Result<(), Stop> {
 pub(crate) fn check_filter(text: &str) -> Result<TopicFilter<'_>, Stop> {
     TopicFilter::parse(text).map_err(|_| {
         let rule = "+ stands for one whole level, # for all that follow and comes last";
-        Stop::usage(format!("{text:?} is no topic filter: {rule}"))
+        Stop::usage(format!("{text:?} is not a topic filter: {rule}"))
     })
 }
 

@@ -35,7 +35,7 @@ fn a_server_whose_certificate_is_out_of_date_is_refused() {
 #[test]
 fn a_server_of_another_name_is_refused_unless_that_is_given() {
     let room = Room::new("names");
-    let words = "is not for 'localhost' but for broker.example: connect by such a name, or give it as server name \
+    let words = "is not for 'localhost' but for broker.example: connect by one of these names, or give one as server name \
                  (--server-name)";
     room.fails(
         &format!("pub -L mqtts://{{elsewhere}} --cafile ca.pem {MESSAGE}"),
@@ -43,7 +43,7 @@ fn a_server_of_another_name_is_refused_unless_that_is_given() {
         words,
     );
     let line = format!("pub -L quic://{{elsewherequic}} --cafile ca.pem {MESSAGE}");
-    room.fails(&line, 5, "give it as server name (--server-name)");
+    room.fails(&line, 5, "give one as server name (--server-name)");
     for place in ["mqtts://{elsewhere}", "quic://{elsewherequic}"] {
         room.runs(&format!(
             "pub -L {place} --cafile ca.pem --server-name broker.example {MESSAGE}"
@@ -84,7 +84,7 @@ fn a_client_whose_certificate_the_server_refuses_is_told_why() {
             ("old", "it is out of date by the server's clock, renew it"),
             (
                 "strange",
-                "no authority that the server trusts vouches for it",
+                "no authority that the server trusts has signed it",
             ),
         ] {
             let with = format!("{line} --cert {name}.pem --key {name}.key");

@@ -1,4 +1,4 @@
-//! The server's end of one session, and who is at its other end.
+//! The server's end of one session, and the verified client.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::tls::{Session, TlsSummary, notes};
 /// One accepted session.
 pub(crate) struct ServerSession {
     pub(crate) session: Session<UnbufferedServerConnection>,
-    /// The name that the client has asked for.
+    /// The name that the client has requested.
     server_name: Option<Box<str>>,
-    /// The client's first bytes, which wait until all are there: a fault is found at the same
-    /// byte and explained in the same words however they are cut.
+    /// The client's first bytes, which wait until all have arrived: an error is found at the same
+    /// byte and explained in the same words however they are split.
     opening: [u8; OPENING_BYTES],
-    /// How many of them have come.
+    /// How many of them have arrived.
     opened: u8,
     handshaken: bool,
 }
@@ -96,7 +96,7 @@ impl ServerSession {
         }
     }
 
-    /// A resumed session has the certificate of an earlier one, which may have ended since.
+    /// A resumed session has the certificate of an earlier one, which may have expired since.
     fn check_resumed(&mut self, wire_out: &mut Vec<u8>) -> Result<(), LayerError> {
         let connection = self.session.connection();
         if connection.handshake_kind() != Some(HandshakeKind::Resumed) {
@@ -110,7 +110,7 @@ impl ServerSession {
         Err(fault.into())
     }
 
-    /// The client's certificate, which was verified.
+    /// The client's verified certificate.
     pub(crate) fn certificate(&self) -> Option<Arc<Certificate>> {
         if !self.handshaken {
             return None;
@@ -126,7 +126,7 @@ impl ServerSession {
     }
 }
 
-/// What is wrong with a certificate that was good once.
+/// The error of a certificate that was valid before.
 fn ended(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<ClientFault> {
     Some(ClientFault::CertificateOutOfDate {
         cause: out_of_date(certificate, now)?,

@@ -1,4 +1,4 @@
-//! Client and server of this crate with each other, over TLS, WebSocket, and one over the other.
+//! Client and server of this crate against each other, over TLS, WebSocket, and one over the other.
 
 use thrum_transport::LayerError;
 
@@ -61,7 +61,7 @@ fn every_length_travels_both_ways() {
     }
 }
 
-/// How many bytes the pieces take on the wire beside their own.
+/// How many bytes the pieces take on the wire in addition to their own.
 fn overhead(scheme: &str, pieces: &[&[u8]]) -> usize {
     let mut duplex = opened(scheme, WHOLE);
     let mut out = Vec::new();

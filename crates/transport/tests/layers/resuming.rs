@@ -64,7 +64,7 @@ fn nobody_who_was_revoked_comes_back_by_resumption() {
             let old = acceptor(&options);
             let resumed = [(); 2].map(|()| client.resumes(&old));
             assert_eq!(resumed, [false, true]);
-            // Nothing has changed for clients, so they come back as they were.
+            // The verification of clients is unchanged, so they resume their sessions.
             let same = renewed(&old, &options);
             let connection = client.connect(&same, "localhost");
             assert!(connection.server.tls().unwrap().resumed);

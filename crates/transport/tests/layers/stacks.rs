@@ -1,4 +1,4 @@
-//! What holds for TLS, for WebSocket, and for one over the other.
+//! Properties of TLS, of WebSocket, and of one over the other.
 
 use thrum_transport::LayerError;
 

@@ -1,4 +1,4 @@
-//! Trust: who the server is, who the client is, and what a person is told.
+//! Trust: verification of server and client, and the error texts.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn identity(authority: &Authority, options: &mut TlsOptions) -> Identity {
 #[test]
 fn a_stranger_is_refused_and_told_so() {
     let authority = Authority::new();
-    // A stranger may bear the same name.
+    // Another authority may have the same name.
     for (name, alert) in [
         ("a stranger", "UnknownCA"),
         ("an authority", "DecryptError"),
@@ -245,7 +245,7 @@ fn version_and_cipher_suite_are_told() {
     assert!(!summary.resumed);
 }
 
-/// A server that speaks nothing newer.
+/// A server that supports nothing newer.
 fn server_of_1_2(authority: &Authority) -> ServerConfig {
     let identity = authority.sign("localhost");
     let key = PrivateKeyDer::try_from(identity.key.serialize_der()).unwrap();
@@ -344,7 +344,7 @@ fn what_follows_the_close_alert_of_the_server_is_ignored() {
     assert_eq!(pair.server.received, b"bye");
 }
 
-/// A message of the server is half there when the client writes.
+/// A message of the server is half received when the client writes.
 #[test]
 fn sending_does_not_disturb_a_message_that_is_half_received() {
     let authority = Authority::new();

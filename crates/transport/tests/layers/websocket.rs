@@ -1,4 +1,4 @@
-//! Control frames, frames against the rules, and refusals of the handshake.
+//! Control frames, frames that violate the protocol, and refusals of the handshake.
 
 use thrum_codec::websocket::{Opcode, encode_frame};
 use thrum_transport::LayerError;

@@ -33,10 +33,10 @@ fn of_lists(lists: &Map<String, Value>, source: &str) -> Result<Vec<Rule>, Strin
     for (action, filters) in lists {
         let actions = actions(action)?;
         let Value::Array(filters) = filters else {
-            return Err(format!("{action:?} is no list"));
+            return Err(format!("{action:?} is not a list"));
         };
         for filter in filters.iter().take(RULES_MAX + 1) {
-            let filter = filter.as_str().ok_or("a topic filter is no text")?;
+            let filter = filter.as_str().ok_or("a topic filter is not text")?;
             rules.push(rule(true, actions, filter, source)?);
         }
     }

@@ -165,7 +165,7 @@ fn seconds(claims: &Map<String, Value>, claim: &str) -> Result<Option<u64>, Refu
     });
     match whole {
         Some(seconds) => Ok(Some(seconds)),
-        None => Err(format!("the claim {claim:?} is no number of seconds").into()),
+        None => Err(format!("the claim {claim:?} is not a number of seconds").into()),
     }
 }
 
@@ -218,7 +218,7 @@ fn names(claims: &Map<String, Value>, claim: &str) -> Result<Vec<Box<str>>, Refu
     match names {
         Some(names) if names.len() <= NAMES_MAX => Ok(names),
         Some(_) => Err(format!("the claim {claim:?} has more than {NAMES_MAX} names").into()),
-        None => Err(format!("the claim {claim:?} is no list of texts").into()),
+        None => Err(format!("the claim {claim:?} is not a list of texts").into()),
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) enum FilterError {
     #[error("brackets do not match: expected (attribute=value), (&(…)(…)), (|(…)(…)) or (!(…))")]
     Brackets,
     /// No comparison.
-    #[error("{0:?} is no comparison: expected attribute=value")]
+    #[error("{0:?} is not a comparison: expected attribute=value")]
     Comparison(String),
     /// `\` without two hexadecimal digits.
     #[error("a \\ must be followed by two hexadecimal digits")]

@@ -262,7 +262,7 @@ fn name(value: &Value) -> Result<String, String> {
         return Ok(text);
     }
     Err(format!(
-        "{text:?} is no name: use up to {NAME_CHARS_MAX} letters, digits and -_. only, no dot first"
+        "{text:?} is not a name: use up to {NAME_CHARS_MAX} letters, digits and -_. only, no dot first"
     ))
 }
 
@@ -272,7 +272,7 @@ fn step_name(value: &Value) -> Result<String, String> {
         return Ok(text);
     }
     Err(format!(
-        "{text:?} is no name of a step: use letters, digits and -_. only, no dot first"
+        "{text:?} is not a step name: use letters, digits and -_. only, no dot first"
     ))
 }
 

@@ -116,7 +116,7 @@ fn check_subscribe(
         check_places(filter, &["{i}", "{p}", "{run}"], &filters_path, reader);
         let filled = fill(filter, 1, RUN).replace("{p}", "1");
         let Ok(parsed) = TopicFilter::parse(&filled) else {
-            let message = format!("'{filter}' is no topic filter");
+            let message = format!("'{filter}' is not a topic filter");
             reader.blame(&filters_path, &message);
             continue;
         };
@@ -171,7 +171,7 @@ fn check_faults(scenario: &Scenario, reader: &mut Reader<'_>) {
 fn check_topic(topic: &str, path: &str, reader: &mut Reader<'_>) {
     check_places(topic, &["{i}", "{run}"], path, reader);
     if !is_valid_name(&fill(topic, 1, RUN)) {
-        reader.blame(path, &format!("'{topic}' is no topic name"));
+        reader.blame(path, &format!("'{topic}' is not a topic name"));
     }
 }
 

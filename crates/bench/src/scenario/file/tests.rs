@@ -247,7 +247,7 @@ fn a_wrong_value_shows_its_place_and_the_expected_form() {
     );
     check(
         "source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n[groups.a]\nclients = 1\n",
-        "my.toml:1:20: source_addresses: '10.0.0' is no address and no range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20\n  1 | source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n    |                    ^^^^^^^^^^^^^^^^^^^^^^",
+        "my.toml:1:20: source_addresses: '10.0.0' is not an address or a range: write one like 10.0.0.7, 127.0.0.2-127.0.0.33 or fd00::1-fd00::20\n  1 | source_addresses = [\"10.0.0.1\", \"10.0.0\"]\n    |                    ^^^^^^^^^^^^^^^^^^^^^^",
     );
     check(
         "name = \n",
@@ -264,12 +264,12 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "\"t/{i}\"",
         "\"t/+\"",
-        "groups.a.publish.topic: 't/+' is no topic name",
+        "groups.a.publish.topic: 't/+' is not a topic name",
     ),
     (
         "\"t/#\"",
         "\"t#\"",
-        "groups.a.subscribe.filter: 't#' is no topic filter",
+        "groups.a.subscribe.filter: 't#' is not a topic filter",
     ),
     (
         "t/{i}",
@@ -355,7 +355,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "version = 4",
         "name = \"../up\"",
-        "name: \"../up\" is no name: use up to 120 letters, digits and -_. only, no dot first",
+        "name: \"../up\" is not a name: use up to 120 letters, digits and -_. only, no dot first",
     ),
     (
         "t/#\" }\n",

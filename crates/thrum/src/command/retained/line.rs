@@ -94,7 +94,7 @@ impl Properties {
         }
         match &self.response_topic {
             Some(topic) if !is_valid_name(topic) => {
-                Err("response_topic is no topic name".to_owned())
+                Err("response_topic is not a topic name".to_owned())
             }
             _ => Ok(()),
         }
@@ -142,7 +142,7 @@ impl Line {
     pub(super) fn read(&self, now: WallMillis) -> Result<Read, String> {
         if !is_valid_name(&self.topic) {
             return Err(format!(
-                "{:?} is no topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it",
+                "{:?} is not a topic name: it must not be empty, longer than 65535 bytes or have + # or U+0000 in it",
                 self.topic
             ));
         }
@@ -208,7 +208,7 @@ fn moment(name: &str, text: Option<&str>) -> Result<Option<WallMillis>, String> 
 
 fn decode(name: &str, text: &str) -> Result<Vec<u8>, String> {
     let decoded = STANDARD.decode(text);
-    decoded.map_err(|error| format!("{name} is no base64: {error}"))
+    decoded.map_err(|error| format!("{name} is not base64: {error}"))
 }
 
 fn format_indicator(properties: &Properties) -> Result<Option<bool>, String> {
@@ -250,13 +250,13 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_refused_with_what_is_wrong() {
-        check_refused(r#"{"topic":"a/#","text":""}"#, "is no topic name");
-        check_refused(r#"{"topic":"","text":""}"#, "is no topic name");
+        check_refused(r#"{"topic":"a/#","text":""}"#, "is not a topic name");
+        check_refused(r#"{"topic":"","text":""}"#, "is not a topic name");
         check_refused(
             r#"{"topic":"a"}"#,
             "a payload (base64) or a text is missing",
         );
-        check_refused(r#"{"topic":"a","payload":"?"}"#, "payload is no base64");
+        check_refused(r#"{"topic":"a","payload":"?"}"#, "payload is not base64");
         check_refused(
             r#"{"topic":"a","payload":"b24=","text":"off"}"#,
             "say different things",
@@ -273,7 +273,7 @@ mod tests {
         );
         check_refused(
             r#"{"topic":"a","text":"","properties":{"response_topic":"+"}}"#,
-            "response_topic is no topic name",
+            "response_topic is not a topic name",
         );
         let long = "x".repeat(70_000);
         check_refused(

@@ -65,7 +65,7 @@ impl Topics {
 fn parse_filter(text: &str) -> Result<String, String> {
     match TopicFilter::parse(text) {
         Ok(filter) if filter.shared().is_none() => Ok(text.to_owned()),
-        Ok(_) => Err("a shared subscription is no filter of topics".to_owned()),
+        Ok(_) => Err("a shared subscription is not a topic filter".to_owned()),
         Err(_) => Err(
             "expected a topic filter: '+' stands for one level, '#' at the end for all that follow"
                 .to_owned(),

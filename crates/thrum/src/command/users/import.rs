@@ -151,7 +151,7 @@ fn dynamic_security(args: &ImportArgs) -> anyhow::Result<()> {
     let shown = args.file.display();
     let found = dynsec::users(&text(&args.file)?).map_err(|error| {
         Failure::usage(format!(
-            "{shown} is no file of the dynamic security plugin: {error}"
+            "{shown} is not a file of the dynamic security plugin: {error}"
         ))
     })?;
     let lines = found.lines.join("\n");

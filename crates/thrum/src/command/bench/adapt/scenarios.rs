@@ -112,7 +112,7 @@ fn fitting(scenario: &Scenario, is_wanted: bool) -> Option<f64> {
 fn threshold(condition: &str) -> Result<Threshold, Complaint> {
     let at = condition.find(['<', '>', '=']).ok_or_else(|| {
         Complaint::usage(format!(
-            "'{condition}' is no threshold: write one like 'e2e.p99 < 5ms'"
+            "'{condition}' is not a threshold: write one like 'e2e.p99 < 5ms'"
         ))
     })?;
     let (metric, limit) = condition.split_at(at);
