@@ -1,8 +1,8 @@
-//! Warnings about what happens again and again.
+//! Warnings about frequent events, with a limited rate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Seconds between two warnings: what is down fails for every client.
+/// Seconds between two warnings: a system that is down fails for every client.
 const PAUSE_SECS: u64 = 10;
 
 /// Lets a warning through now and then.
@@ -10,7 +10,7 @@ const PAUSE_SECS: u64 = 10;
 pub(crate) struct Rarely {
     /// Second of [`clock::uptime`](crate::clock::uptime) from which there may be a warning again.
     quiet_until: AtomicU64,
-    /// What was not said since the last one.
+    /// Number of suppressed warnings since the last one.
     silent: AtomicU64,
 }
 

@@ -233,11 +233,11 @@ fn a_user_store_that_is_open_or_empty_fails_a_strict_check() {
     );
     let said = said(&strict);
     assert!(
-        said.contains("error: everybody on this machine may read"),
+        said.contains("error: every user of this machine may read"),
         "{said}"
     );
     assert!(
-        said.contains("error: there is a user store with nobody in it"),
+        said.contains("is empty: no user of it can log in"),
         "{said}"
     );
     assert_eq!(strict.status.code(), Some(2));

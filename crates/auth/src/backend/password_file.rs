@@ -70,7 +70,7 @@ impl PasswordFile {
             return Ok(());
         };
         let hashes = self.file.current();
-        // Always the same for a name: its time must not tell that there is nobody.
+        // Always the same for a name: its time must not reveal that the user does not exist.
         let tag = sign(&Key::new(HMAC_SHA256, b"decoy"), username.as_bytes());
         let number = usize::from(tag.as_ref()[0]);
         let Some(index) = number.checked_rem(hashes.len()) else {
@@ -120,11 +120,11 @@ fn load(path: &Path) -> Result<Hashes, String> {
     parse_password_file(&text).map_err(|(line, what)| format!("{shown}:{line}: {what}"))
 }
 
-/// Reads lines of `user:hash`; empty lines and those that begin with `#` are left out, as Mosquitto
-/// does.
+/// Reads lines of `user:hash`; empty lines and those that begin with `#` are skipped, as by
+/// Mosquitto.
 ///
 /// # Errors
-/// The number of a line and what is wrong with it; no part of a hash.
+/// The number of a line and its error; no part of a hash.
 pub(crate) fn parse_password_file(text: &str) -> Result<Hashes, (usize, String)> {
     let mut hashes = Hashes::new();
     for (index, line) in text.lines().enumerate() {

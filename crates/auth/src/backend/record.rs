@@ -1,4 +1,4 @@
-//! What a database knows of a user: hash, salt, rights.
+//! A user's record in a database: hash, salt, rights.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::grants::truth;
 use super::{BackendError, Found, Verdict};
 use crate::hash::{For, Hasher, Scheme};
 
-/// A user as a database keeps it.
+/// A user in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// `password_hash` or `password`.
@@ -24,7 +24,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Takes a column or a field; others than the known ones mean nothing.
+    /// Takes a column or a field; unknown ones are ignored.
     pub(crate) fn set(&mut self, name: &str, value: String) {
         match name {
             "password_hash" | "password" => self.password_hash = Some(value),
@@ -35,7 +35,7 @@ impl Record {
         }
     }
 
-    /// Whether the client shows the right password. A user name that a certificate vouches for
+    /// Whether the client has presented the right password. A user name that a certificate proves
     /// needs none.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Record {
     }
 }
 
-/// The hash that was verified last: it costs what a wrong password costs here.
+/// The hash that was verified last: verifying it takes the time of a wrong password here.
 #[derive(Default)]
 pub(crate) struct Decoy {
     /// Guards one text; held to copy it.
@@ -88,7 +88,7 @@ impl fmt::Debug for Decoy {
 }
 
 impl Decoy {
-    /// Remembers what costs as much as the hash of anybody.
+    /// Remembers a hash with the usual cost.
     pub(crate) fn keep(&self, stored: &str) {
         let mut kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| kept.as_str() != stored) {
@@ -96,7 +96,7 @@ impl Decoy {
         }
     }
 
-    /// Takes the time of a wrong password; none before anybody has logged in.
+    /// Takes the time of a wrong password; none before the first login.
     pub(crate) async fn waste(&self, login: &Login, hasher: &Hasher) -> Result<(), BackendError> {
         let kept = {
             let kept = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,8 +111,8 @@ impl Decoy {
     }
 }
 
-/// Words with commas or spaces between; brackets, braces and quotes of JSON and of arrays in SQL
-/// mean nothing.
+/// Words separated by commas or spaces; brackets, braces and quotes of JSON and of arrays in SQL
+/// are ignored.
 fn words(text: &str) -> Vec<Box<str>> {
     text.split([',', ' '])
         .map(|word| word.trim_matches(['[', ']', '{', '}', '"']))

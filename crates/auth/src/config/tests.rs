@@ -1,4 +1,4 @@
-//! Settings as they are written.
+//! The serialized form of settings.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::metrics::Counters;
 use crate::panics::{self, Panicked};
 
-/// Threads for each core: half, so that messages flow on while everybody logs in.
+/// Threads for each core: half, so that messages keep flowing during a mass login.
 const CORES_PER_THREAD: usize = 2;
 
 /// Verifies passwords for one backend; all of them share threads and memory.
@@ -92,8 +92,7 @@ impl Hasher {
         Ok(is_right)
     }
 
-    /// Takes the time of a wrong password. Whether it fits is neither looked up nor remembered:
-    /// nobody asked.
+    /// Takes the time of a wrong password. The cache is neither read nor written.
     ///
     /// # Errors
     /// Too many wait already.
@@ -111,7 +110,7 @@ impl Hasher {
         Ok(())
     }
 
-    /// Runs something that takes long on one of the threads.
+    /// Runs a slow function on one of the threads.
     async fn run<T: Send + 'static>(
         &self,
         whom: For<'_>,
@@ -119,7 +118,7 @@ impl Hasher {
     ) -> Result<T, BackendError> {
         let (done, result) = oneshot::channel();
         let job: Job = Box::new(move || {
-            // Whoever gave up waiting needs no work done.
+            // A caller that gave up waiting needs no work done.
             if !done.is_closed() {
                 drop(done.send(work()));
             }
@@ -141,8 +140,8 @@ impl fmt::Debug for Pool {
 fn work(queue: &Queue) {
     panics::catch_on_this_thread();
     while let Some(job) = queue.pop() {
-        // A library that panics over a hash which another system gave has dropped what it was to
-        // answer with.
+        // If a library panics over a hash of another system, the answer channel was dropped with
+        // it.
         catch_unwind(AssertUnwindSafe(job)).unwrap_or_default();
     }
 }

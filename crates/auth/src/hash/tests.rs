@@ -1,4 +1,4 @@
-//! Hashes that other programs made, and our own.
+//! Hashes of other programs, and thrum's own.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the broker is told.
+//! The answers to the broker.
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -168,7 +168,7 @@ impl Service {
         service
     }
 
-    /// Changes the store, and looks at it as the service does every second.
+    /// Changes the store, and checks it as the service does every second.
     fn change(&self, change: impl FnOnce(&mut crate::users::UserStore)) {
         let file = self.settings.users_file().unwrap();
         let mut locked = LockedStore::open(&file).unwrap();
@@ -223,7 +223,7 @@ fn denial(answer: Answer) -> Denial {
     }
 }
 
-/// Cheap, so that tests do not take their time.
+/// Cheap, so that tests are fast.
 fn password(text: &str) -> Option<PasswordHash> {
     let scheme = crate::hash::Scheme {
         algorithm: crate::hash::Algorithm::Plain,
@@ -341,7 +341,7 @@ fn a_changed_store_is_taken_over_and_everybody_is_told() {
     let gone = denial(service.refresh(&identity));
     assert_eq!(gone.reason, ReasonCode::NotAuthorized);
     service.deny(login(Some("alice"), Some("other")));
-    // Who removes the last user does not open the door.
+    // Removing the last user must not admit all clients.
     assert!(service.service.has_users());
     assert!(!service.service.policy().allows_by_default);
 }
@@ -386,7 +386,7 @@ fn a_reload_does_not_go_on_without_the_store_that_was_there() {
 #[test]
 fn a_bad_store_leaves_the_old_one_in_force_but_does_not_start() {
     let service = Service::start("bad", |store| drop(store.set_user("alice", alice())));
-    // In one step: the service looks by itself too, and half of it would be an empty store.
+    // In one step: the service checks by itself too, and a half-written store would be empty.
     let file = service.settings.users_file().unwrap();
     let damaged = file.with_extension("damaged");
     std::fs::write(&damaged, "damaged\n").unwrap();
@@ -634,6 +634,6 @@ fn a_store_that_is_open_or_empty_is_warned_of() {
     std::fs::write(&file, "").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
     let warnings = AuthService::start(&service.settings).unwrap().warnings();
-    assert!(warnings[0].contains("everybody on this machine may read"));
-    assert!(warnings[1].contains("a user store with nobody in it"));
+    assert!(warnings[0].contains("every user of this machine may read"));
+    assert!(warnings[1].contains("is empty"));
 }

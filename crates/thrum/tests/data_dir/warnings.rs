@@ -68,7 +68,7 @@ fn users_that_are_cut_off_and_bans_that_are_gone_are_told() {
     let server = Server::start(&folder);
     server.says("state restored");
     fs::write(folder.path("data/users.jsonl"), "").unwrap();
-    server.says("a user store with nobody in it");
+    server.says("is empty: no user of it can log in");
     fs::remove_file(folder.path("data/bans.jsonl")).unwrap();
     server.says("the list of bans is gone");
 }
@@ -78,5 +78,5 @@ fn a_user_store_that_is_open_to_everybody_is_told() {
     let folder = filled("warnings-mode");
     let store = folder.path("data/users.jsonl");
     fs::set_permissions(store, Permissions::from_mode(0o666)).unwrap();
-    Server::start(&folder).says("everybody on this machine may read or change the user store");
+    Server::start(&folder).says("every user of this machine may read or change the user store");
 }

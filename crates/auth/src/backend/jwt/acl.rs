@@ -11,7 +11,7 @@ const RULES_MAX: usize = 1000;
 /// `[{"permission":"allow","action":"publish","topic":"a/#"}]`.
 ///
 /// # Errors
-/// What is wrong: a token whose rules are not understood gives no rights.
+/// The error: a token whose rules are invalid gives no rights.
 pub(super) fn rules(acl: &Value, source: &str) -> Result<Rules, String> {
     let rules: Vec<Rule> = match acl {
         Value::Object(lists) => of_lists(lists, source)?,

@@ -12,11 +12,11 @@ const DEPTH_MAX: usize = 16;
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    /// All of them, or any of them.
+    /// All of these, or any of these.
     Set { tag: u8, filters: Vec<Self> },
-    /// None of it.
+    /// Not this one.
     Not(Box<Self>),
-    /// The attribute is there.
+    /// The attribute is present.
     Present(String),
     /// The attribute compared with a value.
     Compare {
@@ -48,13 +48,13 @@ enum Piece {
     Value(Placeholder),
 }
 
-/// Why a text is no filter.
+/// Why a text is not a filter.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(super) enum FilterError {
     /// Brackets.
     #[error("brackets do not match: expected (attribute=value), (&(…)(…)), (|(…)(…)) or (!(…))")]
     Brackets,
-    /// No comparison.
+    /// Not a comparison.
     #[error("{0:?} is not a comparison: expected attribute=value")]
     Comparison(String),
     /// `\` without two hexadecimal digits.
@@ -142,7 +142,7 @@ impl Filter {
         Ok(is_whole)
     }
 
-    /// The filter at the beginning, and what follows it.
+    /// The filter at the beginning, and the rest.
     fn parse_one(text: &str, depth: usize) -> Result<(Self, &str), FilterError> {
         let depth = depth.checked_sub(1).ok_or(FilterError::Depth)?;
         let inner = text.strip_prefix('(').ok_or(FilterError::Brackets)?;
@@ -392,7 +392,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a user is called: the filter has the same parts, and the name is one value.
+        /// For every user name: the filter has the same parts, and the name is one value.
         #[test]
         fn no_name_changes_the_filter(username in prop_oneof![".{0,40}", "[()*&|!\\\\=a0]{0,20}"]) {
             let out = encoded("(&(objectClass=person)(uid=${username}))", &username);

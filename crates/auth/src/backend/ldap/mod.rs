@@ -1,7 +1,7 @@
 //! Users in a directory.
 //!
-//! The protocol is our own: it is two requests of LDAP v3, and a client that trusts what a server
-//! sends would take the whole process down with it.
+//! The protocol implementation is thrum's own: it needs only two requests of LDAP v3, and a client
+//! library that trusts the server would take the whole process down with it.
 
 mod ber;
 mod filter;
@@ -30,20 +30,20 @@ use user::Attributes;
 
 /// Most groups of one user.
 const GROUPS_MAX: u32 = 1000;
-/// Result codes of a bind that say that this password, or this account, will not do: inappropriate
-/// authentication, invalid credentials, insufficient rights, unwilling to perform, constraint
-/// violation, stronger authentication.
+/// Result codes of a bind that reject this password, or this account: inappropriate authentication,
+/// invalid credentials, insufficient rights, unwilling to perform, constraint violation, stronger
+/// authentication.
 const REFUSALS: [u32; 6] = [48, 49, 50, 53, 19, 8];
 
 /// A directory with users.
 #[derive(Debug)]
 pub(crate) struct Ldap {
     name: Box<str>,
-    /// Where its rules are.
+    /// Source of its rules, for messages.
     source: Source,
     /// Connections of the account that looks users up.
     lookups: Pool<Connector>,
-    /// Connections on which users show their passwords.
+    /// Connections on which passwords are verified.
     binds: Pool<Connector>,
     finder: Finder,
     method: LdapMethod,
@@ -172,7 +172,7 @@ impl Ldap {
         Ok(entries.pop())
     }
 
-    /// None if the server takes the password.
+    /// None if the server accepts the password.
     async fn bind(
         &self,
         entry: &Entry,
@@ -199,7 +199,7 @@ impl Ldap {
         }
     }
 
-    /// None if one of the stored passwords is the one.
+    /// None if one of the stored passwords matches.
     async fn compare(
         &self,
         entry: &Entry,
@@ -299,8 +299,8 @@ impl Backend for Ldap {
     }
 }
 
-/// Writes a value of a name (RFC 4514): everything but letters, digits and what is beyond ASCII as
-/// hexadecimal.
+/// Writes a value of a name (RFC 4514): everything except letters, digits and characters beyond
+/// ASCII as hexadecimal.
 fn push_escaped(value: &str, to: &mut String) {
     for letter in value.chars() {
         if letter.is_ascii() && !letter.is_ascii_alphanumeric() {
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a user is called: the name of its entry has the same parts.
+        /// For every user name: the name of its entry has the same parts.
         #[test]
         fn no_name_changes_the_name_of_an_entry(username in prop_oneof![".{0,40}", "[,+=#;\\\\\"<> ]{0,20}"]) {
             let template = Template::parse("uid=%u,ou=people,dc=x", Place::Lookup).expect("a template");
