@@ -14,7 +14,7 @@ pub(crate) fn socket(to: IpAddr) -> io::Result<Socket> {
     )
 }
 
-/// Gives a socket its source address. The port comes with the connection, so that it may be the
+/// Sets the source address of a socket. The port is chosen when connecting, so that it may be the
 /// same as that of a connection to another broker.
 pub(crate) fn bind(socket: &Socket, source: IpAddr) -> io::Result<()> {
     nix::sys::socket::setsockopt(

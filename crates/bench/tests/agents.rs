@@ -42,7 +42,7 @@ fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint::parse(&format!("mqtt://{address}")).unwrap()
 }
 
-/// An agent in a thread of its own, and what ends it.
+/// An agent in a thread of its own, and its end.
 struct Agent {
     thread: JoinHandle<Result<(), AgentError>>,
     interrupt: Arc<AtomicBool>,
@@ -469,7 +469,7 @@ impl Observer for StopAt {
     }
 }
 
-/// A TCP relay whose connections can be cut without a goodbye.
+/// A TCP relay whose connections can be cut without notice.
 struct Cable {
     address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,

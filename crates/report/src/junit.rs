@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::result::RunResult;
 use crate::summary::{invalid_lines, threshold_value, verdict_text};
 
-/// How faults of a verdict begin, and the promise that each of them breaks.
+/// The beginnings of a verdict's faults, and the promise that each of them breaks.
 const PROMISES: [(&str, &str); 7] = [
     ("messages lost", "no promised message is lost"),
     (
@@ -135,7 +135,7 @@ fn cases(run: &RunResult) -> Vec<Case> {
     cases
 }
 
-/// Text for an attribute or an element; what XML cannot hold is replaced.
+/// Text for an attribute or an element; characters that XML forbids are replaced.
 fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

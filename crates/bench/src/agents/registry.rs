@@ -1,4 +1,4 @@
-//! The agents of a run as the coordinator knows them: what they reported and whether they are lost.
+//! The agents of a run as the coordinator knows them: their reports, and whether they are lost.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -318,7 +318,7 @@ impl RegisteredAgent {
     }
 }
 
-/// Why an agent is refused beside agents with these names.
+/// Why an agent is refused, given the agents with these names.
 fn refusal<'a>(
     join: &Join,
     names: impl ExactSizeIterator<Item = &'a str>,

@@ -53,7 +53,7 @@ pub enum ImportError {
         option: String,
         /// As written.
         value: String,
-        /// What would be right.
+        /// The accepted values.
         expected: &'static str,
     },
     /// Nothing to publish or subscribe to.

@@ -1,4 +1,4 @@
-//! What clients publish and subscribe to: topics with variables, rates, payloads.
+//! Publishing and subscribing of clients: topics with variables, rates, payloads.
 
 use super::ImportError;
 use super::emqtt_bench::{INTERVAL_OF_MSG_MS, client_id, qos, username};

@@ -7,7 +7,7 @@ use super::second::{SPAN_NS_MIN, cores, moved, resources, span_ns, user_share};
 use super::stable::MemoryCurve;
 use crate::units::{SECOND_NS, fraction};
 
-/// What the clients did in the hold, to divide by.
+/// The clients' counts of the hold, as divisors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Messages received.
@@ -37,7 +37,7 @@ pub struct UsageBuilder {
 struct Hold {
     first: Sample,
     last: Sample,
-    /// Where the second under way began.
+    /// Begin of the current second.
     second: Sample,
     samples: u64,
     cores_max: f64,

@@ -9,7 +9,7 @@ use crate::units::{nanos, percent, span};
 
 /// Faults of a run and the commands that are under way.
 pub(super) struct Hooks {
-    /// Faults to come, the next one last.
+    /// Future faults, the next one last.
     to_come: Vec<Fault>,
     on_fault: Option<String>,
     running: Vec<(String, Child)>,

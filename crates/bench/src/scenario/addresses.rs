@@ -19,7 +19,7 @@ pub struct AddressRange {
     count: u32,
 }
 
-/// Why a text is no range of source addresses.
+/// Why a text is not a range of source addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Neither an address nor two.
@@ -35,7 +35,7 @@ pub enum AddressError {
     /// The end is before the beginning.
     #[error("'{0}' ends before it begins: write the lower address first")]
     Backwards(String),
-    /// No connection comes from there.
+    /// Connections cannot come from there.
     #[error("no connection comes from '{0}': give addresses of the machine that makes the load")]
     NoSource(String),
     /// More than a scenario may have.
@@ -49,7 +49,7 @@ impl AddressRange {
         (0..self.count).map(move |offset| after(self.first, offset))
     }
 
-    /// How many there are.
+    /// Their number.
     pub const fn count(self) -> u32 {
         self.count
     }
@@ -121,7 +121,7 @@ impl From<AddressRange> for String {
 /// Reads a list of ranges: no address twice, and not too many in all.
 ///
 /// # Errors
-/// What is wrong with which of them, as a person should read it.
+/// The error and its address, as text.
 pub(super) fn ranges(texts: &[String]) -> Result<Vec<AddressRange>, String> {
     let mut ranges: Vec<AddressRange> = Vec::with_capacity(texts.len());
     let mut count = 0;
@@ -145,7 +145,7 @@ pub(super) fn ranges(texts: &[String]) -> Result<Vec<AddressRange>, String> {
     Ok(ranges)
 }
 
-/// How far it is from one address up to another of its family; none if that is before it.
+/// The distance from one address up to another of its family; none if that is before it.
 fn distance(first: IpAddr, last: IpAddr) -> Option<u128> {
     number(last).checked_sub(number(first))
 }

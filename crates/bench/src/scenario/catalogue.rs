@@ -11,11 +11,11 @@ use super::{Document, Scenario, load};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", explanation(.name, .closest, .reason.as_deref()))]
 pub struct UnknownScenario {
-    /// As asked for.
+    /// The requested name.
     pub name: String,
     /// The most similar name.
     pub closest: String,
-    /// What is wrong with the name, if it is made like those of a family.
+    /// The error in the name, if it has the form of a family.
     pub reason: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Shorter name; the same if it has none.
     pub alias: &'static str,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub summary: String,
     /// Names of its steps, if it is a sweep.
     pub steps: Vec<String>,
@@ -100,7 +100,7 @@ const FILES: [File; 37] = [
 
 /// All built-in scenarios.
 pub fn catalogue() -> Vec<Entry> {
-    // That every file loads is tested; one that did not would only be missing here.
+    // A test loads every file; a broken one would only be missing here.
     FILES.iter().filter_map(entry).collect()
 }
 
@@ -108,7 +108,7 @@ pub fn catalogue() -> Vec<Entry> {
 /// sweep (`docs-fanin/10K`), or by a name with all its numbers (`p2p-200-200-400-400`).
 ///
 /// # Errors
-/// No such name, numbers that do not fit together, or a sweep; the error proposes the closest name.
+/// An unknown name, contradictory numbers, or a sweep; the error proposes the closest name.
 pub fn find(name: &str) -> Result<Scenario, UnknownScenario> {
     let mut scenarios = find_document(name)?.scenarios;
     match (scenarios.pop(), scenarios.first()) {

@@ -25,8 +25,8 @@ pub(super) enum Named {
     },
 }
 
-/// Takes a name apart; none if it is not made like these, an explanation if its numbers do not fit
-/// together.
+/// Parses a name; none if it does not have one of these forms, an explanation if its numbers are
+/// contradictory.
 pub(super) fn parse(name: &str) -> Option<Result<Named, String>> {
     const TOPOLOGY: &str = "singlenode-";
     const FAMILIES: [(&str, Family); 5] = [

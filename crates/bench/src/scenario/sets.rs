@@ -1,6 +1,6 @@
 //! Scenarios that are run together.
 
-/// Name, what it is, and the scenarios in the order of the run.
+/// Name, description, and the scenarios in the order of the run.
 pub type ScenarioSet = (&'static str, &'static str, &'static [&'static str]);
 
 /// The Basic Set of the open MQTT benchmarks, in its order.

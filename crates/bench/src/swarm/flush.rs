@@ -1,4 +1,5 @@
-//! One write per connection and turn; what the socket does not take waits until it is writable.
+//! One write per connection and turn; bytes that the socket does not take wait until it is
+//! writable.
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -69,8 +70,9 @@ impl Swarm {
         match self.peers[slot(peer)].write(bytes) {
             Ok(written) => self.tally.count_bytes_out(written),
             Err(reason) => {
-                // What the broker said last may still be there, and says more than a broken pipe
-                // does. Within a read the buffer is in use, and the reading goes on by itself.
+                // The broker's last bytes may still be readable, and are more informative than a
+                // broken pipe. Within a read the buffer is in use, and the reading continues by
+                // itself.
                 if !self.read_buffer.is_empty() {
                     self.handle_readable(peer, true);
                 }

@@ -107,7 +107,7 @@ pub(crate) fn at_once<T: Clone + Send>(cases: &[T], check: impl Fn(T) + Sync) {
     });
 }
 
-/// Every message arrived once and in order, was promised, and came from this run.
+/// Every message arrived once and in order, was promised, and belongs to this run.
 #[track_caller]
 pub(crate) fn assert_flawless(outcome: &Outcome) {
     let delivery = &outcome.delivery;
@@ -121,7 +121,7 @@ pub(crate) fn assert_flawless(outcome: &Outcome) {
     assert!(delivery.expected > 0);
 }
 
-/// Values of at least this much; bounds that are no bound of a bucket are wrong by 0.1 %.
+/// Values of at least this much; bounds that are not bounds of a bucket are wrong by 0.1 %.
 pub(crate) fn count_from(histogram: &Histogram<u64>, least: Duration) -> u64 {
     let least = u64::try_from(least.as_nanos()).unwrap();
     let recorded = histogram.iter_recorded();

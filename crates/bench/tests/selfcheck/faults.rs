@@ -1,5 +1,4 @@
-//! What a scenario does to its clients on purpose: exact counts of what was promised and what was
-//! not.
+//! Faults of a scenario: exact counts of promised and of excused messages.
 
 use thrum_bench::mark::Mark;
 use thrum_bench::scenario::{Fault, FaultKind, PayloadSpec, Scenario, Victims};
@@ -38,7 +37,7 @@ fn messages_missed_by_absent_clean_sessions_are_excused() {
     let outcome = run_against(broker.address, scenario);
     let delivery = &outcome.delivery;
     assert_eq!((delivery.expected, delivery.lost), (500, 0));
-    // They were away for 200 ms and the time that connecting takes.
+    // They were disconnected for 200 ms and the time of connecting.
     assert!((80..=300).contains(&delivery.excused), "{delivery:?}");
     assert_eq!(outcome.latencies.response.len(), 500 - delivery.excused);
     assert_eq!(outcome.faults, []);
@@ -135,7 +134,7 @@ fn a_shared_group_without_one_of_its_members_gets_everything() {
     broker.stop();
     let delivery = &outcome.delivery;
     assert_eq!((delivery.expected, delivery.lost), (400, 0));
-    // What was on its way to those that were cut; they cannot be asked.
+    // Messages in flight to the cut clients; they cannot be asked.
     assert!(delivery.excused <= 40, "{delivery:?}");
     assert_eq!(outcome.counts.connections_cut, 2);
     assert_eq!(outcome.faults, []);
@@ -197,8 +196,8 @@ fn nothing_of_an_old_connection_goes_into_the_new_one() {
         }
     }
     let outcome = run_against(broker.address, scenario);
-    // A write may find the connection gone before the DISCONNECT is read. A new connection that
-    // begins with what was meant for an old one would be an error of its own.
+    // A write may find the connection closed before the DISCONNECT is read. A new connection that
+    // begins with bytes of an old one would be another error.
     let errors = &outcome.result.errors;
     let ended = errors.iter().map(|error| error.count).sum::<u64>();
     assert_eq!(ended, 20, "{errors:?}");

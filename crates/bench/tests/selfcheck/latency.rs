@@ -19,7 +19,7 @@ const DELAY: Duration = ms(600);
 /// Surely only delayed messages took this long.
 const SLOW: Duration = ms(595);
 
-/// Every tenth message comes later.
+/// Every tenth message is delayed.
 fn a_tenth_late(mark: Mark) -> Fate {
     match mark.sequence % 10 {
         4 => Fate::After(DELAY),
@@ -165,7 +165,7 @@ fn messages_held_back_count_from_when_they_were_due() {
         (delivery.expected, delivery.lost, delivery.excused),
         (250, 0, 5)
     );
-    // 30 messages of each publisher were due while it was away.
+    // 30 messages of each publisher were due while it was disconnected.
     let held_back = outcome.counts.held_back;
     assert!((145..=225).contains(&held_back), "{held_back}");
     assert!(outcome.latencies.response.max() >= 570_000_000);

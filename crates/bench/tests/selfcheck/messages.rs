@@ -1,4 +1,4 @@
-//! All kinds of messages go through the ledger alike, and those of others are not taken for ours.
+//! All kinds of messages go through the ledger alike, and foreign messages are not counted.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
 #[test]
 fn a_filter_for_each_of_many_publishers_takes_several_packets() {
     let (broker, address) = real_broker();
-    // More than the broker takes in a packet.
+    // More than the broker accepts in a packet.
     let mut scenario = pairs(320, 1, SECOND);
     let subscribers = group(&mut scenario, "subscribers");
     subscribers.clients = 2;

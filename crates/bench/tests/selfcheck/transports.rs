@@ -17,10 +17,10 @@ use thrum_quic::{Limits, QuicListener};
 
 use crate::bench::{Nobody, SECOND, assert_flawless, options_of, pairs, real_broker};
 
-/// How often a thread that has two sockets looks at the other one.
+/// How often a thread with two sockets checks the other one.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// Takes what lies above TCP off the bytes of a client and puts it on those of the broker.
+/// Removes the layers above TCP from the bytes of a client and adds them to those of the broker.
 trait Layer: Send {
     /// MQTT bytes received from the client; none at the end of the connection.
     fn read(&mut self) -> Option<Vec<u8>>;

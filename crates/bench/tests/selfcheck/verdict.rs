@@ -12,7 +12,7 @@ use thrum_codec::{ReasonCode, Version};
 use crate::bench::{Nobody, lawful, options};
 use crate::fake_broker::{FakeBroker, Fate};
 
-/// Of every ten messages the fourth is lost, the sixth comes twice, the eighth after the ninth.
+/// Of every ten messages the fourth is lost, the sixth arrives twice, the eighth after the ninth.
 fn law(mark: Mark) -> Fate {
     match mark.sequence % 10 {
         3 => Fate::Lose,
@@ -52,7 +52,7 @@ fn losses_duplicates_and_swaps_of_pairs_are_counted_exactly() {
     assert_eq!((delivery.duplicated, delivery.reordered), (10, 10));
     assert_eq!((delivery.misdelivered, delivery.foreign), (0, 0));
     assert_eq!(outcome.faults, [Fault::Lost(10), Fault::Reordered(10)]);
-    // Each message counts once in the latency, however often it came.
+    // Each message counts once in the latency, however often it arrived.
     assert_eq!(outcome.latencies.response.len(), 90);
     assert_eq!(outcome.latencies.publish_ack.len(), 100);
     assert_eq!(outcome.latencies.subscribe.len(), 5);

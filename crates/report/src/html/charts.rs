@@ -18,7 +18,7 @@ pub(crate) struct Chart {
     pub(crate) id: &'static str,
     /// The drawing.
     pub(crate) drawing: Drawing,
-    /// What it shows and what it does not.
+    /// Its contents and its limits.
     pub(crate) caption: String,
 }
 
@@ -396,7 +396,7 @@ fn stages(series: &[Second]) -> Vec<StageBand> {
         .collect()
 }
 
-/// A stage and the seconds it took, in words.
+/// A stage and its duration in seconds, as text.
 pub(super) fn stage_text(stage: Stage, seconds: f64) -> String {
     let name = match stage {
         Stage::Ramp => "ramp",

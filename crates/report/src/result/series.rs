@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Quantiles, Resources};
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -74,6 +74,6 @@ pub struct Second {
 pub struct Mark {
     /// Seconds from the first connection.
     pub at: f64,
-    /// In words.
+    /// As text.
     pub text: String,
 }

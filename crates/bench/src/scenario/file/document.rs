@@ -95,7 +95,7 @@ pub(super) fn read(text: &str, origin: &str) -> Result<Content, ScenarioError> {
         scenario: scenario(&mut reader, &root),
         steps: steps(&mut reader, &root),
     });
-    // What was not understood would only break rules that it does not break.
+    // Parts with errors would only cause false errors in these rules.
     if let Some(content) = content.as_ref().filter(|_| reader.is_clean()) {
         rules::check(&content.scenario, &mut reader);
     }
@@ -134,7 +134,7 @@ fn scenario(reader: &mut Reader<'_>, root: &Section<'_>) -> Scenario {
     }
 }
 
-/// The connect rate as written, or the one that the ramp asks for.
+/// The connect rate as written, or that of the ramp.
 fn connect_rate(
     reader: &mut Reader<'_>,
     root: &Section<'_>,

@@ -7,7 +7,7 @@ use super::values;
 /// Most faults of a scenario.
 const FAULTS_MAX: usize = 100;
 
-/// What can be done.
+/// The kinds of faults.
 const KINDS: [&str; 4] = ["disconnect", "stop_reading", "freeze", "hook"];
 
 pub(super) const KEYS: [&str; 6] = [

@@ -1,4 +1,4 @@
-//! Reads the groups: how their clients connect, what they publish and subscribe.
+//! Reads the groups: connecting, publishing and subscribing of their clients.
 
 use super::super::{
     ClientSpec, Group, Network, PAYLOAD_BYTES_MIN, PayloadSpec, PublishSpec, Rate, Reconnect,

@@ -1,4 +1,4 @@
-//! What the parts of a scenario demand of each other.
+//! Rules between the parts of a scenario.
 
 use thrum_codec::topic::is_valid_name;
 use thrum_codec::{TopicFilter, Version};

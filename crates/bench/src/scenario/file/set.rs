@@ -11,7 +11,7 @@ pub(super) fn typed(text: &str) -> Value {
 /// Puts a value at a key; the tables above it are made if they are not there.
 ///
 /// # Errors
-/// The key is none, or something above it is no table.
+/// It is not a key, or a parent of it is not a table.
 pub(super) fn set(document: &mut dyn TableLike, key: &str, mut value: Value) -> Result<(), String> {
     // The space and the comments around it belong to where it was written.
     value.decor_mut().clear();

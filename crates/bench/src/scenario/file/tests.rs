@@ -19,13 +19,13 @@ fn one(text: &str) -> Scenario {
     document.scenarios.remove(0)
 }
 
-/// What is wrong with a file, as a person sees it.
+/// The errors of a file, as they are displayed.
 fn check(text: &str, expected: &str) {
     let error = load(text, "my.toml").unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
-/// What is wrong with a publishing and subscribing file of which one part is replaced.
+/// The errors of a publishing and subscribing file of which one part is replaced.
 fn check_part(part: &str, replacement: &str, expected: &str) {
     const FILE: &str = "version = 4\n[groups.a]\nclients = 2\npublish = { topic = \"t/{i}\" }\nsubscribe = { filter = \"t/#\" }\n";
     assert!(load(FILE, "my.toml").is_ok());
@@ -259,7 +259,7 @@ fn a_wrong_value_shows_its_place_and_the_expected_form() {
     );
 }
 
-/// A part of the file, what stands there instead, and what is wrong then.
+/// A part of the file, its replacement, and the resulting error.
 const MISFITS: [(&str, &str, &str); 23] = [
     (
         "\"t/{i}\"",

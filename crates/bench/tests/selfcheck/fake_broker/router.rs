@@ -1,4 +1,4 @@
-//! Who gets which message, and how often.
+//! The receivers of a message, and the number of copies.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
