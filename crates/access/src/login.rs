@@ -68,10 +68,10 @@ impl fmt::Debug for Exchange {
     }
 }
 
-/// A client that may come in.
+/// An admitted client.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
-    /// Who it is: with the verified user name, roles, groups and claims.
+    /// Its identity: with the verified user name, roles, groups and claims.
     pub identity: Identity,
     /// Rules of its own (built-in store, token, database), in their order.
     pub rules: Option<Arc<crate::Rules>>,

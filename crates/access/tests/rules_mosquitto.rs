@@ -4,7 +4,7 @@ use thrum_access::{Coverage, Identity, Resolved, Rules};
 use thrum_codec::QoS;
 
 const FILE: &str = "\
-# Everybody without a name
+# Clients without a name
 topic read public/#
 topic deny public/secret
 
@@ -52,22 +52,22 @@ fn access(identity: &Identity, topic: &str) -> String {
 
 #[test]
 fn each_client_may_do_what_mosquitto_lets_it_do() {
-    let nobody = client("d1", None);
+    let anonymous = client("d1", None);
     let alice = client("d2", Some("alice"));
     let bob = client("d3", Some("Bob B."));
     for (who, topic, expected) in [
         // General topics are for clients without user name.
-        (&nobody, "public/x", "r"),
+        (&anonymous, "public/x", "r"),
         (&alice, "public/x", ""),
         (&bob, "public/x", "w"),
         // Denial first, wherever it stands.
-        (&nobody, "public/secret", ""),
+        (&anonymous, "public/secret", ""),
         (&bob, "public/secret", "w"),
         // Patterns are for all clients.
-        (&nobody, "devices/d1/up", "w"),
-        (&nobody, "devices/d2/up", ""),
+        (&anonymous, "devices/d1/up", "w"),
+        (&anonymous, "devices/d2/up", ""),
         (&alice, "devices/d2/up", "w"),
-        (&nobody, "devices//down/x", ""),
+        (&anonymous, "devices//down/x", ""),
         (&bob, "devices/Bob B./down/x", "r"),
         (&bob, "devices/Bob B./down/raw", ""),
         // A topic line that allows comes before a pattern that denies.
@@ -80,7 +80,7 @@ fn each_client_may_do_what_mosquitto_lets_it_do() {
         // Placeholders are for patterns.
         (&alice, "%c/100%", "w"),
         (&alice, "d2/100%", ""),
-        (&nobody, "$SYS/broker/uptime", ""),
+        (&anonymous, "$SYS/broker/uptime", ""),
     ] {
         assert_eq!(access(who, topic), expected, "{} {topic}", who.client_id);
     }
@@ -97,18 +97,18 @@ fn identifiers_and_names_that_are_patterns_themselves_open_nothing() {
 
 #[test]
 fn a_subscription_to_more_than_may_be_read_is_checked_message_by_message() {
-    let nobody = resolved(&client("d1", None));
-    assert_eq!(nobody.subscribe("#", QoS::AtMostOnce), Coverage::Mixed);
+    let anonymous = resolved(&client("d1", None));
+    assert_eq!(anonymous.subscribe("#", QoS::AtMostOnce), Coverage::Mixed);
     assert_eq!(
-        nobody.subscribe("public/#", QoS::AtMostOnce),
+        anonymous.subscribe("public/#", QoS::AtMostOnce),
         Coverage::Mixed
     );
     assert_eq!(
-        nobody.subscribe("public/a/#", QoS::AtMostOnce),
+        anonymous.subscribe("public/a/#", QoS::AtMostOnce),
         Coverage::Allowed
     );
     assert_eq!(
-        nobody.subscribe("private/#", QoS::AtMostOnce),
+        anonymous.subscribe("private/#", QoS::AtMostOnce),
         Coverage::Denied
     );
 }

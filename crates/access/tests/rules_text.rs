@@ -280,7 +280,7 @@ fn name() -> impl Strategy<Value = Box<str>> {
         .prop_map(Into::into)
 }
 
-fn anybody() -> impl Strategy<Value = Who> {
+fn any_who() -> impl Strategy<Value = Who> {
     let network = (any::<u32>(), 0..=32_u8).prop_map(|(bits, prefix)| {
         Network::new(std::net::IpAddr::from(bits.to_be_bytes()), prefix).expect("32 bits or less")
     });
@@ -342,7 +342,7 @@ proptest! {
     #[test]
     fn what_is_printed_is_read_again(
         allow: bool,
-        who in anybody(),
+        who in any_who(),
         actions in actions(),
         filter in filter(),
     ) {

@@ -29,11 +29,11 @@ pub mod hash;
 mod metrics;
 mod panics;
 mod policy;
-mod rarely;
 mod scram;
 mod service;
 mod template;
 pub mod users;
+mod warning_limit;
 mod watched;
 
 pub use metrics::{BackendCounts, BackendMetrics, GatekeeperMetrics};

@@ -9,7 +9,7 @@ use thiserror::Error;
 use tracing::error;
 
 use crate::clock;
-use crate::rarely::Rarely;
+use crate::warning_limit::WarningLimit;
 
 thread_local! {
     /// Whether a panic of this thread is caught.
@@ -33,7 +33,7 @@ impl From<Panicked> for String {
 ///
 /// The threads of the service run the client libraries of other systems, which trust their answers.
 pub fn is_panic_caught(panic: &PanicHookInfo<'_>) -> bool {
-    static WARNINGS: Rarely = Rarely::new();
+    static WARNINGS: WarningLimit = WarningLimit::new();
     let is_caught = IS_CAUGHT.get();
     if is_caught && let Some(silent) = WARNINGS.now(clock::uptime().as_secs()) {
         let place = panic.location().map(tracing::field::display);

@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(
             unconnected,
             SocketAddr::new(from, 0),
-            "the port comes with the connection"
+            "the port is chosen when connecting"
         );
         socket.connect(&to.into()).unwrap();
         let connected = socket.local_addr().unwrap().as_socket().unwrap();

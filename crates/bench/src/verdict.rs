@@ -251,7 +251,7 @@ impl fmt::Display for Fault {
             Self::CutOff(number) => ("connections lost", number),
             Self::Refused(number) => ("messages refused", number),
             Self::Unacknowledged(number) => ("messages not acknowledged", number),
-            Self::StayedAway(number) => ("clients that did not come back", number),
+            Self::StayedAway(number) => ("clients that did not reconnect", number),
         };
         write!(formatter, "{what}: {}", count(*number))
     }

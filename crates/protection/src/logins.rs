@@ -280,9 +280,9 @@ mod tests {
 
     /// A guard and one address, with the default settings of the tests.
     #[derive(Default)]
-    struct Door(LoginGuard);
+    struct Guard(LoginGuard);
 
-    impl Door {
+    impl Guard {
         fn fail(&self, from: &str, username: &str, second: u64) -> bool {
             let attempt = attempt(from, username, "");
             self.0.failed(&attempt, &SETTINGS, at(second))
@@ -316,99 +316,102 @@ mod tests {
 
     #[test]
     fn who_guesses_a_users_password_from_the_users_address_does_not_lock_its_clients_out() {
-        let door = Door::default();
+        let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
-        door.0.succeeded(&own, &SETTINGS);
+        guard.0.succeeded(&own, &SETTINGS);
         for second in 0..3 {
             let guess = attempt(HOST, "jo", "guess");
-            door.0.failed(&guess, &SETTINGS, at(second));
+            guard.0.failed(&guess, &SETTINGS, at(second));
             // The phone connects and disconnects meanwhile, which does not make guessing easier.
-            door.0.succeeded(&own, &SETTINGS);
+            guard.0.succeeded(&own, &SETTINGS);
         }
-        assert_eq!(door.wait_as(HOST, "jo", "phone", 3), 0);
-        assert!(door.wait_as(HOST, "jo", "guess", 3) > 0);
-        assert!(door.wait_as(HOST, "jo", "", 3) > 0);
-        assert_eq!(door.wait(HOST, "jim", 3), 0);
+        assert_eq!(guard.wait_as(HOST, "jo", "phone", 3), 0);
+        assert!(guard.wait_as(HOST, "jo", "guess", 3) > 0);
+        assert!(guard.wait_as(HOST, "jo", "", 3) > 0);
+        assert_eq!(guard.wait(HOST, "jim", 3), 0);
     }
 
     #[test]
     fn who_knows_the_client_identifier_too_guesses_no_faster() {
-        let door = Door::default();
+        let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
-        door.0.succeeded(&own, &SETTINGS);
+        guard.0.succeeded(&own, &SETTINGS);
         for second in 0..3 {
-            door.0.failed(&own, &SETTINGS, at(second));
+            guard.0.failed(&own, &SETTINGS, at(second));
         }
-        assert!(door.wait_as(HOST, "jo", "phone", 3) > 0);
-        assert_eq!(door.wait_as(HOST, "jo", "tablet", 3), 0);
+        assert!(guard.wait_as(HOST, "jo", "phone", 3) > 0);
+        assert_eq!(guard.wait_as(HOST, "jo", "tablet", 3), 0);
     }
 
     #[test]
     fn an_address_that_guesses_has_to_wait() {
-        let door = Door::default();
-        assert!(!door.fail(HOST, "a", 0));
-        assert!(!door.fail(HOST, "b", 1));
-        assert_eq!(door.wait(HOST, "c", 1), 0);
-        assert!(door.fail(HOST, "c", 2));
-        assert_eq!(door.wait(HOST, "d", 2), 120);
-        assert_eq!(door.wait("192.0.2.8", "d", 2), 0);
-        assert_eq!(door.wait(HOST, "d", 121), 1);
-        assert_eq!(door.wait(HOST, "d", 122), 0);
+        let guard = Guard::default();
+        assert!(!guard.fail(HOST, "a", 0));
+        assert!(!guard.fail(HOST, "b", 1));
+        assert_eq!(guard.wait(HOST, "c", 1), 0);
+        assert!(guard.fail(HOST, "c", 2));
+        assert_eq!(guard.wait(HOST, "d", 2), 120);
+        assert_eq!(guard.wait("192.0.2.8", "d", 2), 0);
+        assert_eq!(guard.wait(HOST, "d", 121), 1);
+        assert_eq!(guard.wait(HOST, "d", 122), 0);
     }
 
     #[test]
     fn slow_failures_are_forgotten() {
-        let door = Door::default();
+        let guard = Guard::default();
         for minute in 0..100 {
-            assert!(!door.fail(HOST, "a", minute * 60));
-            assert!(!door.fail(HOST, "a", minute * 60 + 30));
+            assert!(!guard.fail(HOST, "a", minute * 60));
+            assert!(!guard.fail(HOST, "a", minute * 60 + 30));
         }
     }
 
     #[test]
     fn who_is_known_at_an_address_does_not_wait_for_those_who_guess_there() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
         for second in 0..3 {
-            door.fail(HOST, "stranger", second);
+            guard.fail(HOST, "stranger", second);
         }
-        assert_eq!(door.wait(HOST, "jo", 3), 0);
-        assert!(door.wait(HOST, "stranger", 3) > 0);
-        assert!(door.wait(HOST, "newcomer", 3) > 0);
+        assert_eq!(guard.wait(HOST, "jo", 3), 0);
+        assert!(guard.wait(HOST, "stranger", 3) > 0);
+        assert!(guard.wait(HOST, "newcomer", 3) > 0);
     }
 
     #[test]
     fn a_known_user_with_a_wrong_password_waits_alone() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
-        assert!(!door.fail(HOST, "jo", 0));
-        assert!(!door.fail(HOST, "jo", 1));
-        assert!(door.fail(HOST, "jo", 2));
-        assert!(door.wait(HOST, "jo", 3) > 0);
-        assert_eq!(door.wait(HOST, "newcomer", 3), 0);
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
+        assert!(!guard.fail(HOST, "jo", 0));
+        assert!(!guard.fail(HOST, "jo", 1));
+        assert!(guard.fail(HOST, "jo", 2));
+        assert!(guard.wait(HOST, "jo", 3) > 0);
+        assert_eq!(guard.wait(HOST, "newcomer", 3), 0);
     }
 
     #[test]
     fn a_success_forgets_the_failures() {
-        let door = Door::default();
-        door.succeed(HOST, "jo");
+        let guard = Guard::default();
+        guard.succeed(HOST, "jo");
         for second in 0..20 {
-            assert!(!door.fail(HOST, "jo", second));
-            assert!(!door.fail(HOST, "jo", second));
-            door.succeed(HOST, "jo");
+            assert!(!guard.fail(HOST, "jo", second));
+            assert!(!guard.fail(HOST, "jo", second));
+            guard.succeed(HOST, "jo");
         }
     }
 
     #[test]
     fn a_site_of_ipv6_is_one_address_and_loopback_is_none() {
-        let door = Door::default();
+        let guard = Guard::default();
         for second in 0..3 {
-            door.fail(&format!("2001:db8::{second}"), "a", second);
-            door.fail("127.0.0.1", "a", second);
-            door.fail("::1", "a", second);
+            guard.fail(&format!("2001:db8::{second}"), "a", second);
+            guard.fail("127.0.0.1", "a", second);
+            guard.fail("::1", "a", second);
         }
-        assert!(door.wait("2001:db8::99", "a", 3) > 0);
-        assert_eq!(door.wait("127.0.0.1", "a", 3) + door.wait("::1", "a", 3), 0);
+        assert!(guard.wait("2001:db8::99", "a", 3) > 0);
+        assert_eq!(
+            guard.wait("127.0.0.1", "a", 3) + guard.wait("::1", "a", 3),
+            0
+        );
     }
 
     #[test]

@@ -27,9 +27,9 @@
 mod bridge;
 mod client;
 #[cfg(feature = "quinn")]
-mod pipe;
+mod permits;
 #[cfg(feature = "quinn")]
-mod seats;
+mod pipe;
 mod server;
 #[cfg(feature = "quinn")]
 mod transport;

@@ -164,7 +164,7 @@ pub const METRICS: [Metric; 35] = [
         "connections.reconnected",
         Unit::Count,
         Better::Higher,
-        "connections that came back",
+        "connections that were restored",
     ),
     metric(
         "errors",

@@ -1,5 +1,5 @@
 //! `thrum acl test` as people run it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

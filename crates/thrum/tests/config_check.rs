@@ -1,5 +1,5 @@
-//! `thrum config check` and `thrum serve` refuse the same, in the same words.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! `thrum config check` and `thrum serve` refuse the same configurations, with the same texts.
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 #[path = "transports/authority.rs"]
 #[expect(dead_code, reason = "other tests revoke")]
@@ -33,7 +33,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Both refuse the configuration, with the same words, and these are among them.
+/// Both refuse the configuration with the same text, which contains these words.
 fn check_refused(folder: &Path, config: &str, expected: &[&str]) {
     std::fs::write(folder.join("thrum.toml"), config).unwrap();
     let checked = run(folder, &["config", "check", "-c", "thrum.toml"]);

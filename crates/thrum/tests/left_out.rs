@@ -1,7 +1,7 @@
-//! What a program that was built without a part says to whoever asks for it.
+//! Errors of a program that was built without a part.
 //!
 //! Each test is there only without its part: `make parts` runs them with the smallest program.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
 //! `thrum pub --scram` against a server that plays the broker's part with the protocol's own
 //! handshake.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -30,16 +30,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A broker for one connection.
 struct Broker {
     limits: Arc<Limits>,
-    /// What it knows of the user; an impostor knows something else.
+    /// Its credential of the user; an impostor has another one.
     password: &'static str,
-    /// Lets everybody in.
+    /// Admits every client.
     is_impostor: bool,
     handshake: Option<Handshake>,
     session: Option<Session>,
     /// First messages of both, as the proof covers them.
     messages: String,
     out: Output,
-    /// Payloads of the messages that came.
+    /// Payloads of the received messages.
     published: Vec<Vec<u8>>,
 }
 

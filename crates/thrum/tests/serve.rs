@@ -1,5 +1,5 @@
-//! The broker as a program: start, signals, reload, and one clear line for what goes wrong.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+//! The broker as a program: start, signals, reload, and one clear line for each error.
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -23,12 +23,12 @@ const ACCEPTED: [u8; 4] = [0x20, 2, 0, 0];
 /// CONNACK of MQTT 3.1.1: not authorized.
 const NOT_AUTHORIZED: [u8; 4] = [0x20, 2, 0, 5];
 
-/// A running broker, ended with the test whatever comes.
+/// A running broker, ended with the test in any case.
 struct Broker {
     child: Child,
-    /// What it prints, line by line.
+    /// Its standard output, line by line.
     output: Receiver<String>,
-    /// What it logs, line by line.
+    /// Its log, line by line.
     log: Receiver<String>,
 }
 
@@ -46,7 +46,7 @@ impl Broker {
         Self { child, output, log }
     }
 
-    /// What it prints when it is ready.
+    /// Its start-up message.
     fn ready(&self) -> Vec<String> {
         let mut printed = Vec::new();
         while printed
@@ -97,7 +97,7 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is all that is wanted.
+        // A process that has ended already cannot be killed, which is fine.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -160,7 +160,7 @@ fn easy_mode_says_where_it_listens_and_what_to_try_and_takes_clients() {
         "{printed:?}"
     );
     assert!(
-        printed[2].contains("dev: everyone who reaches it may connect"),
+        printed[2].contains("dev: every client that reaches it may connect"),
         "{printed:?}"
     );
     assert!(printed[3].contains("thrum sub -p "), "{printed:?}");
@@ -498,8 +498,8 @@ fn a_denied_publish_names_its_rule() {
         "{line}"
     );
     let line = broker.logged("publish denied");
-    let nobody = "rule=\"no rule allows it, and acl.default does not\"";
-    assert!(line.contains(nobody), "{line}");
+    let default = "rule=\"no rule allows it, and acl.default does not\"";
+    assert!(line.contains(default), "{line}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `thrum users` as people run it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![expect(clippy::unwrap_used, reason = "a failed setup should panic")]
 
 use std::fs;
 use std::io::Write as _;
@@ -39,12 +39,12 @@ impl Folder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Who asks nothing has gone before it reads.
+        // A command that asks nothing has ended before it reads.
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()
     }
 
-    /// What a line that succeeds prints, and what it says.
+    /// The output of a successful line.
     fn run(&self, args: &[&str]) -> (String, String) {
         let output = self.run_with(args, "");
         let texts = texts(&output);
@@ -52,8 +52,8 @@ impl Folder {
         texts
     }
 
-    /// Adds a user with the password `secret`; what is said, but for what root is told of a new
-    /// file.
+    /// Adds a user with the password `secret`; returns the output, except the warning of root about
+    /// a new file.
     fn add(&self, args: &[&str]) -> String {
         let (_, said) = self.run(&[&["add"], args, &["--password-file", "password"]].concat());
         let lines = said.split_inclusive('\n');
@@ -62,7 +62,7 @@ impl Folder {
             .collect()
     }
 
-    /// What a line that fails says.
+    /// The output of a failing line.
     fn fails(&self, args: &[&str]) -> String {
         let output = self.run_with(args, "");
         assert_eq!(output.status.code(), Some(2), "{args:?}");

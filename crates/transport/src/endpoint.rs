@@ -47,7 +47,7 @@ pub enum EndpointError {
     /// Not SCHEME://HOST:PORT.
     #[error("'{target}' is not a target, {why}: write mqtt://HOST:PORT")]
     Malformed {
-        /// What was given.
+        /// The given text.
         target: String,
         /// The error.
         why: &'static str,

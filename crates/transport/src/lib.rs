@@ -22,10 +22,10 @@ mod connector;
 mod endpoint;
 mod error;
 mod layers;
+mod peer_protocol;
 mod pieces;
 pub mod proxy_protocol;
 mod server_layers;
-mod spoken;
 mod stack;
 mod tls;
 mod websocket;
@@ -37,8 +37,8 @@ pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError, Scheme};
 pub use error::LayerError;
 pub use layers::Layers;
+pub use peer_protocol::not_mqtt;
 pub use server_layers::ServerLayers;
-pub use spoken::not_mqtt;
 pub use tls::{
     ClientCertificate, KeyPairFiles, ServerTlsOptions, TlsOptions, TlsSummary, TlsVersion,
 };

@@ -225,7 +225,7 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
             "all" => Ok(Who::All),
             "anonymous" => Ok(Who::Anonymous),
             "authenticated" => Ok(Who::Authenticated),
-            other => Err(nobody(other)),
+            other => Err(unknown_who(other)),
         };
     };
     cursor.rest = rest;
@@ -238,7 +238,7 @@ fn who(cursor: &mut Cursor<'_>) -> Result<Who, Problem> {
         "ip" => Who::Network(network(&name)?),
         "listener" => Who::Listener(name),
         "cn" => Who::CommonName(name),
-        other => return Err(nobody(other)),
+        other => return Err(unknown_who(other)),
     };
     cursor.end_of_word()?;
     Ok(who)
@@ -272,7 +272,7 @@ fn client(cursor: &mut Cursor<'_>, name: Box<str>, is_quoted: bool) -> Who {
     }
 }
 
-fn nobody(found: &str) -> Problem {
+fn unknown_who(found: &str) -> Problem {
     const OTHERS: [(&str, &str); 12] = [
         ("*", "all"),
         ("any", "all"),

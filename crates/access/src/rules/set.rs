@@ -32,7 +32,7 @@ struct Index {
 /// The key of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
-    Anybody,
+    Any,
     User(&'a str),
     Client(&'a str),
     /// With its length first, to find the existing lengths.
@@ -166,7 +166,7 @@ impl Index {
         let mut take = |key: Key<'_>| {
             positions.extend_from_slice(&self.order[self.range(list, key)]);
         };
-        take(Key::Anybody);
+        take(Key::Any);
         take(Key::Client(&identity.client_id));
         take(Key::Listener(&identity.listener));
         if let Some(name) = identity.username.as_deref() {
@@ -214,7 +214,7 @@ impl Index {
 
 fn key_at(list: &[Rule], position: u32) -> Key<'_> {
     match &list[position as usize].who {
-        Who::All | Who::Anonymous | Who::Authenticated => Key::Anybody,
+        Who::All | Who::Anonymous | Who::Authenticated => Key::Any,
         Who::User(name) => Key::User(name),
         Who::Client(id) => Key::Client(id),
         Who::ClientPrefix(prefix) => Key::ClientPrefix(prefix.len(), prefix),

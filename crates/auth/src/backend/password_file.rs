@@ -8,7 +8,7 @@ use thrum_access::Login;
 
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::config::PasswordFileConfig;
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::users::{PasswordHash, name_problem};
 use crate::watched::Watched;
 
@@ -58,8 +58,12 @@ impl PasswordFile {
         let Some(password) = &login.password else {
             return Ok(Verdict::Deny("no password".into()));
         };
-        let whom = For::login(login);
-        if self.hasher.verify(hash.expose(), password, whom).await? {
+        let requester = Requester::login(login);
+        if self
+            .hasher
+            .verify(hash.expose(), password, requester)
+            .await?
+        {
             return Ok(Verdict::Allow(Box::default()));
         }
         Ok(Verdict::Deny("wrong password".into()))
@@ -79,7 +83,7 @@ impl PasswordFile {
         match hashes.values().nth(index) {
             Some(hash) => {
                 self.hasher
-                    .waste(hash.expose(), password, For::login(login))
+                    .waste(hash.expose(), password, Requester::login(login))
                     .await
             }
             None => Ok(()),

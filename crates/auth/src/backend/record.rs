@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::grants::truth;
 use super::{BackendError, Found, Verdict};
-use crate::hash::{For, Hasher, Scheme};
+use crate::hash::{Hasher, Requester, Scheme};
 
 /// A user in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,9 @@ impl Record {
             .stored(hash, self.salt.as_deref().unwrap_or_default())
             .map_err(|error| BackendError::BadAnswer(error.to_string()))?;
         decoy.keep(&stored);
-        hasher.verify(&stored, password, For::login(login)).await
+        hasher
+            .verify(&stored, password, Requester::login(login))
+            .await
     }
 
     /// The user, with its rules.
@@ -104,7 +106,9 @@ impl Decoy {
         };
         match (kept, &login.password) {
             (Some(stored), Some(password)) => {
-                hasher.waste(&stored, password, For::login(login)).await
+                hasher
+                    .waste(&stored, password, Requester::login(login))
+                    .await
             }
             _ => Ok(()),
         }

@@ -10,7 +10,7 @@ use thrum_access::{Login, Rules};
 
 use super::{Asked, Backend, BackendError, Found, Verdict};
 use crate::config::USERS;
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::scram::{Credential, Decoys};
 use crate::users::{self, PasswordHash, RuleList, User, UserStore};
 use crate::watched::Watched;
@@ -134,7 +134,7 @@ impl Users {
         match self.decoy(loaded, username) {
             Some(hash) => {
                 self.hasher
-                    .waste(hash.expose(), password, For::login(login))
+                    .waste(hash.expose(), password, Requester::login(login))
                     .await
             }
             None => Ok(()),
@@ -157,8 +157,12 @@ impl Users {
                 self.waste(&loaded, login).await?;
                 return Ok(Verdict::Deny("a user without password".into()));
             };
-            let whom = For::login(login);
-            if !self.hasher.verify(hash.expose(), password, whom).await? {
+            let requester = Requester::login(login);
+            if !self
+                .hasher
+                .verify(hash.expose(), password, requester)
+                .await?
+            {
                 return Ok(Verdict::Deny("wrong password".into()));
             }
         }

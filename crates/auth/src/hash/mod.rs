@@ -19,7 +19,7 @@ pub use argon::create;
 pub use salted::{Algorithm, SaltPosition, Scheme};
 
 pub(crate) use hasher::Hasher;
-pub(crate) use queue::For;
+pub(crate) use queue::Requester;
 pub(crate) use verified::Verified;
 
 /// Highest accepted cost of bcrypt: one step more is twice the time, and 15 takes seconds.

@@ -23,12 +23,12 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// The origin of a hashing job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct For<'a> {
+pub(crate) struct Requester<'a> {
     username: &'a str,
     is_known_there: bool,
 }
 
-impl<'a> For<'a> {
+impl<'a> Requester<'a> {
     /// The user name of a login, whether the user exists or not.
     pub(crate) fn login(login: &'a Login) -> Self {
         Self {
@@ -103,10 +103,10 @@ impl Lines {
 
 impl Queue {
     /// Adds work for a thread; false if too much of it waits.
-    pub(super) fn push(&self, whom: For<'_>, job: Job) -> bool {
-        let user = self.hasher.hash_one(whom.username);
+    pub(super) fn push(&self, requester: Requester<'_>, job: Job) -> bool {
+        let user = self.hasher.hash_one(requester.username);
         let mut lines = self.lines();
-        let line = if whom.is_known_there {
+        let line = if requester.is_known_there {
             &mut lines.known
         } else {
             &mut lines.others
@@ -153,15 +153,15 @@ mod tests {
 
     use super::*;
 
-    fn known(username: &str) -> For<'_> {
-        For {
+    fn known(username: &str) -> Requester<'_> {
+        Requester {
             username,
             is_known_there: true,
         }
     }
 
-    fn other(username: &str) -> For<'_> {
-        For {
+    fn other(username: &str) -> Requester<'_> {
+        Requester {
             username,
             is_known_there: false,
         }

@@ -256,7 +256,7 @@ impl AgentRegistry {
                 Some(slice) if agent.slices.len() < SLICES_WAITING_MAX => {
                     agent.slices.push_back(slice);
                 }
-                Some(_) => agent.fail("sends more seconds than the coordinator takes".to_owned()),
+                Some(_) => agent.fail("sends more seconds than the coordinator accepts".to_owned()),
                 None => agent.fail("sent unreadable histograms".to_owned()),
             },
             FromAgent::Reading {

@@ -89,7 +89,7 @@ pub fn serve(options: &AgentOptions, log: &mut dyn FnMut(&str)) -> Result<(), Ag
             Ok(()) => log("the run is over"),
             Err(AgentRunError::Interrupted) => return Ok(()),
             Err(AgentRunError::Refused(Refusal::Full)) => {
-                log("a run has all the agents it wants; waiting for another one");
+                log("a run has all its agents; waiting for another run");
             }
             Err(AgentRunError::Refused(Refusal::Version(coordinator))) => {
                 return Err(AgentError::Version { coordinator });

@@ -163,10 +163,10 @@ mod tests {
             };
             assert_eq!(watch.tree().unwrap().root(), std::process::id());
         }
-        let nobody = Watch {
+        let no_process = Watch {
             target: String::new(),
             port_or_pid: u32::MAX,
         };
-        assert!(nobody.tree().is_none());
+        assert!(no_process.tree().is_none());
     }
 }

@@ -154,7 +154,7 @@ fn group(line: &Line, notes: &mut Notes) -> Result<toml::Group, ImportError> {
     if line.number("reconnect", 0)? > 0 {
         notes.add(
             "reconnect",
-            "clients come back as often as it takes, 1 s after a loss",
+            "clients reconnect until they succeed, 1 s after a loss",
         );
         group.put(
             "reconnect",
@@ -240,7 +240,7 @@ fn identify(line: &Line, group: &mut toml::Group, notes: &mut Notes) {
     if let Some(password) = line.value("password") {
         notes.add(
             "password",
-            "it stands in the file; --password-file of the run keeps it out",
+            "the file contains it; --password-file of the run keeps it out",
         );
         group.put("password", toml::text(password));
     }

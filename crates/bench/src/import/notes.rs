@@ -51,7 +51,7 @@ fn reason(name: &str, value: &str) -> Option<&'static str> {
             "latencies are always measured and are in result.json"
         }
         ("log_to", _) => "progress is one line every 5 s",
-        ("dist", _) => "agents on other machines are told to the run, not to the scenario",
+        ("dist", _) => "agents on other machines belong to the run, not to the scenario",
         ("payload-hdrs", _) => {
             "each message always carries its publisher, its sequence and its send time"
         }

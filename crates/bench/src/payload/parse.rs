@@ -118,7 +118,7 @@ fn place(text: &str) -> Result<Place, &'static str> {
     let limits: Vec<&str> = parts.collect();
     if let Some((_, place)) = WORDS.iter().find(|(known, _)| *known == word) {
         let place = limits.is_empty().then_some(*place);
-        return place.ok_or("takes nothing after its word");
+        return place.ok_or("accepts no argument");
     }
     match (word, limits.as_slice()) {
         ("random", [digits]) => {

@@ -13,7 +13,7 @@ const STALLS_PER_SECOND: u32 = 2;
 pub enum Advice {
     /// Generator and broker take each other's CPU.
     #[error(
-        "the generator shares the {cores} cores of this machine with the broker: its own CPU lowers what the broker reaches; use another machine, or give each its cores (taskset)"
+        "the generator shares the {cores} cores of this machine with the broker: its own CPU lowers the broker's results; use another machine, or give each its cores (taskset)"
     )]
     SharedMachine {
         /// Cores that both may use.

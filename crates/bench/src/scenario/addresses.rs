@@ -36,7 +36,9 @@ pub enum AddressError {
     #[error("'{0}' ends before it begins: write the lower address first")]
     Backwards(String),
     /// Connections cannot come from there.
-    #[error("no connection comes from '{0}': give addresses of the machine that makes the load")]
+    #[error(
+        "connections cannot come from '{0}': give addresses of the machine that generates the load"
+    )]
     NoSource(String),
     /// More than a scenario may have.
     #[error("'{0}' has more than the {SOURCE_ADDRESSES_MAX} addresses that a scenario may have")]
@@ -215,9 +217,9 @@ mod tests {
             ("10.0.0.1-fd00::1", "the other"),
             ("10.0.0.2-10.0.0.1", "lower address first"),
             ("10.0.0.0-10.1.0.0", "more than the 4096"),
-            ("0.0.0.0", "no connection comes"),
-            ("::-::1", "no connection comes"),
-            ("224.0.0.1", "no connection comes"),
+            ("0.0.0.0", "connections cannot come"),
+            ("::-::1", "connections cannot come"),
+            ("224.0.0.1", "connections cannot come"),
         ] {
             let error = text.parse::<AddressRange>().unwrap_err();
             assert!(error.to_string().contains(part), "{text}: {error}");

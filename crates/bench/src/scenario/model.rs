@@ -242,19 +242,19 @@ pub enum FaultKind {
     /// Cuts connections all at once; clients reconnect as their group is set.
     Disconnect {
         /// The affected clients.
-        whom: Victims,
+        victims: Victims,
         /// True: with a reset; false: closed without DISCONNECT.
         reset: bool,
     },
     /// Stops reading from sockets, so that the broker has to queue.
     StopReading {
         /// The affected clients.
-        whom: Victims,
+        victims: Victims,
     },
     /// Neither reads nor writes, and does not close: a half-open peer.
     Freeze {
         /// The affected clients.
-        whom: Victims,
+        victims: Victims,
     },
     /// Runs a command in a shell, for example one that kills and restarts the broker; if empty the
     /// one of `--on-fault`.

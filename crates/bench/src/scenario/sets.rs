@@ -120,7 +120,7 @@ const SETS: [ScenarioSet; 7] = [
     ),
     (
         "availability",
-        "what happens when clients, network or broker fail",
+        "behaviour when clients, network or broker fail",
         &AVAILABILITY_SET,
     ),
     ("all", "every built-in scenario", &ALL),

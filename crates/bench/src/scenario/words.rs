@@ -124,7 +124,7 @@ impl Group {
         parts.extend(
             client
                 .reconnect
-                .map(|reconnect| format!("come back after {}", span(reconnect.delay))),
+                .map(|reconnect| format!("reconnect after {}", span(reconnect.delay))),
         );
         parts.extend(
             client

@@ -71,7 +71,7 @@ impl Trial {
     pub fn judge(load: f64, result: &RunResult, goal: &Goal) -> Self {
         let figures = Figures::of(result);
         let (grade, reasons) = if result.interrupted {
-            let why = "ended early: what the broker holds is not known".to_owned();
+            let why = "ended early: the limit of the broker is unknown".to_owned();
             (Grade::Limited, vec![why])
         } else if result.validity.valid {
             let reasons = broken(result, &figures, goal);
@@ -145,7 +145,7 @@ fn broken(result: &RunResult, figures: &Figures, goal: &Goal) -> Vec<String> {
     }
     if figures.sent < figures.offered * SENT_PART_MIN {
         reasons.push(format!(
-            "the broker took {} of what was offered",
+            "the broker took {} of the offered load",
             percent(figures.sent / figures.offered)
         ));
     }
@@ -222,7 +222,7 @@ mod tests {
         check(
             blocked,
             Grade::Failed,
-            "the broker took 90 % of what was offered",
+            "the broker took 90 % of the offered load",
         );
         let silent = |result: &mut RunResult| result.latency_ns.e2e = None;
         check(silent, Grade::Failed, "nothing arrived");
@@ -248,7 +248,7 @@ mod tests {
         check(
             ended,
             Grade::Limited,
-            "ended early: what the broker holds is not known",
+            "ended early: the limit of the broker is unknown",
         );
     }
 

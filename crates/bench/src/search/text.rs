@@ -12,7 +12,7 @@ const SCHEMA: &str = "thrum-bench-search/1";
 
 /// The reason of a search that did not reach the limit of the broker.
 const GENERATOR_LIMITED: &str =
-    "so the generator is the limit and not the broker: more cores or agents are needed to go on";
+    "so the generator is the limit and not the broker: more cores or agents are needed to continue";
 
 /// A whole search, as `search.json` has it.
 #[derive(Clone, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use super::Swarm;
 use super::outbox::slot;
-use super::peer::{Step, Suffering};
+use super::peer::{Impairment, Step};
 use super::ramp::ANSWER_NS_MAX;
 use crate::units::SECOND_NS;
 
@@ -75,7 +75,7 @@ impl Swarm {
             .client
             .next_deadline()
             .is_some_and(|at| at <= self.time);
-        if !is_late || state.suffering() != Suffering::None {
+        if !is_late || state.impairment() != Impairment::None {
             return;
         }
         let start = self.replies.open();

@@ -6,7 +6,7 @@ use rustix::net::SendFlags;
 
 use super::Swarm;
 use super::outbox::{Outbox, Stalled, slot};
-use super::peer::{NONE, Peer, Step, Suffering};
+use super::peer::{Impairment, NONE, Peer, Step};
 use super::ramp::reason_of;
 
 impl Swarm {
@@ -31,7 +31,7 @@ impl Swarm {
             self.begin_session(peer);
             return;
         }
-        if state.suffering() == Suffering::Frozen {
+        if state.impairment() == Impairment::Frozen {
             return;
         }
         let Some(mut stalled) = state.stalled.take() else {
@@ -85,7 +85,7 @@ impl Swarm {
 impl Peer {
     /// Writes, or keeps, all of the bytes; returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, String> {
-        let is_frozen = self.suffering() == Suffering::Frozen;
+        let is_frozen = self.impairment() == Impairment::Frozen;
         let Some(stream) = &self.stream else {
             return Ok(0);
         };

@@ -71,7 +71,7 @@ pub(super) struct Extra {
     /// Periods without a session.
     pub(super) absences: Vec<(u64, u64)>,
     /// Its fault.
-    pub(super) suffering: Suffering,
+    pub(super) impairment: Impairment,
     /// A slow reader's next read.
     pub(super) next_read_ns: u64,
     /// The time that its timer was last set to.
@@ -95,12 +95,12 @@ pub(super) struct Answer {
 
 /// Fault of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Suffering {
+pub(super) enum Impairment {
     /// No fault.
     #[default]
     None,
     /// It does not read.
-    Deaf,
+    NotReading,
     /// It neither reads nor writes.
     Frozen,
 }
@@ -165,10 +165,10 @@ impl Peer {
         self.extra.get_or_insert_default()
     }
 
-    pub(super) fn suffering(&self) -> Suffering {
+    pub(super) fn impairment(&self) -> Impairment {
         self.extra
             .as_ref()
-            .map_or(Suffering::None, |extra| extra.suffering)
+            .map_or(Impairment::None, |extra| extra.impairment)
     }
 
     /// Time of the loss; 0 if it is not disconnected.

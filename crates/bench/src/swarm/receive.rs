@@ -10,7 +10,7 @@ use thrum_protocol::client::Event;
 use thrum_transport::{Scheme, not_mqtt};
 
 use super::outbox::{Stalled, slot};
-use super::peer::{Step, Suffering};
+use super::peer::{Impairment, Step};
 use super::ramp::reason_of;
 use super::{Swarm, Wake};
 use crate::units::SECOND_NS;
@@ -63,7 +63,7 @@ impl Swarm {
     /// Whether a socket is not to be read now.
     fn is_paused(&mut self, peer: u32) -> bool {
         let state = &mut self.peers[slot(peer)];
-        if state.suffering() != Suffering::None || self.waits_for_next_read(peer) {
+        if state.impairment() != Impairment::None || self.waits_for_next_read(peer) {
             return true;
         }
         let Some(stalled) = &mut self.peers[slot(peer)].stalled else {

@@ -6,7 +6,7 @@ use thrum_codec::packet::ConnAck;
 use thrum_quic::Dialing;
 
 use super::outbox::slot;
-use super::peer::{NONE, Step, SubscriberState, Suffering};
+use super::peer::{Impairment, NONE, Step, SubscriberState};
 use super::{Swarm, Wake};
 use crate::record::enter;
 use crate::units::{SECOND_NS, nanos};
@@ -76,7 +76,7 @@ impl Swarm {
                     extra.attempts = 0;
                 }
                 // A frozen client thaws with its new connection.
-                extra.suffering = Suffering::None;
+                extra.impairment = Impairment::None;
                 let doubled =
                     nanos(policy.delay).saturating_mul(1 << extra.attempts.min(DOUBLINGS_MAX));
                 extra.attempts += 1;

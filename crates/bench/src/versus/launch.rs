@@ -424,7 +424,7 @@ mod tests {
         };
         let status = running.stop();
         assert!(status.contains("signal: 15"), "{status}");
-        // Nobody may be left to reap it here, but it runs no more once the signal has reached it.
+        // It may stay a zombie here, but it does not run any more once the signal has reached it.
         let has_ended = || {
             let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
             stat.is_empty() || stat.contains(") Z")
@@ -433,7 +433,7 @@ mod tests {
         while !has_ended() && clock::monotonic_ns() < until_ns {
             clock::rest(LOOK_INTERVAL);
         }
-        assert!(has_ended(), "{child} goes on");
+        assert!(has_ended(), "{child} still runs");
         let folder = running.folder.clone();
         drop(running);
         assert!(!folder.exists());

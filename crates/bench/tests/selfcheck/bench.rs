@@ -27,9 +27,9 @@ pub(crate) fn lawful(_: Mark) -> Fate {
 }
 
 /// No observer.
-pub(crate) struct Nobody;
+pub(crate) struct NoObserver;
 
-impl Observer for Nobody {}
+impl Observer for NoObserver {}
 
 /// Two threads against a broker that is not watched.
 pub(crate) fn options(address: SocketAddr) -> RunOptions {
@@ -48,7 +48,7 @@ pub(crate) fn options_of(url: &str) -> RunOptions {
 }
 
 pub(crate) fn run_against(address: SocketAddr, scenario: Scenario) -> Outcome {
-    run(scenario, &options(address), &mut Nobody).unwrap()
+    run(scenario, &options(address), &mut NoObserver).unwrap()
 }
 
 /// Publishers with a subscriber each, a rate per publisher, QoS 1, no warm-up.

@@ -9,7 +9,7 @@ use thrum_report::hlog;
 use thrum_report::result::Quantiles;
 
 use crate::bench::{
-    Nobody, SECOND, at_once, count_from, group, lawful, ms, options, pairs, run_against, values,
+    NoObserver, SECOND, at_once, count_from, group, lawful, ms, options, pairs, run_against, values,
 };
 use crate::fake_broker::{FakeBroker, Fate, Laws, Stall};
 
@@ -35,7 +35,7 @@ fn percentiles_are_those_of_the_law() {
     let log = std::env::temp_dir().join(format!("thrum-selfcheck-{}.hlog", std::process::id()));
     let mut options = options(broker.address);
     options.latency_log = Some(log.clone());
-    let outcome = run(scenario, &options, &mut Nobody).unwrap();
+    let outcome = run(scenario, &options, &mut NoObserver).unwrap();
     assert_eq!((outcome.delivery.expected, outcome.delivery.lost), (250, 0));
     for histogram in [&outcome.latencies.response, &outcome.latencies.service] {
         assert_eq!(histogram.len(), 200);

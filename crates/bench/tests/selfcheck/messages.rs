@@ -7,7 +7,7 @@ use thrum_bench::scenario::{Overrides, PayloadSpec, Rate, Scenario, find};
 use thrum_codec::QoS;
 
 use crate::bench::{
-    Nobody, SECOND, VERSIONS, assert_flawless, at_once, group, ms, options, pairs, real_broker,
+    NoObserver, SECOND, VERSIONS, assert_flawless, at_once, group, ms, options, pairs, real_broker,
     run_against,
 };
 
@@ -78,7 +78,7 @@ fn retained_messages_of_an_earlier_run_are_foreign() {
         .unwrap()
         .retain = true;
     assert_flawless(&run_against(address, scenario.clone()));
-    let outcome = run(scenario, &options(address), &mut Nobody).unwrap();
+    let outcome = run(scenario, &options(address), &mut NoObserver).unwrap();
     broker.stop();
     let delivery = &outcome.delivery;
     // The last one of each topic is delivered to the subscriber of the second run.

@@ -9,7 +9,7 @@ use thrum_bench::verdict::Fault;
 use thrum_bench::{Outcome, RunError, Stage, Status, run};
 use thrum_codec::{ReasonCode, Version};
 
-use crate::bench::{Nobody, lawful, options};
+use crate::bench::{NoObserver, lawful, options};
 use crate::fake_broker::{FakeBroker, Fate};
 
 /// Of every ten messages the fourth is lost, the sixth arrives twice, the eighth after the ninth.
@@ -38,7 +38,7 @@ fn short(publishers: u32, subscribers: u32, version: Version) -> Overrides {
 
 fn run_against(broker: &FakeBroker, scenario: &str, overrides: &Overrides) -> Outcome {
     let scenario = find(scenario).unwrap().with(overrides).unwrap();
-    run(scenario, &options(broker.address), &mut Nobody).unwrap()
+    run(scenario, &options(broker.address), &mut NoObserver).unwrap()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_broker_that_refuses_all_clients_is_named_with_its_reason() {
         .unwrap()
         .with(&short(2, 2, Version::V311))
         .unwrap();
-    let error = run(scenario, &options(broker.address), &mut Nobody).unwrap_err();
+    let error = run(scenario, &options(broker.address), &mut NoObserver).unwrap_err();
     assert_eq!(error.exit_code(), 5);
     let RunError::NobodyAccepted { reason, .. } = &error else {
         panic!("{error}")

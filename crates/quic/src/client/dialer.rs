@@ -16,8 +16,8 @@ use super::call::Call;
 use super::{DialError, DialOptions, Dialing};
 use crate::ALPN;
 use crate::bridge::{self, CODE_DONE, Ending};
+use crate::permits::{Permit, Permits};
 use crate::pipe;
-use crate::seats::{Seat, Seats};
 use crate::transport::{self, Threads};
 
 /// How long the last bytes to the servers may take when a dialer ends.
@@ -36,7 +36,7 @@ pub struct QuicDialer {
     /// Guards the UDP sockets, which are opened when they are needed first; held for the opening of
     /// one at most.
     endpoints: Mutex<Endpoints>,
-    connections: Arc<Seats>,
+    connections: Arc<Permits>,
     /// Permits for handshakes.
     turns: Arc<Semaphore>,
 }
@@ -99,9 +99,9 @@ impl QuicDialer {
         let (ours, theirs) = pipe::pair(self.options.pipe_bytes)?;
         let socket = tokio::net::UnixStream::from_std(ours)?;
         let dialing = Dialing::default();
-        let seat = self.connections.take();
+        let permit = self.connections.take();
         let turns = Arc::clone(&self.turns);
-        runtime.spawn(carry(call, turns, socket, dialing.clone(), seat));
+        runtime.spawn(carry(call, turns, socket, dialing.clone(), permit));
         Ok((theirs, dialing))
     }
 
@@ -234,7 +234,7 @@ async fn carry(
     turns: Arc<Semaphore>,
     socket: tokio::net::UnixStream,
     outcome: Dialing,
-    _seat: Seat,
+    _permit: Permit,
 ) {
     // The permits are never closed.
     let turn = turns.acquire().await;

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::metrics::{Counters, Metrics, count};
 use super::{Admission, Host, Limits, Peer};
 use crate::bridge::{self, Ending};
+use crate::permits::{Permit, Permits};
 use crate::pipe;
-use crate::seats::{Seat, Seats};
 
 /// The listener ends the connection before its client does.
 pub(super) const CODE_SHUTDOWN: VarInt = VarInt::from_u32(3);
@@ -34,8 +34,8 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) host: Box<dyn Host>,
     /// Connections, those in their handshake included.
-    pub(super) connections: Arc<Seats>,
-    pub(super) handshakes: Arc<Seats>,
+    pub(super) connections: Arc<Permits>,
+    pub(super) handshakes: Arc<Permits>,
     /// New connections are refused.
     pub(super) is_closing: AtomicBool,
 }
@@ -104,8 +104,8 @@ fn admit(incoming: Incoming, must_prove: bool, local: SocketAddr, shared: &Arc<S
 /// The permits of a new connection.
 struct Taken {
     /// Until its end.
-    _connection: Seat,
-    handshake: Seat,
+    _connection: Permit,
+    handshake: Permit,
 }
 
 /// One connection from its handshake to its end.

@@ -55,7 +55,7 @@ pub struct LoadModel {
 /// Lengths of the stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "each field is what its name says")]
+#[expect(missing_docs, reason = "the names of the fields are self-explanatory")]
 pub struct StageSeconds {
     pub ramp: f64,
     pub warm_up: f64,

@@ -9,7 +9,7 @@ use super::{Quantiles, Resources};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each stage is what its name says")]
+#[expect(missing_docs, reason = "the names of the stages are self-explanatory")]
 pub enum Stage {
     #[default]
     Ramp,

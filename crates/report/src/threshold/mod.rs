@@ -12,7 +12,7 @@ use crate::units;
 
 /// The comparison of a figure with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what its name says")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Comparison {
     Less,
     LessOrEqual,

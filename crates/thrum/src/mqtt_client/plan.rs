@@ -1,4 +1,4 @@
-//! The arguments checked and put together: one place decides what is allowed with what.
+//! The checked and combined arguments: one place decides which combinations are allowed.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const INFLIGHT_MAX: u16 = 20;
 const PASSWORD_BYTES_MAX: usize = 65_535;
 const PASSWORD_VARIABLE: &str = "THRUM_PASSWORD";
 
-/// What a client command is going to do.
+/// The plan of a client command.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) target: Target,
@@ -34,11 +34,11 @@ pub(crate) struct Plan {
     pub(crate) properties: PropertyValues,
     /// The topic of `-L`.
     pub(crate) url_topic: Option<String>,
-    /// Where warnings go.
+    /// The output for warnings.
     pub(crate) console: Console,
 }
 
-/// What differs between the commands.
+/// Differences between the commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     /// Beginning of a client identifier that is made up.

@@ -1,14 +1,14 @@
-//! Root works in a data directory whose owner has laid links in it.
+//! Root works in a data directory whose owner has placed links in it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
 use crate::folder::Folder;
 
-/// A user that is not root, who need not exist.
+/// A user other than root, who need not exist.
 const OWNER: u32 = 12_345;
 
-/// A data directory, of somebody else if this is root, with a file outside that nobody may touch.
+/// A data directory, of another user if this is root, with a file outside that must not change.
 fn laid(name: &str) -> Folder {
     let folder = Folder::empty(name);
     fs::create_dir(folder.path("data")).unwrap();

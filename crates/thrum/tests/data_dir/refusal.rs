@@ -1,5 +1,4 @@
-//! What is refused, read aloud: a missing directory, one in use, an unknown client, a newer
-//! version.
+//! Refusals and their texts: a missing directory, one in use, an unknown client, a newer version.
 
 use crate::folder::Folder;
 

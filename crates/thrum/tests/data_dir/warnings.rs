@@ -1,4 +1,4 @@
-//! What a running broker says about files that somebody has damaged or left open.
+//! Warnings of a running broker about damaged or world-readable files.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -22,7 +22,7 @@ impl Server {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (tell, log) = channel();
         std::thread::spawn(move || {
-            // Until nobody listens.
+            // Until the receiver is gone.
             lines
                 .map_while(Result::ok)
                 .take_while(|line| tell.send(line.clone()).is_ok())

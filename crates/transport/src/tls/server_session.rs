@@ -10,7 +10,7 @@ use thrum_access::Certificate;
 use crate::certificate::{describe, out_of_date, subject_of};
 use crate::client_fault::ClientFault;
 use crate::error::LayerError;
-use crate::spoken::{OPENING_BYTES, spoken};
+use crate::peer_protocol::{OPENING_BYTES, protocol_of};
 use crate::tls::session::Sink;
 use crate::tls::{Session, TlsSummary, notes};
 
@@ -77,7 +77,7 @@ impl ServerSession {
             self.server_name = Some(name);
         }
         if let Err(LayerError::Client(ClientFault::NotTls(_))) = result {
-            return Err(ClientFault::NotTls(spoken(&self.opening)).into());
+            return Err(ClientFault::NotTls(protocol_of(&self.opening)).into());
         }
         result?;
         if self.session.connection().is_handshaking() {

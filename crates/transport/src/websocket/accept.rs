@@ -8,7 +8,7 @@
 use crate::acceptor::AcceptorError;
 use crate::client_fault::ClientFault;
 use crate::error::LayerError;
-use crate::spoken::{OPENING_BYTES, spoken};
+use crate::peer_protocol::{OPENING_BYTES, protocol_of};
 use crate::websocket::frames::{FRAME_BYTES_MAX, Frames};
 use crate::websocket::origin::Origin;
 use crate::websocket::request::{Refusal, answer};
@@ -153,7 +153,7 @@ fn hold(
         if head.len() < OPENING_BYTES {
             return Ok(None);
         }
-        return Err(ClientFault::NotHttp(spoken(head)).into());
+        return Err(ClientFault::NotHttp(protocol_of(head)).into());
     }
     // The blank line may have begun in the held bytes.
     let from = held.saturating_sub(BLANK_LINE.len() - 1);

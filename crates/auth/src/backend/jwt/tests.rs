@@ -312,13 +312,13 @@ fn issuer_audience_and_claims_are_compared() {
     assert!(denied(&config, with("aud", json!(["other"]))).contains("aud"));
     assert!(denied(&config, with("client", json!("c2"))).contains("\"client\""));
     assert!(denied(&config, with("user", json!("u-bob-%"))).contains("\"user\""));
-    let mut nobody = login();
-    nobody.identity.username = None;
+    let mut anonymous = login();
+    anonymous.identity.username = None;
     let Value::Object(claims) = good else {
         unreachable!("an object")
     };
     let checks = Claims::new("idp", &config).unwrap();
-    let verdict = checks.verify(&claims, &nobody, NOW);
+    let verdict = checks.verify(&claims, &anonymous, NOW);
     assert!(matches!(verdict, Verdict::Deny(_)), "{verdict:?}");
 }
 

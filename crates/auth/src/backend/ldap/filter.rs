@@ -386,8 +386,8 @@ mod tests {
     #[test]
     fn a_client_without_user_name_is_not_searched_for() {
         let filter = Filter::parse("(|(uid=%u)(cn=x))").expect("a filter");
-        let nobody = Identity::default();
-        let is_whole = filter.push(&Values::of_identity(&nobody), &mut Vec::new());
+        let anonymous = Identity::default();
+        let is_whole = filter.push(&Values::of_identity(&anonymous), &mut Vec::new());
         assert_eq!(is_whole, Ok(false));
     }
 

@@ -20,7 +20,7 @@ use super::record::Decoy;
 use super::settings::{SetupError, pool_limits, refresh_secs};
 use super::{Asked, Backend, BackendError, Verdict};
 use crate::config::{LdapConfig, LdapMethod};
-use crate::hash::{For, Hasher};
+use crate::hash::{Hasher, Requester};
 use crate::template::{Place, Template, Values};
 use filter::Filter;
 use line::{Bind, Connector, NO_SUCH_OBJECT, SUCCESS};
@@ -120,7 +120,10 @@ impl Ldap {
         if let Some(password) = &login.password {
             let verdict = match self.method {
                 LdapMethod::Bind => self.bind(&entry, password).await?,
-                LdapMethod::Compare => self.compare(&entry, password, For::login(login)).await?,
+                LdapMethod::Compare => {
+                    self.compare(&entry, password, Requester::login(login))
+                        .await?
+                }
             };
             if let Some(verdict) = verdict {
                 return Ok(verdict);
@@ -204,7 +207,7 @@ impl Ldap {
         &self,
         entry: &Entry,
         password: &Secret,
-        whom: For<'_>,
+        requester: Requester<'_>,
     ) -> Result<Option<Verdict>, BackendError> {
         let mut is_known = false;
         for stored in self.attributes.passwords(entry) {
@@ -212,7 +215,7 @@ impl Ldap {
                 Stored::Compared(is_right) => is_right,
                 Stored::Slow(hash) => {
                     self.decoy.keep(hash);
-                    self.hasher.verify(hash, password, whom).await?
+                    self.hasher.verify(hash, password, requester).await?
                 }
                 Stored::Unknown => continue,
             };

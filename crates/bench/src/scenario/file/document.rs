@@ -69,7 +69,7 @@ pub(super) struct Step {
 /// Takes the TOML apart.
 pub(super) fn parse<'t>(text: &'t str, origin: &str) -> Result<Document<&'t str>, ScenarioError> {
     if text.len() > FILE_BYTES_MAX {
-        let message = format!("larger than {FILE_BYTES_MAX} bytes, no scenario is");
+        let message = format!("larger than {FILE_BYTES_MAX} bytes, the limit of a scenario file");
         return Err(ScenarioError::general(origin, message));
     }
     Document::parse(text).map_err(|error| {
@@ -146,7 +146,7 @@ fn connect_rate(
         return written.unwrap_or(CONNECT_RATE);
     };
     if written.is_some() {
-        let message = "the ramp of the stages says how fast clients connect, leave out one of both";
+        let message = "the ramp of the stages sets the connect rate, leave out one of both";
         reader.blame("connect_rate", message);
     }
     let clients: u64 = groups.iter().map(|group| u64::from(group.clients)).sum();

@@ -177,7 +177,7 @@ fn network(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<Network> {
     if read.jitter > read.delay {
         reader.blame(
             &network.path_of("jitter"),
-            "more than the delay, which cannot get shorter than nothing",
+            "more than the delay, which cannot become negative",
         );
     }
     if read.cut_after.is_some_and(|span| span.is_zero()) {

@@ -146,17 +146,17 @@ fn check_faults(scenario: &Scenario, reader: &mut Reader<'_>) {
             let message = "the hold is over by then: the time counts from its start";
             reader.blame(&format!("faults.{index}.at"), message);
         }
-        let (kind, whom) = match &fault.kind {
-            FaultKind::Disconnect { whom, .. } => ("disconnect", whom),
-            FaultKind::StopReading { whom } => ("stop_reading", whom),
-            FaultKind::Freeze { whom } => ("freeze", whom),
+        let (kind, victims) = match &fault.kind {
+            FaultKind::Disconnect { victims, .. } => ("disconnect", victims),
+            FaultKind::StopReading { victims } => ("stop_reading", victims),
+            FaultKind::Freeze { victims } => ("freeze", victims),
             FaultKind::Hook { .. } => continue,
         };
         if kind != "disconnect" && fault.lasts.is_zero() {
-            let message = format!("{kind} takes time: say how much, lasts = \"10s\"");
+            let message = format!("{kind} needs a duration: lasts = \"10s\"");
             reader.blame(&format!("faults.{index}"), &message);
         }
-        let Some(wanted) = &whom.group else {
+        let Some(wanted) = &victims.group else {
             continue;
         };
         if !scenario.groups.iter().any(|group| group.name == *wanted) {
@@ -178,7 +178,8 @@ fn check_topic(topic: &str, path: &str, reader: &mut Reader<'_>) {
 fn check_places(pattern: &str, known: &[&str], path: &str, reader: &mut Reader<'_>) {
     if let Some(place) = unknown_place(pattern, known) {
         let known = known.join(", ");
-        let message = format!("nothing is known to put at '{place}': places are {known}, {{i%N}}");
+        let message =
+            format!("unknown placeholder '{place}': the placeholders are {known}, {{i%N}}");
         reader.blame(path, &message);
     }
 }

@@ -201,9 +201,12 @@ fn every_key_of_messages_and_faults_is_read() {
         .faults
         .iter()
         .map(|fault| match &fault.kind {
-            FaultKind::Disconnect { whom, reset: true } => (fault.lasts.as_secs(), whom.share),
-            FaultKind::StopReading { whom } | FaultKind::Freeze { whom } => {
-                (fault.lasts.as_secs(), whom.share)
+            FaultKind::Disconnect {
+                victims,
+                reset: true,
+            } => (fault.lasts.as_secs(), victims.share),
+            FaultKind::StopReading { victims } | FaultKind::Freeze { victims } => {
+                (fault.lasts.as_secs(), victims.share)
             }
             other => {
                 let command = "systemctl restart broker".to_owned();
@@ -274,7 +277,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "t/{i}",
         "t/{n}",
-        "groups.a.publish.topic: nothing is known to put at '{n}': places are {i}, {run}, {i%N}",
+        "groups.a.publish.topic: unknown placeholder '{n}': the placeholders are {i}, {run}, {i%N}",
     ),
     (
         "filter = \"t/#\"",
@@ -330,7 +333,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "version = 4",
         "stages = [\"ramp 1s\"]\nconnect_rate = 1",
-        "connect_rate: the ramp of the stages says how fast clients connect, leave out one of both",
+        "connect_rate: the ramp of the stages sets the connect rate, leave out one of both",
     ),
     (
         "clients = 2",
@@ -340,7 +343,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "clients = 2",
         "clients = 2\nnetwork = { jitter = \"1s\" }",
-        "groups.a.network.jitter: more than the delay, which cannot get shorter than nothing",
+        "groups.a.network.jitter: more than the delay, which cannot become negative",
     ),
     (
         "t/#\" }\n",
@@ -350,7 +353,7 @@ const MISFITS: [(&str, &str, &str); 23] = [
     (
         "t/#\" }\n",
         "t/#\" }\n[[faults]]\nat = 1\nfreeze = {}\n",
-        "faults.0: freeze takes time: say how much, lasts = \"10s\"",
+        "faults.0: freeze needs a duration: lasts = \"10s\"",
     ),
     (
         "version = 4",

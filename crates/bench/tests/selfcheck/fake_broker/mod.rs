@@ -1,6 +1,6 @@
 //! A small broker that breaks its promises by a known law.
 
-mod courier;
+mod delayed_delivery;
 mod router;
 mod session;
 mod tests;
@@ -70,10 +70,10 @@ impl FakeBroker {
     pub(crate) fn with(laws: Laws) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (courier, orders) = courier::orders();
-        let router = Arc::new(Mutex::new(Router::new(laws, courier)));
-        let of_courier = Arc::clone(&router);
-        std::thread::spawn(move || courier::run(&orders, &of_courier));
+        let (delivery, orders) = delayed_delivery::orders();
+        let router = Arc::new(Mutex::new(Router::new(laws, delivery)));
+        let for_delivery = Arc::clone(&router);
+        std::thread::spawn(move || delayed_delivery::run(&orders, &for_delivery));
         std::thread::spawn(move || {
             for (connection, stream) in (0..).zip(listener.incoming().flatten()) {
                 let router = Arc::clone(&router);

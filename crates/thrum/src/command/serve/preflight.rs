@@ -1,5 +1,4 @@
-//! Looks at every address before the broker starts, so that all that cannot work is said at once
-//! and in words.
+//! Tries every address before the broker starts, so that all errors are reported at once, as text.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
@@ -29,7 +28,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
         let mut absent = Vec::new();
         let addresses = listener.bind.iter().filter_map(|bind| match bind {
             Bind::Address(address) => Some(address),
-            // Its file says more than a second socket could find out.
+            // The check of its file is more informative than a second socket.
             Bind::Unix(_) => None,
         });
         for address in addresses {
@@ -54,8 +53,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<SocketAddr>, Refused> {
     }
 }
 
-/// Listens for a moment, without sharing the port: a second broker must not slip in beside the
-/// first.
+/// Listens for a moment, without sharing the port: a second broker must not start beside the first.
 fn listen(address: SocketAddr, transport: Transport) -> Result<(), Error> {
     let (kind, protocol) = match transport {
         Transport::Tcp | Transport::WebSocket => (Type::STREAM, Protocol::TCP),

@@ -5,7 +5,7 @@ use std::str::Chars;
 
 use super::{Layout, Parameter, Segment};
 
-/// No field is wider: a slip of the finger must not fill the disk.
+/// No field is wider: a typing error must not fill the disk.
 const WIDTH_MAX: usize = 10_000;
 
 const PARAMETERS: &str =

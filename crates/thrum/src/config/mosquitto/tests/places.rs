@@ -162,7 +162,7 @@ fn a_listener_that_would_be_open_to_others_is_left_out() {
     }
     let text = "listener 2000 example.com\nlistener 2001";
     check(text, &["listeners.mqtt.bind = 2001"]);
-    // An address says the same as the interface.
+    // An address is equivalent to the interface.
     check(
         "listener 2000 192.0.2.1\nbind_interface eth0",
         &["listeners.mqtt.bind = \"192.0.2.1:2000\""],
@@ -194,7 +194,7 @@ fn lines_that_mosquitto_refuses_are_refused_all_at_once() {
     );
     check_wrong(
         "acl_file a\nper_listener_settings true",
-        &["per_listener_settings stands before all security options: move it to the top"],
+        &["per_listener_settings must precede all security options: move it to the top"],
     );
 }
 

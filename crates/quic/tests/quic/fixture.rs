@@ -108,7 +108,7 @@ impl Identity {
 }
 
 /// A listener, and a dialer that trusts it.
-pub(crate) struct Room {
+pub(crate) struct Fixture {
     pub(crate) listener: QuicListener,
     pub(crate) dialer: QuicDialer,
     pub(crate) authority: Authority,
@@ -117,12 +117,12 @@ pub(crate) struct Room {
 }
 
 /// Hands arrivals to the test and counts refusals.
-struct Hall {
+struct TestHost {
     arrivals: SyncSender<(UnixStream, Peer)>,
     refused: Arc<AtomicU32>,
 }
 
-impl Host for Hall {
+impl Host for TestHost {
     fn on_connection(&self, socket: UnixStream, peer: Peer) {
         // A fixture that is being dropped accepts no client.
         self.arrivals.try_send((socket, peer)).ok();
@@ -133,7 +133,7 @@ impl Host for Hall {
     }
 }
 
-impl Room {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(Limits::default(), DialOptions::default())
     }
@@ -155,7 +155,7 @@ impl Room {
         let (sender, arrivals) = sync_channel(10_000);
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let refused = Arc::<AtomicU32>::default();
-        let hall = Hall {
+        let hall = TestHost {
             arrivals: sender,
             refused: Arc::clone(&refused),
         };

@@ -2,11 +2,11 @@
 
 use crate::endpoint::Scheme;
 
-/// Bytes that [`spoken`] needs.
+/// Bytes that [`protocol_of`] needs.
 pub(crate) const OPENING_BYTES: usize = 5;
 
 /// The protocol as text, for the operator who looks for the reason of a refusal.
-pub(crate) fn spoken(opening: &[u8]) -> &'static str {
+pub(crate) fn protocol_of(opening: &[u8]) -> &'static str {
     const METHODS: [&[u8]; 8] = [
         b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTIO", b"DELET", b"CONNE", b"PATCH",
     ];
@@ -59,12 +59,12 @@ mod tests {
 
     #[test]
     fn protocols_are_told_by_their_first_bytes() {
-        assert_eq!(spoken(b"\x10\x80\x02\0\x04"), "plain MQTT");
-        assert_eq!(spoken(b"\x16\x03\x01\x02\x00"), "TLS");
-        assert_eq!(spoken(b"PROXY TCP4"), "the PROXY protocol");
-        assert_eq!(spoken(b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol");
-        assert_eq!(spoken(b"OPTIONS *"), "plain HTTP");
-        assert_eq!(spoken(b"SSH-2.0"), "another protocol");
-        assert_eq!(spoken(b""), "another protocol");
+        assert_eq!(protocol_of(b"\x10\x80\x02\0\x04"), "plain MQTT");
+        assert_eq!(protocol_of(b"\x16\x03\x01\x02\x00"), "TLS");
+        assert_eq!(protocol_of(b"PROXY TCP4"), "the PROXY protocol");
+        assert_eq!(protocol_of(b"\r\n\r\n\0\r\nQUIT\n"), "the PROXY protocol");
+        assert_eq!(protocol_of(b"OPTIONS *"), "plain HTTP");
+        assert_eq!(protocol_of(b"SSH-2.0"), "another protocol");
+        assert_eq!(protocol_of(b""), "another protocol");
     }
 }

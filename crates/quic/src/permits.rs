@@ -9,19 +9,19 @@ use tokio::time::timeout;
 
 /// Counts connections or handshakes.
 #[derive(Debug, Default)]
-pub(crate) struct Seats {
+pub(crate) struct Permits {
     taken: AtomicUsize,
     emptied: Notify,
 }
 
 /// One of them; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Seats>);
+pub(crate) struct Permit(Arc<Permits>);
 
-impl Seats {
-    pub(crate) fn take(self: &Arc<Self>) -> Seat {
+impl Permits {
+    pub(crate) fn take(self: &Arc<Self>) -> Permit {
         self.taken.fetch_add(1, Ordering::Relaxed);
-        Seat(Arc::clone(self))
+        Permit(Arc::clone(self))
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -45,7 +45,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         if self.0.taken.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.emptied.notify_waiters();
