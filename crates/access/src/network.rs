@@ -216,7 +216,7 @@ mod tests {
         })]
 
         #[test]
-        fn a_network_contains_what_begins_with_its_bits(
+        fn a_network_contains_the_addresses_that_begin_with_its_bits(
             bits: u128,
             other: u128,
             prefix in 0_u32..=128,

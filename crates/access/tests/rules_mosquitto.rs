@@ -51,7 +51,7 @@ fn access(identity: &Identity, topic: &str) -> String {
 }
 
 #[test]
-fn each_client_may_do_what_mosquitto_lets_it_do() {
+fn each_client_has_the_same_rights_as_in_mosquitto() {
     let anonymous = client("d1", None);
     let alice = client("d2", Some("alice"));
     let bob = client("d3", Some("Bob B."));
@@ -133,7 +133,7 @@ fn the_rules_keep_the_lines_of_the_file() {
 }
 
 #[test]
-fn what_mosquitto_refuses_is_refused_with_its_line() {
+fn lines_that_mosquitto_refuses_are_refused_with_their_number() {
     let text = "topic raed a/b\ntopci a\nuser \ntopic\n\npattern\ntopic a/#/b\n";
     let errors = Rules::from_mosquitto(text, "acl").expect_err("all are wrong");
     let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();

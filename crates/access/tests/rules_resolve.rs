@@ -271,7 +271,7 @@ fn too_many_rules_deny_everything() {
 }
 
 #[test]
-fn what_is_held_for_a_client_is_small() {
+fn resolved_rules_of_a_client_are_small() {
     let rules = "allow all pubsub devices/%c/#\ndeny user:bob pub #\nallow role:ops sub $SYS/#\nallow all sub fleet/+/status";
     let mut resolved = resolved(rules, &alice());
     resolved.shrink_to_fit();
@@ -353,7 +353,7 @@ fn identity() -> impl Strategy<Value = Identity> {
 
 proptest! {
     #[test]
-    fn the_index_finds_what_looking_through_all_rules_finds(
+    fn the_index_agrees_with_a_scan_of_all_rules(
         lines in prop::collection::vec(line(), 0..400),
         pushed in prop::collection::vec(line(), 0..200),
         identity in identity(),

@@ -75,7 +75,7 @@ fn a_rule_is_printed_in_its_plainest_form() {
 }
 
 #[test]
-fn an_error_says_who_is_not_understood_and_who_was_meant() {
+fn an_error_names_the_unknown_text_and_a_suggestion() {
     check_errors(&[
         ("", "'allow' or 'deny' is missing"),
         (
@@ -204,7 +204,7 @@ fn the_rules_of_a_file_know_their_lines() {
 }
 
 #[test]
-fn no_more_errors_than_anybody_reads_are_kept() {
+fn the_number_of_kept_errors_is_limited() {
     let errors = Rules::parse(&"x\n".repeat(10_000), "acl.rules").expect_err("all are wrong");
     assert_eq!(errors.len(), 100);
 }
@@ -340,7 +340,7 @@ fn filter() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_again(
+    fn printed_rules_are_read_again(
         allow: bool,
         who in any_who(),
         actions in actions(),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_not_our_own_is_caught_on_a_thread_of_the_service() {
+    fn only_panics_of_libraries_are_caught_on_a_thread_of_the_service() {
         let thread = std::thread::spawn(|| {
             let before = IS_CAUGHT.get();
             catch_on_this_thread();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_and_drops_what_was_used() {
+    async fn a_panic_is_an_error_and_drops_the_state_in_use() {
         let used = Arc::new(());
         let held = Arc::clone(&used);
         let request = async move {

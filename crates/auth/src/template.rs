@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_is_not_text_is_told() {
+    fn a_password_that_is_not_text_is_an_error() {
         let identity = identity();
         let password = Secret::new(&[0xff, 0xfe]);
         let values = Values {

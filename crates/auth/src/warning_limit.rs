@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_all_the_time_is_warned_about_now_and_then() {
+    fn repeated_failures_are_warned_about_at_a_limited_rate() {
         let limit = WarningLimit::new();
         let said: Vec<_> = (0..100).filter_map(|second| limit.now(second)).collect();
         assert_eq!(said, [0, 9, 9, 9, 9, 9, 9, 9, 9, 9]);

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_its_first_and_last_second_in_whatever_order_threads_tell_of_it() {
+    fn an_error_has_its_first_and_last_second_in_any_order_of_reports() {
         let mut collector = Collector::new(SECOND_NS, 0, None).unwrap();
         for second in [3, 2, 5, 4] {
             let mut slice = Slice {

@@ -252,7 +252,7 @@ fn an_agent_on_the_brokers_host_measures_the_broker() {
 }
 
 #[test]
-fn a_report_bigger_than_a_letter_arrives_whole() {
+fn a_report_larger_than_a_fragment_arrives_whole() {
     let ((control, control_address), (target, target_address)) = (broker(), broker());
     let agents = ["left", "right"].map(|name| agent(control_address, name, |_| {}));
     let overrides = Overrides {

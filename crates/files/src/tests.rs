@@ -79,7 +79,7 @@ fn no_link_is_followed() {
 }
 
 #[test]
-fn a_link_is_followed_by_whoever_has_laid_it_in_a_directory_of_its_own() {
+fn a_link_is_followed_by_the_user_who_created_it_in_an_own_directory() {
     let place = Place::new("own");
     let link = place.inside().join(NAME);
     symlink("../other", &link).unwrap();
@@ -127,7 +127,7 @@ fn a_directory_that_is_a_link_is_not_entered() {
 }
 
 #[test]
-fn what_is_made_is_its_owners_alone_and_what_is_replaced_keeps_its_mode() {
+fn new_files_are_private_and_replaced_ones_keep_their_mode() {
     let place = Place::new("mode");
     let folder = place.folder();
     replace(&folder, "one").unwrap();
@@ -143,7 +143,7 @@ fn what_is_made_is_its_owners_alone_and_what_is_replaced_keeps_its_mode() {
 }
 
 #[test]
-fn what_is_no_file_is_not_opened() {
+fn entries_that_are_not_files_are_not_opened() {
     let place = Place::new("pipe");
     let folder = place.folder();
     let pipe = place.inside().join(NAME);
@@ -203,7 +203,7 @@ fn root_touches_nothing_that_is_not_the_owners() {
 
 /// A broker that runs as another user reads a file that root keeps for it.
 #[test]
-fn what_root_replaces_in_a_directory_of_its_own_stays_whose_it_was() {
+fn a_file_that_root_replaces_in_its_directory_keeps_its_owner() {
     if !geteuid().is_root() {
         return;
     }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_slowly_is_never_banned() {
+    fn a_client_that_reconnects_slowly_is_never_banned() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
         for minute in 0..100 {
             for second in [0, 20, 40] {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_configured_is_not_counted() {
+    fn unconfigured_limits_are_not_counted() {
         let (flapping, bans) = (Flapping::default(), BanBook::default());
         let off = FlappingLimits {
             connects: 0,

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
+    fn used_entries_stay_and_the_rest_is_forgotten() {
         let mut map = IdleMap::new(8);
         *touch(&mut map, 1) = 7;
         for other in 100..1000 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_outlives_what_is_not() {
+    fn used_entries_outlive_unused_ones() {
         let mut map = IdleMap::new(16);
         *touch(&mut map, 1) = 7;
         for other in 100..1000 {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_and_what_is_damaged_does_not() {
+    fn written_logins_read_back_and_damaged_ones_do_not() {
         let known = KnownLogins {
             key: [1, u64::MAX],
             users: vec![3, 4],

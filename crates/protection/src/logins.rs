@@ -315,7 +315,7 @@ mod tests {
     const HOST: &str = "192.0.2.7";
 
     #[test]
-    fn who_guesses_a_users_password_from_the_users_address_does_not_lock_its_clients_out() {
+    fn guessing_from_a_users_address_does_not_lock_its_clients_out() {
         let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
         guard.0.succeeded(&own, &SETTINGS);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_client_identifier_too_guesses_no_faster() {
+    fn knowing_the_client_identifier_does_not_speed_up_guessing() {
         let guard = Guard::default();
         let own = attempt(HOST, "jo", "phone");
         guard.0.succeeded(&own, &SETTINGS);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_at_an_address_does_not_wait_for_those_who_guess_there() {
+    fn a_known_user_does_not_wait_for_guesses_from_its_address() {
         let guard = Guard::default();
         guard.succeed(HOST, "jo");
         for second in 0..3 {

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_everybody_comes_in_as_often_as_they_like() {
+    fn by_default_connections_are_unlimited() {
         let (protection, settings) = (Protection::default(), DEFAULT);
         for _ in 0..10_000 {
             assert_eq!(come_in(&protection, &JO, &settings), [Ok(()); 3]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_banned_during_its_login_does_not_begin() {
+    fn a_client_banned_during_its_login_gets_no_session() {
         let network = Subject::Network("192.0.2.0/24".parse().unwrap());
         for (subject, refusal) in [
             (Subject::ClientId("meter-7".into()), Refusal::BannedClientId),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_connects_too_often_bans_no_other_user_with_the_same_client_identifier() {
+    fn a_flapping_client_bans_no_other_user_with_the_same_client_identifier() {
         let protection = Protection::default();
         let settings = with_flapping();
         let from = |username, address: &str| ClientRef {

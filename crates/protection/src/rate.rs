@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_of_the_amount_itself_is_what_the_rate_is_without_one() {
+    fn a_burst_of_the_amount_equals_a_rate_without_burst() {
         let second = Duration::from_secs(1);
         assert_eq!(Rate::new(5, second, 5), Some(Rate::per_second(5)));
         assert_eq!(Rate::per_second(5).burst(), 5);

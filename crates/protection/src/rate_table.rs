@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_never_exceeds_its_bound_and_keeps_who_is_connected() {
+    fn a_table_never_exceeds_its_bound_and_keeps_connected_clients() {
         let table = RateTable::new(SHARDS * 8);
         let held = of(&table, "held");
         for name in 0..100_000 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_left_is_forgotten_once_the_buckets_are_full() {
+    fn an_unused_account_is_forgotten_once_its_buckets_are_full() {
         let table = RateTable::new(ACCOUNTS_MAX);
         let slow = Rate::new(1, Duration::from_hours(1), 10).unwrap();
         let paces = Paces::new(&slow, &Rate::NONE, &Rate::NONE);

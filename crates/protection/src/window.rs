@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_begins_with_what_happens_first() {
+    fn a_window_begins_with_the_first_event() {
         let (mut window, span) = (Window::default(), Duration::from_secs(10));
         let mut count = |millis| window.count(Time::from_millis(millis), span);
         assert_eq!([count(5000), count(5000), count(14_999)], [1, 2, 3]);

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_holds_about_what_was_asked_for() {
+    fn a_pipe_holds_about_the_requested_bytes() {
         let (mut ours, _theirs) = pair(64 * 1024).unwrap();
         let mut held = 0;
         while let Ok(written) = ours.write(&[0; 4096]) {

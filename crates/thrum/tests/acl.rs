@@ -91,7 +91,7 @@ fn the_rule_that_decides_is_named() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_with_the_reason() {
+fn invalid_questions_are_refused_with_the_reason() {
     let folder = folder("wrong");
     check(&folder, "d1 pub a/#", 2, "\"a/#\" is not a topic name");
     check(&folder, "d1 sub a/#/b", 2, "is not a topic filter");

@@ -279,7 +279,7 @@ fn retained_messages_are_kept_selected_and_removed() {
 }
 
 #[test]
-fn a_kept_session_receives_what_was_published_meanwhile() {
+fn a_kept_session_receives_messages_published_meanwhile() {
     let broker = Broker::start();
     for (identifier, version) in [("keep-311", "311"), ("keep-5", "5")] {
         let session = [
@@ -361,7 +361,7 @@ fn check_failure(args: &[&str], expected: i32, words: &str) {
 }
 
 #[test]
-fn failures_say_what_why_and_how_to_mend_it() {
+fn failures_name_the_error_its_cause_and_the_remedy() {
     check_failure(&["pub", "-t", "a"], 2, "-m TEXT");
     check_failure(&["pub", "-m", "a"], 2, "-t");
     check_failure(&["pub", "-t", "a", "-m", "b", "-n"], 2, "only one of");

@@ -120,7 +120,7 @@ fn a_message_goes_from_one_program_to_the_other() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_refused_with_words() {
+fn a_server_with_an_untrusted_certificate_is_refused_with_the_reason() {
     let fixture = Fixture::new();
     let refused = run(&["pub", "-L", &fixture.url("t"), "-m", "x"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

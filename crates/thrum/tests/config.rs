@@ -63,7 +63,7 @@ fn init_into_a_missing_directory_says_how_to_make_it() {
 }
 
 #[test]
-fn check_prints_what_differs_from_the_defaults_and_who_set_it() {
+fn check_prints_the_differences_from_the_defaults_and_their_origin() {
     let folder = folder("check");
     std::fs::create_dir(folder.join("conf.d")).unwrap();
     std::fs::write(
@@ -124,7 +124,7 @@ fn show_prints_every_value_and_its_origin() {
 }
 
 #[test]
-fn import_prints_a_configuration_and_says_what_became_of_each_line() {
+fn import_prints_a_configuration_and_reports_each_line() {
     let folder = folder("import");
     std::fs::write(
         folder.join("m.conf"),

@@ -165,7 +165,7 @@ fn a_user_store_that_is_named_and_not_there_is_refused() {
 }
 
 #[test]
-fn all_that_is_wrong_in_all_files_is_told_at_once() {
+fn all_errors_of_all_files_are_reported_at_once() {
     let folder = folder("all");
     std::fs::write(folder.join("bans.jsonl"), "no ban\n").unwrap();
     std::fs::write(folder.join("file"), "").unwrap();

@@ -47,7 +47,7 @@ fn check_config_refused(config: &str, feature: &str) {
 }
 
 #[test]
-fn the_version_names_only_what_is_missing() {
+fn the_version_names_only_missing_parts() {
     let said = run("--version");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let complete = [

@@ -200,7 +200,7 @@ fn contains(bytes: &[u8], part: &str) -> bool {
 }
 
 #[test]
-fn both_sides_prove_the_password_and_nobody_sends_it() {
+fn both_sides_prove_the_password_without_sending_it() {
     let (finished, published, heard) = publish(PASSWORD, false);
     let words = String::from_utf8_lossy(&finished.stderr);
     assert_eq!(finished.status.code(), Some(0), "{words}");
@@ -218,7 +218,7 @@ fn a_wrong_password_is_refused_by_the_broker() {
 }
 
 #[test]
-fn a_broker_that_lets_in_without_knowing_the_password_gets_nothing() {
+fn a_broker_that_does_not_know_the_password_gets_nothing() {
     let (finished, published, _) = publish("another", true);
     assert_eq!(finished.status.code(), Some(4));
     let words = String::from_utf8_lossy(&finished.stderr);

@@ -148,7 +148,7 @@ fn check_refused(output: &Output, expected: &str) {
 }
 
 #[test]
-fn easy_mode_says_where_it_listens_and_what_to_try_and_takes_clients() {
+fn dev_mode_announces_its_address_and_accepts_clients() {
     let broker = Broker::start(&["--dev", "--listen", "127.0.0.1:0"]);
     let printed = broker.ready();
     assert!(
@@ -304,7 +304,7 @@ fn a_reload_takes_over_a_valid_file_and_keeps_the_old_one_over_an_invalid_one() 
 }
 
 #[test]
-fn a_reload_that_is_refused_takes_nothing_from_anybody() {
+fn a_refused_reload_affects_no_client() {
     let file = folder("reload_refused").join("thrum.toml");
     let bind = "[listeners.mqtt]\nbind = \"127.0.0.1:0\"\n";
     let acl = |rule: &str| format!("[acl]\nrules = [{rule}\"allow all pubsub #\"]\n");
@@ -336,7 +336,7 @@ fn a_reload_that_is_refused_takes_nothing_from_anybody() {
 }
 
 #[test]
-fn the_log_names_who_is_refused() {
+fn the_log_names_refused_clients() {
     let file = folder("refused_log").join("thrum.toml");
     let text =
         "auth.anonymous = true\nauth.client_id = \"b*\"\nlisteners.mqtt.bind = \"127.0.0.1:0\"\n";
@@ -503,7 +503,7 @@ fn a_denied_publish_names_its_rule() {
 }
 
 #[test]
-fn a_subscription_of_which_a_part_is_allowed_is_told() {
+fn a_partly_allowed_subscription_is_reported() {
     let file = folder("in_part").join("thrum.toml");
     let text = "listeners.mqtt.bind = \"127.0.0.1:0\"\nauth.anonymous = true\n\
                 acl.rules = [\"allow all sub a\"]\n";

@@ -92,7 +92,7 @@ fn texts(output: &Output) -> (String, String) {
 }
 
 #[test]
-fn add_says_what_the_user_may_do_now() {
+fn add_prints_the_rights_of_the_user() {
     let folder = Folder::new("add");
     assert_eq!(
         folder.add(&["alice"]),
@@ -148,7 +148,7 @@ fn a_password_comes_from_a_file_or_from_standard_input_and_is_never_printed() {
 }
 
 #[test]
-fn change_changes_what_is_named() {
+fn change_changes_only_the_named_values() {
     let folder = Folder::new("change");
     folder.add(&["alice", "--role", "ops", "--allow", "sub a"]);
     folder.run(&["change", "alice", "--allow", "sub b", "--disabled", "true"]);
@@ -240,7 +240,7 @@ fn import_takes_the_users_of_others() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn invalid_changes_are_refused_and_change_nothing() {
     let folder = Folder::new("refused");
     folder.add(&["alice"]);
     let add =

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_with_its_cause() {
+    fn invalid_endpoints_are_refused_with_the_cause() {
         refused("", "the host is missing");
         refused("mqtt://", "the host is missing");
         refused("ws:///mqtt", "the host is missing");

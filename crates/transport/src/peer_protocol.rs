@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_of_another_protocol_is_told_by_its_first_bytes() {
+    fn a_server_of_another_protocol_is_recognized_by_its_first_bytes() {
         let alert = b"\x15\x03\x01\x00\x02\x02\x46";
         assert!(not_mqtt(alert, Scheme::Mqtt).is_some_and(|why| why.contains("mqtts://")));
         let answer = b"HTTP/1.1 400 Bad Request\r\n";
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_told_by_their_first_bytes() {
+    fn protocols_are_recognized_by_their_first_bytes() {
         assert_eq!(protocol_of(b"\x10\x80\x02\0\x04"), "plain MQTT");
         assert_eq!(protocol_of(b"\x16\x03\x01\x02\x00"), "TLS");
         assert_eq!(protocol_of(b"PROXY TCP4"), "the PROXY protocol");

@@ -67,7 +67,7 @@ mod tests {
     const PIECES: [&[u8]; 5] = [b"", b"ab", b"", b"cdefg", b"h"];
 
     #[test]
-    fn bytes_come_in_their_order_whatever_the_portions() {
+    fn bytes_keep_their_order_in_portions_of_any_size() {
         for portion in 1..10 {
             let mut pieces = Pieces::new(PIECES.into_iter());
             let mut out = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_together_is_not_copied() {
+    fn contiguous_bytes_are_not_copied() {
         let mut pieces = Pieces::new(PIECES.into_iter());
         assert_eq!(pieces.next_run(3), None);
         assert_eq!(pieces.fill(2, &mut Vec::new()), 2);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_system_whose_answers_make_a_library_panic_is_asked_once_in_a_while() {
+    async fn a_backend_that_makes_its_library_panic_is_asked_rarely() {
         let gate = Gate::new(8, Duration::from_secs(5));
         let panics =
             async || -> Result<(), BackendError> { panic!("a library that read nonsense") };

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn users_of_the_file_come_in_and_others_are_left_to_the_next() {
+    async fn users_of_the_file_are_admitted_and_others_left_to_the_next() {
         let path = std::env::temp_dir().join(format!("thrum-passwd-{}", std::process::id()));
         std::fs::write(&path, FILE).unwrap();
         let hasher = Hasher::start(Verified::new(0, Duration::ZERO)).unwrap();

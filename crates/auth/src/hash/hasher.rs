@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_strangers_is_refused_and_keeps_nobody_out_who_is_known() {
+    async fn a_flood_of_unknown_logins_is_refused_and_locks_out_no_known_user() {
         let hasher = hasher();
         let (open, gate) = sync_channel::<()>(0);
         let gate = Arc::new(Mutex::new(gate));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_strangers_leaves_room_and_every_other_turn_to_those_who_are_known() {
+    fn a_flood_of_unknown_logins_leaves_room_and_every_other_turn_to_known_users() {
         let (queue, (done, order)) = (Queue::default(), channel());
         let flood = (0..1000).filter(|number| {
             let name = format!("stranger-{number}");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_everybody_has_all_turns() {
+    fn a_single_queue_has_all_turns() {
         let (queue, (done, order)) = (Queue::default(), channel());
         for name in ["a", "b", "c"] {
             assert!(queue.push(other(name), job(&done, name)));

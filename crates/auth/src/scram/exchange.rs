@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_the_same_salt_each_time_and_no_password() {
+    fn an_unknown_user_has_the_same_salt_each_time_and_no_password() {
         let decoys = Decoys::new(b"secret of the store");
         let one = decoys.credential("nobody");
         assert_eq!(

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_without_its_secret() {
+    fn unreadable_entries_are_named_without_their_secret() {
         let scheme = suffix();
         for (text, expected) in [
             ("name,hash\n", "line 1: expected names of columns"),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_action_of_a_rule_that_names_nobody_is_recognised() {
+    fn a_misspelt_action_of_a_rule_without_clients_is_recognised() {
         check("allow pubbsub a/#", "did you mean 'pubsub'?");
         check("allow publish a/#", "did you mean 'pub'?");
         check("deny any pub a/#", "did you mean 'all'?");

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn each_second_counts_from_the_second_before_whatever_was_read_between() {
+    fn each_second_counts_from_the_previous_one() {
         let (_, used) = entered(&run());
         let cores = used
             .iter()
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_whose_end_the_process_did_not_live_to_see_counts_as_far_as_it_did() {
+    fn a_hold_counts_until_the_process_ended() {
         let mut readings = run();
         readings[9].sample = None;
         let usage = entered(&readings).0.usage(WORK).unwrap();

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_sees_what_is_new_once() {
+    fn each_reader_sees_new_bans_once() {
         let book = BanBook::default();
         let mut seen = 0;
         book.replace(list(&[]), at(1));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_values_read_back() {
         let subjects = [
             Subject::ClientId("meter-7".into()),
             Subject::Username("j\u{f6}".into()),

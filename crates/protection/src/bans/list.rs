@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told() {
+    fn new_bans_are_returned() {
         let (mut before, mut after) = (BanList::default(), BanList::default());
         let subject = |name: &str| Subject::ClientId(name.into());
         before.insert(ban(subject("stays"), None));
@@ -379,7 +379,7 @@ mod tests {
         })]
 
         #[test]
-        fn a_look_up_finds_what_a_walk_through_all_bans_finds(
+        fn a_look_up_agrees_with_a_scan_of_all_bans(
             steps in vec((any::<bool>(), subjects(), of(0_u64..4)), 0..60),
             questions in vec((addresses(), "[ab]", 0_u64..4), 1..10),
         ) {

@@ -16,7 +16,7 @@ fn refusal(fixture: &Fixture, client: &rustls::ClientConfig, name: &str) -> Dial
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_refused() {
+fn a_server_with_an_untrusted_certificate_is_refused() {
     let fixture = Fixture::new();
     let other = Authority::new().client(None);
     assert_eq!(refusal(&fixture, &other, NAME), DialError::Untrusted);
@@ -34,7 +34,7 @@ fn a_certificate_for_another_name_is_refused() {
 }
 
 #[test]
-fn a_server_of_another_protocol_is_told_apart() {
+fn a_server_of_another_protocol_is_distinguished() {
     let fixture = Fixture::new();
     let mut client = fixture.authority.client(None);
     client.alpn_protocols = vec![b"h3".to_vec()];
@@ -74,7 +74,7 @@ fn a_client_certificate_is_wanted_checked_and_passed_on() {
 }
 
 #[test]
-fn new_certificates_are_for_new_connections_and_drop_nobody() {
+fn new_certificates_are_for_new_connections_and_end_none() {
     let mut fixture = Fixture::new();
     let (mut old_client, mut old_server, dialing) = fixture.pair();
     let next = Authority::new();

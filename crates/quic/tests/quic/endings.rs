@@ -53,7 +53,7 @@ fn a_client_that_stops_writing_can_still_read() {
 }
 
 #[test]
-fn what_came_before_a_client_cut_the_connection_is_read_first() {
+fn bytes_before_a_client_cut_the_connection_are_read_first() {
     let fixture = Fixture::new();
     let plain = Plain::new(&fixture);
     plain.run(async {
@@ -122,7 +122,7 @@ fn last_words_arrive_at_a_client_that_is_still_writing() {
 }
 
 #[test]
-fn further_streams_are_given_back_and_the_first_goes_on() {
+fn further_streams_are_refused_and_the_first_continues() {
     let fixture = Fixture::new();
     let plain = Plain::new(&fixture);
     plain.run(async {
@@ -149,7 +149,7 @@ fn further_streams_are_given_back_and_the_first_goes_on() {
 }
 
 #[test]
-fn a_closing_listener_refuses_newcomers_and_keeps_the_others() {
+fn a_closing_listener_refuses_new_connections_and_keeps_the_others() {
     let fixture = Fixture::new();
     let (mut client, mut server, dialing) = fixture.pair();
     fixture.listener.close();
@@ -171,7 +171,7 @@ fn a_closing_listener_refuses_newcomers_and_keeps_the_others() {
 }
 
 #[test]
-fn what_has_not_ended_by_the_deadline_is_ended() {
+fn connections_open_at_the_deadline_are_ended() {
     let fixture = Fixture::new();
     let (mut client, mut server, dialing) = fixture.pair();
     let Fixture {
@@ -210,7 +210,7 @@ fn of_several_addresses_the_one_that_answers_is_used() {
 }
 
 #[test]
-fn silence_is_told_with_what_to_check() {
+fn silence_is_reported_with_what_to_check() {
     let fixture = Fixture::new();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let options = DialOptions {

@@ -10,7 +10,7 @@ use thrum_storage::{Batch, Change, Store};
 use crate::folder::{Folder, message, queued, session};
 
 #[test]
-fn what_is_restored_is_what_was_there() {
+fn a_restore_equals_the_original() {
     let folder = Folder::filled("backup");
     let inside = |line: &str| {
         let mut found = folder.json(line).remove(0);
@@ -47,7 +47,7 @@ fn what_is_restored_is_what_was_there() {
 }
 
 #[test]
-fn what_is_inside_is_printed() {
+fn the_contents_are_printed() {
     let folder = Folder::filled("backup-printed");
     let printed = folder.printed("backup create b.tar --data-dir data");
     assert!(
@@ -105,7 +105,7 @@ fn files_and_directories_that_exist_are_replaced_only_by_force() {
 }
 
 #[test]
-fn a_backup_that_is_not_whole_is_not_restored() {
+fn an_incomplete_backup_is_not_restored() {
     let folder = Folder::filled("backup-damaged");
     folder.printed("backup create b.tar --data-dir data");
     let whole = std::fs::read(folder.path("b.tar")).unwrap();

@@ -96,7 +96,7 @@ fn a_directory_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn damage_is_said_and_the_rest_is_shown() {
+fn damage_is_reported_and_the_rest_is_shown() {
     let folder = Folder::filled("damaged");
     let segment = folder.segment("data");
     let mut bytes = std::fs::read(&segment).unwrap();

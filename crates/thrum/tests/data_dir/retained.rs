@@ -45,7 +45,7 @@ fn a_line_of_an_export_has_everything_and_text_where_it_is_text() {
 }
 
 #[test]
-fn what_was_exported_is_the_same_when_it_is_imported_elsewhere() {
+fn exported_messages_are_the_same_when_imported_elsewhere() {
     let folder = Folder::filled("retained-move");
     folder.printed("retained export a.jsonl --data-dir data");
     folder.open("other").close().unwrap();

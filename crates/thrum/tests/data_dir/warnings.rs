@@ -63,7 +63,7 @@ fn filled(name: &str) -> Folder {
 }
 
 #[test]
-fn users_that_are_cut_off_and_bans_that_are_gone_are_told() {
+fn locked_out_users_and_missing_bans_are_logged() {
     let folder = filled("warnings");
     let server = Server::start(&folder);
     server.says("state restored");
@@ -74,7 +74,7 @@ fn users_that_are_cut_off_and_bans_that_are_gone_are_told() {
 }
 
 #[test]
-fn a_user_store_that_is_open_to_everybody_is_told() {
+fn a_world_readable_user_store_is_logged() {
     let folder = filled("warnings-mode");
     let store = folder.path("data/users.jsonl");
     fs::set_permissions(store, Permissions::from_mode(0o666)).unwrap();

@@ -109,7 +109,7 @@ fn every_line_of_the_input_arrives_in_order() {
 }
 
 #[test]
-fn what_the_handshake_agreed_on_is_told_to_who_asks() {
+fn the_outcome_of_the_handshake_is_printed_with_debug() {
     let fixture = Fixture::new("debug");
     let ended = fixture.run("pub -L mqtts://{modern}/a --cafile ca.pem -d -m one");
     assert!(

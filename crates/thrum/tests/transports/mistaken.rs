@@ -55,7 +55,7 @@ fn answering(answer: &'static [u8]) -> u16 {
 }
 
 #[test]
-fn a_server_of_something_else_is_told_by_its_answer() {
+fn a_server_of_another_protocol_is_recognized_by_its_answer() {
     let fixture = Fixture::new("answers");
     let alert = b"\x15\x03\x01\x00\x02\x02\x46";
     let bad_request = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";

@@ -6,7 +6,7 @@ use crate::fixture::Fixture;
 const MESSAGE: &str = "-t a -q 1 -m one";
 
 #[test]
-fn a_server_that_nobody_trusted_vouches_for_is_refused() {
+fn a_server_with_an_untrusted_certificate_is_refused() {
     let fixture = Fixture::new("unknown");
     for place in ["mqtts://{mqtts}", "wss://{wss}", "quic://{quic}"] {
         fixture.fails(
@@ -52,7 +52,7 @@ fn a_server_of_another_name_is_refused_unless_that_is_given() {
 }
 
 #[test]
-fn a_client_is_let_in_by_its_certificate() {
+fn a_client_is_admitted_by_its_certificate() {
     let fixture = Fixture::new("mutual");
     for place in [
         "mqtts://{mutual}",
@@ -66,7 +66,7 @@ fn a_client_is_let_in_by_its_certificate() {
 }
 
 #[test]
-fn a_client_whose_certificate_the_server_refuses_is_told_why() {
+fn a_client_with_a_refused_certificate_gets_the_reason() {
     let fixture = Fixture::new("clients");
     for place in [
         "mqtts://{mutual}",

@@ -156,7 +156,7 @@ fn headers_of_version_2_are_read() {
 }
 
 #[test]
-fn headers_that_stand_for_nobody_are_skipped() {
+fn headers_without_a_client_are_skipped() {
     assert_eq!(read(&v2(0x20, 0x00, b"")), Header::Local);
     assert_eq!(read(&v2(0x20, 0x11, &IPV4)), Header::Local);
     assert_eq!(read(&v2(0x20, 0x11, b"short")), Header::Local);
@@ -193,7 +193,7 @@ fn ssl(client: u8, verify: u32, inside: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn the_name_of_a_verified_certificate_is_told() {
+fn the_name_of_a_verified_certificate_is_returned() {
     let inside = [extension(0x21, b"TLSv1.3"), extension(0x22, b"meter 1")];
     let name = |client_flags, verify| {
         let header = with(&[extension(4, b""), ssl(client_flags, verify, &inside)]);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_record_stays() {
+    fn bytes_after_the_record_stay() {
         let mut wire = [record(b"one"), record(b"two")].concat();
         for cut in 1..8 {
             let mut incoming = Incoming::default();

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_none() {
+    fn invalid_origins_are_none() {
         for text in [
             "",
             "app.example.org",

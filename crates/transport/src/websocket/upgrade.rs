@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_head_is_handed_on() {
+    fn bytes_after_the_head_are_handed_on() {
         let text = format!("{}\u{2}rest", with(0, "Upgrade: websocket"));
         for cut in 0..text.len() - 5 {
             let (front, back) = text.as_bytes().split_at(cut);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_refused() {
+    fn an_answer_that_is_not_http_is_refused() {
         refused("\x15\x03\x01\x00\x02\x02\x46", "speaks TLS on this port");
         refused("\x20\x02\x00\x00", "does not speak HTTP");
     }

@@ -112,7 +112,7 @@ fn a_client_without_certificate_is_refused_or_taken_as_the_listener_says() {
 }
 
 #[test]
-fn a_certificate_of_a_stranger_is_refused() {
+fn a_certificate_of_another_authority_is_refused() {
     let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
     let identity = stranger.sign_with("a client", meter);
     for mode in [ClientCertificate::Optional, ClientCertificate::Required] {

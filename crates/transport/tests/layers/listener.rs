@@ -192,7 +192,7 @@ fn revocation_lists_may_be_der() {
 }
 
 #[test]
-fn what_clients_will_not_like_is_a_warning() {
+fn certificates_that_clients_will_refuse_are_warnings() {
     let authority = Authority::new();
     let old = authority.sign_with("localhost", |params| {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);

@@ -46,7 +46,7 @@ fn a_reload_keeps_sessions_though_the_certificate_changes() {
 }
 
 #[test]
-fn nobody_who_was_revoked_comes_back_by_resumption() {
+fn a_revoked_client_does_not_return_by_resumption() {
     let authority = Authority::new();
     let identity = authority.sign_with("a client", |params| {
         params.serial_number = Some(5_u64.into());
@@ -81,7 +81,7 @@ fn nobody_who_was_revoked_comes_back_by_resumption() {
 }
 
 #[test]
-fn who_came_without_certificate_does_not_resume_where_one_is_demanded() {
+fn a_session_without_certificate_is_not_resumed_if_one_is_required() {
     let authority = Authority::new();
     let mut options = ServerTlsOptions {
         client_certificate: ClientCertificate::Optional,

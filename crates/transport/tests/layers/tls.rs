@@ -48,7 +48,7 @@ fn identity(authority: &Authority, options: &mut TlsOptions) -> Identity {
 }
 
 #[test]
-fn a_stranger_is_refused_and_told_so() {
+fn an_untrusted_server_is_refused_with_an_alert() {
     let authority = Authority::new();
     // Another authority may have the same name.
     for (name, alert) in [
@@ -67,7 +67,7 @@ fn a_stranger_is_refused_and_told_so() {
 }
 
 #[test]
-fn a_stranger_is_taken_when_nothing_is_checked() {
+fn an_untrusted_server_is_accepted_if_nothing_is_checked() {
     let insecure = TlsOptions {
         insecure: true,
         ..TlsOptions::default()
@@ -229,7 +229,7 @@ fn a_server_without_tls_is_named_so() {
 }
 
 #[test]
-fn version_and_cipher_suite_are_told() {
+fn version_and_cipher_suite_are_reported() {
     let authority = Authority::new();
     let identity = authority.sign("localhost");
     let summary = accepted(identity.server(None), &trusting(&authority))
@@ -258,7 +258,7 @@ fn server_of_1_2(authority: &Authority) -> ServerConfig {
 }
 
 #[test]
-fn tls_1_2_is_not_spoken_where_it_is_too_old() {
+fn tls_1_2_is_refused_if_it_is_too_old() {
     let authority = Authority::new();
     let options = TlsOptions {
         min_version: TlsVersion::V1_3,
@@ -282,7 +282,7 @@ fn a_server_that_knows_no_such_application_protocol_is_named_so() {
 }
 
 #[test]
-fn tls_1_2_is_spoken_too() {
+fn tls_1_2_is_supported() {
     let authority = Authority::new();
     let mut pair = accepted(server_of_1_2(&authority), &trusting(&authority));
     assert_eq!(pair.client.tls().unwrap().version, "TLSv1.2");
@@ -325,7 +325,7 @@ fn the_protocol_of_the_options_is_offered() {
 }
 
 #[test]
-fn what_follows_the_close_alert_of_the_server_is_ignored() {
+fn bytes_after_the_close_alert_of_the_server_are_ignored() {
     let authority = Authority::new();
     let mut pair = accepted(
         authority.sign("localhost").server(None),

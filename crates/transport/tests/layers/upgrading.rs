@@ -174,7 +174,7 @@ fn the_name_of_older_clients_is_chosen_if_it_is_all_they_offer() {
 }
 
 #[test]
-fn a_browser_or_a_probe_is_told_what_this_is() {
+fn a_browser_or_a_health_check_gets_an_explanation() {
     let options = WebSocketOptions::default();
     let page = "GET / HTTP/1.1\r\nHost: broker\r\n\r\n";
     let said = refused(
@@ -324,7 +324,7 @@ fn say_frames(frames: &[Vec<u8>]) -> Said {
 }
 
 #[test]
-fn packets_are_a_stream_whatever_the_frames() {
+fn packets_are_a_stream_independent_of_frames() {
     // [MQTT-6.0.0-2] [MQTT3-6.0.0-2]
     let said = say_frames(&[
         frame(true, Opcode::Binary, b"two packets in one frame, one pac"),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_admission_has_what_the_service_says() {
+    fn an_admission_has_the_fields_of_the_answer() {
         let body = br#"{"result": "allow", "is_superuser": "true", "expire_at": 1800000000, "roles": ["a", "b"],
             "acl": [{"permission": "deny", "action": "all", "topic": "eq t/#", "qos": [0, 1], "retain": true}]}"#;
         let Ok(Verdict::Allow(found)) = verdict(200, body, &source()) else {

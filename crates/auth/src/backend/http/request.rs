@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_parameters_leave_out_what_is_missing() {
+    fn forms_and_parameters_omit_missing_values() {
         let mut config = HttpConfig {
             content_type: ContentType::Form,
             ..HttpConfig::default()

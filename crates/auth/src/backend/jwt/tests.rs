@@ -323,7 +323,7 @@ fn issuer_audience_and_claims_are_compared() {
 }
 
 #[test]
-fn a_user_name_is_always_verified_by_somebody() {
+fn a_user_name_is_always_verified() {
     assert!(denied(&JwtConfig::default(), json!({"exp": NOW + 60})).contains("no user name"));
     let config = JwtConfig {
         username_claim: String::new(),

@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(
+        fn written_elements_are_read(
             contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5),
         ) {
             let mut out = Vec::new();

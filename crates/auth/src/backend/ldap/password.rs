@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_compared_as_text() {
+    fn unknown_schemes_are_not_compared_as_text() {
         for stored in [
             "{MD5}secret",
             "{SSHA}short",

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn starting_over_leaves_nothing_of_what_was_written() {
+    fn starting_over_discards_the_written_part() {
         let folder = std::env::temp_dir();
         let path = folder.join(format!("thrum-archive-{}", std::process::id()));
         let mut archive = Archive::new(File::create(&path).unwrap(), 0).unwrap();

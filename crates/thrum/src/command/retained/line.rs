@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_refused_with_what_is_wrong() {
+    fn a_wrong_line_is_refused_with_its_error() {
         check_refused(r#"{"topic":"a/#","text":""}"#, "is not a topic name");
         check_refused(r#"{"topic":"","text":""}"#, "is not a topic name");
         check_refused(

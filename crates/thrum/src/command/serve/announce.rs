@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn easy_mode_says_where_and_what_to_try() {
+    fn dev_mode_announces_its_address_and_commands_to_try() {
         check(
             &["127.0.0.1:1883", "[::1]:1883"],
             (true, false),
@@ -247,7 +247,7 @@ thrum VERSION ready in 12 ms
     }
 
     #[test]
-    fn commands_to_try_go_over_what_there_is() {
+    fn commands_to_try_use_the_existing_listeners() {
         let listening = |transport, bind| {
             let config = ListenerConfig {
                 transport,
@@ -276,7 +276,7 @@ thrum VERSION ready in 12 ms
     }
 
     #[test]
-    fn with_users_it_says_who_may_come_in_and_how() {
+    fn with_users_the_announcement_says_how_to_connect() {
         check(
             &["127.0.0.1:1883"],
             (false, true),

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_port_is_said_with_what_to_do() {
+    fn a_busy_port_is_reported_with_the_remedy() {
         check_reason(
             "0.0.0.0:1883",
             ErrorKind::AddrInUse,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_root_is_said_with_what_to_do() {
+    fn a_port_of_root_is_reported_with_the_remedy() {
         check_reason(
             "127.0.0.1:83",
             ErrorKind::PermissionDenied,

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_refused_with_what_is_expected() {
+    fn other_values_are_refused_with_the_expected_ones() {
         check(
             Form::Flag,
             "yes",

@@ -73,7 +73,7 @@ fn filters_are_written_so_that_they_mean_the_same() {
 }
 
 #[test]
-fn what_is_different_from_now_on_is_said() {
+fn differences_are_reported() {
     check(
         r#"{
             "defaultACLAccess": {"publishClientSend": true},

@@ -101,7 +101,7 @@ fn check_bounds(lines: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_mosquitto_bounds_less_is_set_although_nobody_asked() {
+fn wider_limits_of_mosquitto_are_set_without_a_line() {
     let expiry = "session_expiry = \"never\"";
     check_bounds(
         "",
@@ -219,7 +219,7 @@ fn tls_asks_for_certificates_only_if_they_are_required() {
 }
 
 #[test]
-fn listeners_share_what_is_one_for_all() {
+fn listeners_share_global_options() {
     check(
         "listener 1\nmax_qos 1\nmax_topic_alias 20\nlistener 2\nmax_qos 0",
         &[
@@ -378,7 +378,7 @@ fn a_listener_without_passwords_beside_others_refuses_user_names() {
 }
 
 #[test]
-fn an_acl_without_a_password_file_is_noted_as_its_users_are_nobody() {
+fn an_acl_without_a_password_file_is_noted() {
     let noted = |text: &str| {
         let report = imported(text).report;
         let row = report.rows.iter().find(|row| row.option == "acl_file");
