@@ -55,7 +55,8 @@ const DEFAULT_BIND: &str = "listeners.mqtt.bind";
 pub(crate) struct Request {
     /// The file named by the user.
     pub(crate) file: Option<PathBuf>,
-    /// For experiments: every client may connect, loopback only unless a listener is named, no default file.
+    /// For experiments: every client may connect, loopback only unless a listener is named, no
+    /// default file.
     pub(crate) dev: bool,
     /// Keys set by flags: the key, its value as text, the flag.
     pub(crate) flags: Vec<(&'static str, String, &'static str)>,

@@ -77,8 +77,8 @@ pub(crate) struct ConnectionArgs {
     #[command(flatten, next_help_heading = "TLS")]
     pub(super) tls: TlsArgs,
 
-    /// Turn TLS on and trust the authorities of the system; without -L port 8883 and every other flag of
-    /// TLS turn it on too
+    /// Turn TLS on and trust the authorities of the system; without -L port 8883 and every other
+    /// flag of TLS turn it on too
     #[arg(long, conflicts_with = "cafile", help_heading = "TLS")]
     pub(super) tls_use_os_certs: bool,
 

@@ -41,8 +41,8 @@ const LOG_LEVEL: &str =
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// For experiments: every client that reaches it may connect, it listens on port 1883 of this machine's
-    /// loopback addresses unless told otherwise, and no file is read unless named.
+    /// For experiments: every client that reaches it may connect, it listens on port 1883 of this
+    /// machine's loopback addresses unless told otherwise, and no file is read unless named.
     #[arg(long)]
     dev: bool,
     /// The file to read, instead of /etc/thrum/thrum.toml; conf.d/*.toml beside it is read after
@@ -52,8 +52,8 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on, or a port for all addresses; may be given more than once.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<Listen>,
-    /// Folder for the state that must survive a restart: durable sessions and retained messages. Without one,
-    /// nothing is kept on disk.
+    /// Folder for the state that must survive a restart: durable sessions and retained messages.
+    /// Without one, nothing is kept on disk.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Worker threads: a number, or auto for one per core.
